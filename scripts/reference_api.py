@@ -13,23 +13,23 @@ Json = dict[str, Any]
 
 _API_INTRO = """# API
 
-JSON over HTTP. This page is made from [`openapi.json`](openapi.json), the OpenAPI 3.1 document that every server of this
-release gives out at `/api/v1/openapi.json`; `/docs` is a page to read and try it. Clients can be generated from it: our tests
-do so with openapi-python-client, openapi-typescript and oapi-codegen.
+JSON over HTTP. This page is generated from [`openapi.json`](openapi.json), the OpenAPI 3.1 document that every server of
+this release serves at `/api/v1/openapi.json`; `/docs` shows it as a page. You can generate clients from it: the tests do so
+with openapi-python-client, openapi-typescript and oapi-codegen.
 
-Members are camelCase, instants RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, naive times refused),
-durations texts such as `500ms`, `30s`, `5m`, `24h`. Unknown members are refused by name, and so are unknown parameters in the
-query (`INVALID_INPUT`), except by `/healthz`, `/readyz`, `/metrics` and the documentation. Requests take a timer's id as `id`
-or as `timerId`, whichever of them is described, and single values where an array of words is described. With an API key:
-`Authorization: Bearer tk_…`.
+Fields are camelCase. Instants are RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, times without a zone are
+refused). Durations are strings such as `500ms`, `30s`, `5m`, `24h`. Unknown fields and unknown query parameters are refused
+by name (`INVALID_INPUT`); only `/healthz`, `/readyz`, `/metrics` and the documentation ignore the query. Requests accept a
+timer's id as `id` or as `timerId`, whichever is described, and a single value in place of an array of enum values. Send an
+API key as `Authorization: Bearer tk_…`.
 
-Limits are those of a server as it comes; the [settings](settings.md) in parentheses change them.
+Limits are the defaults; the [settings](settings.md) in parentheses change them.
 
-Errors are `application/problem+json` (RFC 9457), a [Problem](#problem), with a stable `error` code:
-[what each code means](errors.md). Every answer carries `x-correlation-id`: the one that was sent, or a new one. 429 and 503
-bring `Retry-After`. Every call can also answer {always}.
+Errors are `application/problem+json` (RFC 9457), a [Problem](#problem), with a stable `error` code: [all codes](errors.md).
+Every response has the header `x-correlation-id`: the value of the request, or a new one. 429 and 503 have `Retry-After`.
+Every operation can also return {always}.
 
-Later releases add operations, optional members of requests, members of answers and words: pass over what you don't know.
+Later releases add operations, optional request fields, response fields, and enum values: ignore what you don't know.
 """
 
 _ERRORS_INTRO = """# Errors
@@ -40,9 +40,9 @@ Every error of the API is `application/problem+json` (RFC 9457):
 {example}
 ```
 
-`error` is a stable code, `errors` names each bad field, and `correlationId` leads to the request in the server's log. A
-later release may add codes: go by the status for one that you don't know. **In short**: mend 4xx, other than 408 and 429;
-send the same again after 408, 429 and 503, after the seconds that `Retry-After` says; report 500.
+`error` is a stable code, `errors` names each invalid field, and `correlationId` identifies the request in the server's log.
+A later release may add codes: handle an unknown code by its status. **In short**: correct the request after a 4xx other than
+408 and 429; retry the same request after 408, 429 and 503, after the seconds in `Retry-After`; report 500.
 
 ## Codes
 """
@@ -50,15 +50,15 @@ send the same again after 408, 429 and 503, after the seconds that `Retry-After`
 _FAILURES_INTRO = """
 ## Failed attempts
 
-`lastError` of a timer and `error` of its attempts begin with one of these words, before a colon; `errorMeta.kind` of a
-service call is one. *Repeated*: a timer's retry policy repeats it; [a service call](../explanation/service-agent.md) is
-repeated only where its own policy says so.
+`lastError` of a timer and `error` of its attempts begin with one of these codes, before a colon; `errorMeta.kind` of a
+service call is one of them. *Retried*: the timer's retry policy retries the attempt; [a service
+call](../explanation/service-agent.md) is retried only by its own policy.
 
-| word | repeated | what happened | what to do |
+| code | retried | cause | remedy |
 | --- | --- | --- | --- |
 """
 
-#: Answers that every call with a key and a body can give; the operations list what is their own.
+#: Statuses that every operation with a key and a body can return; operations list only their own.
 _EVERYWHERE = ("401", "403", "408", "413", "415", "431", "500")
 
 
@@ -82,7 +82,7 @@ def api_page(generated: str) -> str:
     for name, schema in schemas.items():
         lines += [f"## {name}", "", schema["description"], ""]
         if name in asked:
-            lines += [f"Its members stand under `{asked[name]}`.", ""]
+            lines += [f"Its fields are listed under `{asked[name]}`.", ""]
             continue
         lines += _members(schema, schemas) if schema["type"] == "object" else [_words(schema["enum"]), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -93,7 +93,7 @@ def errors_page(generated: str) -> str:
     document: Json = json.loads(describe())
     example = document["components"]["examples"]["INVALID_INPUT"]["value"]
     lines = [generated, _ERRORS_INTRO.replace("{example}", json.dumps(example, indent=2))]
-    lines += ["| code | status | what happened | what to do |", "| --- | --- | --- | --- |"]
+    lines += ["| code | status | cause | remedy |", "| --- | --- | --- | --- |"]
     lines += [
         f'| <a id="{code}"></a>`{code}` | {row.status} | {row.when} | {row.remedy} |' for code, row in CODES.items()
     ]
@@ -105,7 +105,7 @@ def errors_page(generated: str) -> str:
 
 
 def _operation(title: str, operation: Json, schemas: Json) -> list[str]:
-    role = "" if "Needs a key" in operation["description"] else " Open to everybody."
+    role = "" if "Requires a key" in operation["description"] else " Requires no key."
     lines = [f"## {title}", "", f"{operation['summary'].rstrip('?')}. {operation['description']}{role}", ""]
     if parameters := operation.get("parameters"):
         lines += ["| parameter | in | type | limits | meaning |", "| --- | --- | --- | --- | --- |"]
@@ -117,11 +117,11 @@ def _operation(title: str, operation: Json, schemas: Json) -> list[str]:
         lines.append("")
     if (body := operation.get("requestBody")) is not None:
         content = body["content"]["application/json"]
-        lines += [f"**Request**, {_type(content['schema'])}{'' if body['required'] else '; it may be left out'}:", ""]
+        lines += [f"**Request**, {_type(content['schema'])}{'' if body['required'] else '; optional'}:", ""]
         lines += _members(schemas[_named(content["schema"])], schemas)
         if "example" in content:
             lines += ["```json", json.dumps(content["example"], indent=2), "```", ""]
-    lines += ["| answer | body |", "| --- | --- |"]
+    lines += ["| response | body |", "| --- | --- |"]
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
         if "application/problem+json" in content:
@@ -138,16 +138,20 @@ def _webhook(webhook: Json, schemas: Json) -> list[str]:
     lines = ["## The callback", "", webhook["description"], "", "[More about callbacks](callbacks.md).", ""]
     lines += ["| header | meaning |", "| --- | --- |"]
     lines += [f"| `{header['name']}` | {header['description']} |" for header in webhook["parameters"]]
-    lines += ["", "The body is a [Callback](#callback). The answer may be a [CallbackAnswer](#callbackanswer):", ""]
-    lines += ["| answer | meaning |", "| --- | --- |"]
+    lines += [
+        "",
+        "The body is a [Callback](#callback). The response's body may be a [CallbackAnswer](#callbackanswer):",
+        "",
+    ]
+    lines += ["| response | meaning |", "| --- | --- |"]
     lines += [f"| {status} | {answer['description']} |" for status, answer in webhook["responses"].items()]
     return [*lines, ""]
 
 
 def _members(schema: Json, schemas: Json) -> list[str]:
     if not schema["properties"]:
-        return ["It has no members.", ""]
-    lines = ["| member | type | limits | meaning |", "| --- | --- | --- | --- |"]
+        return ["No fields.", ""]
+    lines = ["| field | type | limits | meaning |", "| --- | --- | --- | --- |"]
     for name, field in schema["properties"].items():
         shown = f"`{name}`" + (", required" if name in schema.get("required", ()) else "")
         if schema.get("additionalProperties", True) is not False:
@@ -162,7 +166,7 @@ def _named(schema: Json) -> str:
 
 
 def _type(schema: Json) -> str:
-    """What it is, in a few words."""
+    """The type in a few words."""
     if name := _named(schema):
         return f"[{name}](#{name.lower()})"
     if (parts := schema.get("anyOf")) is not None:

@@ -1,4 +1,4 @@
-"""The reference pages of metrics and events, made from tables in the code for `scripts/reference.py`."""
+"""The reference pages of metrics and events, generated from tables in the code by `scripts/reference.py`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
 _METRICS_INTRO = """# Metrics
 
-`GET /metrics` in Prometheus' text format. Beside these, the client library's `process_*` and `python_*`.
+`GET /metrics` returns these in Prometheus' text format, and the client library's `process_*` and `python_*`.
 
-What to watch: `tocsin_lag_seconds` is the promise itself; `tocsin_overdue_seconds` above a few seconds means that due
-timers wait; `tocsin_dispatching` 0 means that nothing rings; `tocsin_commits_total` with another result than `durable`
-means trouble with the store.
+Watch these first:
+
+- `tocsin_lag_seconds`: how late timers fire.
+- `tocsin_overdue_seconds`: above a few seconds, due timers wait.
+- `tocsin_dispatching`: 0 means that no timer fires.
+- `tocsin_commits_total`: any result other than `durable` means that the store fails.
 """
 
 _EVENTS_INTRO = """# Events
 
-The engine tells its observers what happens as typed events (`tocsin.ports.observer`); logs and metrics are such
-observers. *Level* is where the log puts the event; `-` means that lines about single timers are rationed: a failed timer
-is a warning, at most ten a second, everything else is written at debug only.
+The engine reports to its observers with typed events (`tocsin.ports.observer`); logs and metrics are observers. The log
+writes an event's name in words (`ShardLost` as `shard lost`) with its fields. *Level* is the level of the log line; `-` means
+that a failed timer is logged as a warning, at most ten lines per second, and every other attempt at debug.
 """
 
 _AGENT_EVENTS_INTRO = """## The service agent
 
-Its events (`tocsin.agent.events`, and those of the buses in `tocsin.ports.bus`). In the log the fields have the API's
-names: `tenantId`, `serviceCallId`, `correlationId`. An execution that fails is a warning; warnings and errors are rationed
-to twenty lines a second, and the next line says how many were left out.
+The agent's events (`tocsin.agent.events`, and those of the buses in `tocsin.ports.bus`). In the log their fields have the
+API's names: `tenantId`, `serviceCallId`, `correlationId`. A failed execution is a warning. Warnings and errors are limited to
+twenty lines per second; the next line has the number of suppressed ones in the field `suppressed`.
 """
 
 

@@ -1,1 +1,1 @@
-"""The service agent's real modules in virtual time, with everything around them failing: replayed by a seed."""
+"""The real modules of the service agent in virtual time, with failures all around them; a seed replays a run."""

@@ -1,4 +1,4 @@
-"""`python -m tests.agent_simulation SEEDS [--first N] [--jobs N]`: runs seeds, and prints the trace of a failure."""
+"""`python -m tests.agent_simulation SEEDS [--first N] [--jobs N]` runs seeds and prints the trace of a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that goes away, loses confirmations and acknowledgements, repeats messages and forgets all it had."""
+"""A broker that fails, loses confirmations and acknowledgements, repeats messages, and loses its data."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.agent.messages import Registry
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import DeadLetter, Subscription
 from tocsin.buses.embedded import EmbeddedBus
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUnanswered, Responder
 
 if TYPE_CHECKING:
     from .world import World
 
-#: How long the broker waits for an acknowledgement before it sends a message again.
+#: How long the broker waits for an acknowledgement before it delivers a message again.
 _ACK_WAIT_S = 30.0
 _REQUESTS_MAX = 1_000
 
 
 class Consumer:
-    """One subscriber as the broker knows it: what it has acknowledged, by sequence number."""
+    """One subscriber as the broker knows it: the sequence numbers that it has acknowledged."""
 
     def __init__(self, types: Collection[str]) -> None:
         self.types = frozenset(types)
@@ -35,7 +35,7 @@ class Consumer:
 
 
 class Broker:
-    """One stream. It knows one process at a time, the one that came last."""
+    """One stream with at most one connected process, the latest."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
@@ -50,7 +50,7 @@ class Broker:
         self._ids: set[str] = set()
 
     def store(self, envelope: Envelope) -> None:
-        """A message has come; one that is known by its id is dropped."""
+        """Stores a message, unless its id is known."""
         if envelope.id in self._ids:
             return
         self._ids.add(envelope.id)
@@ -58,7 +58,7 @@ class Broker:
         self.send(len(self.stream) - 1)
 
     def send(self, sequence: int) -> None:
-        """Delivers it to whoever has not acknowledged it, now and again."""
+        """Delivers the message to each subscriber that has not acknowledged it, repeatedly."""
         if self.attached is None or self.away or sequence >= len(self.stream):
             return
         envelope, unacknowledged = self.stream[sequence], False
@@ -76,7 +76,7 @@ class Broker:
             self.consumers[subscriber].acknowledged.add(sequence)
 
     def attach(self, bus: SimulatedBus) -> None:
-        """Everything that was not acknowledged comes again, in order."""
+        """Delivers every unacknowledged message again, in order."""
         self.attached = bus
         for name, types in bus.types.items():
             self.consumers.setdefault(name, Consumer(types))
@@ -84,11 +84,11 @@ class Broker:
             self.send(sequence)
 
     def leave(self) -> None:
-        """Nobody can reach it."""
+        """The broker becomes unreachable."""
         self.away = True
 
     def come_back(self) -> None:
-        """Clients connect again."""
+        """Clients reconnect."""
         self.away = False
         if self.attached is not None:
             self.world.outside(self.rng.uniform(0.05, 5.0), self._attach_again, self.attached)
@@ -98,7 +98,7 @@ class Broker:
             self.attach(bus)
 
     def forget(self) -> None:
-        """Its disk was lost."""
+        """The broker's data is lost."""
         self.stream.clear()
         self._ids.clear()
         for consumer in self.consumers.values():
@@ -111,7 +111,7 @@ class _Arrival(NamedTuple):
 
 
 class SimulatedBus:
-    """The port Bus over the broker, with the real delivery and answering of all buses."""
+    """Implements the port Bus with this broker and the real delivery and request dispatcher of all buses."""
 
     def __init__(self, broker: Broker, registry: Registry) -> None:
         self.types: dict[str, Collection[str]] = {}
@@ -121,29 +121,26 @@ class SimulatedBus:
         self._context = contextvars.copy_context()
         self._completions = Completions()
         self._subscriptions: dict[str, Subscription[_Arrival]] = {}
-        self._answering: dict[str, Answering] = {}
+        self._dispatchers: dict[str, RequestDispatcher] = {}
         self._arrives_s: dict[str, float] = {}
         self._closed = False
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """See the port."""
         self.types[subscriber] = types
         self._subscriptions[subscriber] = Subscription(
             subscriber, handler, batch_max, self._world.bus_limits, self._world.observe,
-            settled=lambda arrival: self._broker.acknowledge(self, *arrival), given_up=self._given_up,
+            settled=lambda arrival: self._broker.acknowledge(self, *arrival), dead_lettered=self._dead_lettered,
         )  # fmt: skip
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """See the port."""
-        answering = Answering(subscriber, responder, batch_max, _REQUESTS_MAX, self._world.observe)
-        self._answering.update(dict.fromkeys(types, answering))
+        dispatcher = RequestDispatcher(subscriber, responder, batch_max, _REQUESTS_MAX, self._world.observe)
+        self._dispatchers.update(dict.fromkeys(types, dispatcher))
 
     @property
-    def _parts(self) -> list[Subscription[_Arrival] | Answering]:
-        return [*self._subscriptions.values(), *dict.fromkeys(self._answering.values())]
+    def _parts(self) -> list[Subscription[_Arrival] | RequestDispatcher]:
+        return [*self._subscriptions.values(), *dict.fromkeys(self._dispatchers.values())]
 
     async def start(self) -> None:
-        """See the port."""
         await asyncio.sleep(0.01)
         if self._broker.away:
             raise BusUnavailable("the broker is away")
@@ -152,7 +149,6 @@ class SimulatedBus:
         self._broker.attach(self)
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """See the port."""
         try:
             self._registry.check(envelope)
         except InvalidMessage as error:
@@ -176,17 +172,15 @@ class SimulatedBus:
         self._context.run(self._world.loop.call_later, broker.rng.uniform(0.0005, 0.005), done, error)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """See the port."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """See the port."""
         self._registry.check(envelope)
         await asyncio.sleep(self._broker.rng.uniform(0.0005, 0.005))
         if self._broker.away or self._closed:
             raise BusUnavailable("the broker is away")
         future: asyncio.Future[Envelope | Exception] = asyncio.get_running_loop().create_future()
-        self._answering[envelope.type].offer(envelope, lambda reply: future.done() or future.set_result(reply))
+        self._dispatchers[envelope.type].offer(envelope, lambda reply: future.done() or future.set_result(reply))
         try:
             async with asyncio.timeout(timeout_us / 1e6):
                 reply = await future
@@ -199,7 +193,7 @@ class SimulatedBus:
         return reply
 
     def arrive(self, subscriber: str, envelope: Envelope, sequence: int, delay_s: float) -> None:
-        """The broker sends a message; one subscriber's arrive in their order."""
+        """The broker delivers a message; each subscriber's messages arrive in order."""
         at_s = max(self._world.loop.time() + delay_s, self._arrives_s.get(subscriber, 0.0))
         self._arrives_s[subscriber] = at_s
         self._context.run(self._world.loop.call_at, at_s, partial(self._arrived, subscriber, envelope, sequence))
@@ -208,39 +202,34 @@ class SimulatedBus:
         if not self._closed:
             self._subscriptions[subscriber].offer(envelope, _Arrival(subscriber, sequence))
 
-    def _given_up(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+    def _dead_lettered(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
         self._world.broken("DEAD LETTER", f"{letter.envelope.type} of {letter.subscriber}: {letter.error}")
 
     @property
     def waiting(self) -> int:
-        """See the port."""
         return sum(subscription.unsettled for subscription in self._subscriptions.values())
 
     @property
     def connected(self) -> bool:
-        """See the port."""
         return not self._broker.away
 
     async def drain(self) -> None:
-        """See the port."""
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """See the port."""
         if not self._closed:
             self._closed = True
             await asyncio.gather(*(part.close() for part in self._parts))
 
 
 class WatchedEmbeddedBus(EmbeddedBus):
-    """The bus within the process; the world sees what is posted."""
+    """The embedded bus; the world observes what is posted."""
 
     def __init__(self, world: World, registry: Registry) -> None:
         super().__init__(world.bus_limits, registry.check, world.observe)
         self._world = world
 
     def post(self, envelope: Envelope, done: Callable[[Exception | None], None]) -> None:
-        """See the port."""
         self._world.posted(envelope)
         super().post(envelope, done)
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and its end."""
+"""Injects failures and repairs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Chaos:
-    """One mishap after another, each repaired after a while; several may be under way at once."""
+    """One failure after another, each repaired after a while; several may overlap."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self._world = world
@@ -50,26 +50,26 @@ class Chaos:
         tables = self._world.tables
         if not tables.away:
             tables.away = self._rng.choice(("refusing", "silent"))
-            self._world.say("database", tables.away)
+            self._world.log("database", tables.away)
             await asyncio.sleep(self._a_while_s())
             tables.away = ""
-            self._world.say("database back")
+            self._world.log("database back")
 
     async def _broker_away(self) -> None:
         broker = self._world.broker
         assert broker is not None
         if not broker.away:
-            self._world.say("broker away")
+            self._world.log("broker away")
             broker.leave()
             await asyncio.sleep(self._a_while_s())
-            self._world.say("broker back")
+            self._world.log("broker back")
             broker.come_back()
 
     async def _broker_forgets(self) -> None:
         broker = self._world.broker
         assert broker is not None
         if not broker.away:
-            self._world.say("broker away, and forgets")
+            self._world.log("broker away, and forgets")
             broker.leave()
             await asyncio.sleep(self._rng.uniform(0, 10))
             broker.forget()
@@ -78,7 +78,7 @@ class Chaos:
     async def _kill(self) -> None:
         process = self._world.process
         if not process.over:
-            self._world.say("kill", process.name)
+            self._world.log("kill", process.name)
             process.kill()
             await asyncio.sleep(self._a_while_s() / 4)
             self._world.start_process()
@@ -86,9 +86,9 @@ class Chaos:
     async def _restart(self) -> None:
         process = self._world.process
         if not process.over and process.modules is not None:
-            self._world.say("stop", process.name)
+            self._world.log("stop", process.name)
             ending = process.inside(process.stop())
-            # Whoever starts it kills it when it doesn't end.
+            # A supervisor kills a process that does not stop.
             await asyncio.wait({ending}, timeout=60.0)
             process.kill()
             self._world.start_process()
@@ -96,19 +96,19 @@ class Chaos:
     async def _freeze(self) -> None:
         process = self._world.process
         if not process.over:
-            self._world.say("freeze", process.name)
+            self._world.log("freeze", process.name)
             self._world.loop.freeze(process.name)
             await asyncio.sleep(self._a_while_s() / 2)
             if not process.over:
-                self._world.say("thaw", process.name)
+                self._world.log("thaw", process.name)
                 self._world.loop.thaw(process.name)
 
     async def _take_over(self) -> None:
-        """It stands still, another takes its place, and it wakes."""
+        """The process freezes, another one takes over, and the first resumes."""
         process = self._world.process
         if process.over:
             return
-        self._world.say("freeze", process.name, "and take over")
+        self._world.log("freeze", process.name, "and take over")
         self._world.loop.freeze(process.name)
         process.over = True
         await asyncio.sleep(self._rng.uniform(1, 10))

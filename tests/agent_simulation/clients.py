@@ -1,4 +1,4 @@
-"""Tenants: each submits a call again and again under its id until it is accepted, and may delete it."""
+"""Tenants: each submits a call under its id until it is accepted, and may delete it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Client:
         self.tenant_id = world.tenants[number % len(world.tenants)]
         self.call_id = world.new_id()
         self.due_at: int | None = None
-        #: The attempts that its policy allows, and the pause before the second; None without one.
+        #: The attempts that its policy allows, and the pause before the second; None without a policy.
         self.policy: PolicySent | None = None
         self.accepted = False
-        #: True once the deletion was acknowledged, None while it may have happened.
+        #: True once the deletion was acknowledged, None while its outcome is unknown.
         self.deleted: bool | None = False
-        #: When it was acknowledged, microseconds.
+        #: When the deletion was acknowledged, in microseconds.
         self.deleted_at = 0
         self._world = world
         self._rng = rng
 
     async def run(self) -> None:
-        """From the submission to its end."""
+        """From the submission to the end of the call."""
         world, rng = self._world, self._rng
         await asyncio.sleep(rng.uniform(0, world.submitting_s))
         if rng.random() < 0.6:
@@ -52,13 +52,13 @@ class Client:
         )  # fmt: skip
         while not self.accepted:
             self.accepted = await self._try("submit", sent)
-        world.say("accepted", self.number)
+        world.log("accepted", self.number)
         if (self.due_at is not None and rng.random() < 0.15) or (self.policy is not None and rng.random() < 0.3):
             await asyncio.sleep(rng.choice((1, 20, 60)) * rng.random())
             self.deleted = None
             if await self._try("delete", None):
                 self.deleted, self.deleted_at = True, world.now_us()
-                world.say("deleted", self.number)
+                world.log("deleted", self.number)
 
     async def _try(self, action: str, sent: Submission | None) -> bool:
         process = self._world.process

@@ -1,4 +1,4 @@
-"""The agent's database: its real statements on SQLite in memory, behind a connection that fails."""
+"""The agent's database: its real statements on SQLite in memory, behind a failing connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How long a client of a silent server waits before it gives up.
+#: How long a client of a silent server waits before it fails.
 _PATIENCE_S = 5.0
 
 
@@ -38,7 +38,7 @@ def _connection() -> Connection:
 
 @cache
 def _migrated() -> sqlite3.Connection:
-    """An empty database of the newest schema, to be copied."""
+    """An empty database with the newest schema, to be copied."""
     connection = _connection()
     migrate(connection, "the simulated database")
     driver: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
@@ -46,11 +46,11 @@ def _migrated() -> sqlite3.Connection:
 
 
 class Tables:
-    """What is durable. `term` counts the processes that had it; `away` is how the server is out of reach: "" if it isn't,
-    "refusing" or "silent"."""
+    """The durable state. `epoch` counts the processes that have held it. `away` is the kind of outage of the server: ""
+    (none), "refusing" or "silent"."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.term = 0
+        self.epoch = 0
         self.away = ""
         self.unknown_rate = 0.0
         self.failure_rate = 0.0
@@ -62,7 +62,7 @@ class Tables:
         self.answers_s = 0.0
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
-        """All of the work, or nothing."""
+        """Runs the work in one transaction."""
         self.connection.exec_driver_sql("BEGIN")
         try:
             result = work(self.connection)
@@ -73,20 +73,20 @@ class Tables:
         return result
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """Looked at from outside."""
+        """Reads rows without a process."""
         return [tuple(row) for row in self.connection.exec_driver_sql(sql)]
 
 
 class SimulatedDatabase:
-    """The port Database for one process: `backend.Database`. Writes are fenced by its term."""
+    """Implements `backend.Database` for one process. Writes are fenced by its epoch."""
 
     shared = True
 
     def __init__(self, world: World, tables: Tables) -> None:
         self._world = world
         self._tables = tables
-        tables.term += 1
-        self.term = tables.term
+        tables.epoch += 1
+        self.epoch = tables.epoch
         self.identity = "simulated"
         self.outbox = SqlOutbox(self)
         self.calls = SqlServiceCalls(self.outbox)
@@ -96,9 +96,8 @@ class SimulatedDatabase:
         self.secrets = SqlTenantSecrets(self)
 
     @property
-    def held(self) -> bool:
-        """See the port."""
-        return self.term == self._tables.term
+    def lock_held(self) -> bool:
+        return self.epoch == self._tables.epoch
 
     async def write(
         self,
@@ -106,7 +105,6 @@ class SimulatedDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """See the port."""
         task = asyncio.get_running_loop().create_task(self._write(work, committed, unknown))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
@@ -123,15 +121,15 @@ class SimulatedDatabase:
             raise StoreUnavailable("the server had enough")
         lost = rng.random() < tables.unknown_rate
         if lost and rng.random() < 0.5:
-            self._world.say("commit lost")
+            self._world.log("commit lost")
         else:
             result = tables.transaction(work)
-        # Answers come in the order of commits.
+        # Results arrive in the order of commits.
         answered_s = max(self._world.loop.time() + rng.uniform(0.0005, 0.02), tables.answers_s)
         tables.answers_s = answered_s
         await asyncio.sleep(answered_s - self._world.loop.time())
         if lost or tables.away:
-            self._world.say("commit unknown")
+            self._world.log("commit unknown")
             if unknown is not None:
                 unknown()
             raise OutcomeUnknown("the connection broke during the commit")
@@ -140,7 +138,6 @@ class SimulatedDatabase:
         return result
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """See the port."""
         await self._ask()
         result = self._tables.transaction(work)
         await asyncio.sleep(self._tables.rng.uniform(0.0005, 0.01))
@@ -155,5 +152,5 @@ class SimulatedDatabase:
             await asyncio.sleep(_PATIENCE_S)
         if tables.away:
             raise StoreUnavailable("the server is away")
-        if not self.held:
+        if not self.lock_held:
             raise StoreUnavailable("another process runs the agent now")

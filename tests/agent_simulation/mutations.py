@@ -64,7 +64,7 @@ MUTATIONS = [
     _agent("overdue orders are executed", always("tocsin.agent.execution.outgoing:_overdue", "start_timeout_us")),
     _agent(
         "an unknown commit is left to the sweep",
-        drop(OUTBOX + "_outcome_unknown", "self._doubtful_new"),
+        drop(OUTBOX + "_outcome_unknown", "self._in_doubt_new"),
         drop(OUTBOX + "_outcome_unknown", "self._fall_behind"),
     ),
     _agent(
@@ -87,7 +87,7 @@ MUTATIONS = [
             ),
         ),
         (),
-        ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_by_a_later_one_alone",),
+        ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_only_by_a_later_one",),
     ),
     _agent(
         "client errors are retried",

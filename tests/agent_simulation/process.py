@@ -1,4 +1,4 @@
-"""A process that runs the agent: the real modules, put together by the real composition root."""
+"""A process that runs the agent: the real modules from the real composition root."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ T = TypeVar("T")
 
 
 class SimulatedSettings(Settings):
-    """Settings whose limits are the simulation's."""
+    """Settings with the simulation's limits."""
 
     def agent_limits(self) -> AgentLimits:
         """Set by the world."""
         return _limits[0]
 
     def engine_limits(self) -> EngineLimits:
-        """The usual ones."""
+        """The default limits."""
         return _ENGINE
 
     def callback_limits(self) -> CallbackLimits:
-        """The usual ones."""
+        """The default limits."""
         return _CALLBACKS
 
     def bus_limits(self) -> BusLimits:
@@ -55,7 +55,7 @@ _RULES = InputRules(InputLimits(), lambda url: None)
 
 
 class Process:
-    """One life of it. `modules` is None until it has started, and after its end."""
+    """One run of the process. `modules` is None before it has started and after its end."""
 
     def __init__(self, world: World, number: int) -> None:
         self.name = f"p{number}"
@@ -67,7 +67,7 @@ class Process:
         self._tasks: list[asyncio.Task[Any]] = []
 
     def inside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Runs it as a part of the process, so that freezing the process stops it."""
+        """Runs the work as part of the process, so that freezing the process stops it."""
         context = contextvars.copy_context()
         context.run(NODE.set, self.name)
         task = self._world.loop.create_task(work, context=context)
@@ -75,20 +75,20 @@ class Process:
         return task
 
     def forget(self) -> None:
-        """What a stopped process was asked and never began."""
+        """Drops requests to a stopped process that it never began."""
         for task in self._tasks:
             work = task.get_coro()
             if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
                 work.close()
 
     def start(self) -> None:
-        """Tries until it runs."""
+        """Retries until the process runs."""
         self.inside(self._start())
 
     async def _start(self) -> None:
         world = self._world
         while not self.over:
-            world.say(self.name, "starts")
+            world.log(self.name, "starts")
             _limits[:] = world.limits, world.bus_limits
             self.database = database = SimulatedDatabase(world, world.tables)
             modules = AgentModules(
@@ -106,11 +106,11 @@ class Process:
             try:
                 await modules.start()
             except Exception as error:  # noqa: BLE001 -- as the node that runs the agent does it
-                world.say(self.name, "did not start", error)
+                world.log(self.name, "did not start", error)
                 await modules.abandon()
                 await asyncio.sleep(3.0)
             else:
-                world.say(self.name, "runs")
+                world.log(self.name, "runs")
                 self.modules = modules
                 return
 
@@ -120,19 +120,19 @@ class Process:
         return SimulatedBus(self._world.broker, registry)
 
     def kill(self) -> None:
-        """SIGKILL: nothing of it moves any more."""
+        """SIGKILL: nothing in it runs any more."""
         self.over, self.modules = True, None
         self._world.loop.freeze(self.name)
 
     async def stop(self) -> None:
-        """In order."""
+        """Stops in order."""
         modules, self.modules, self.over = self.modules, None, True
         if modules is not None:
             await modules.drain()
             await modules.stop()
 
     async def abandon(self) -> None:
-        """Another process has the database."""
+        """Another process has taken over the database."""
         modules, self.modules, self.over = self.modules, None, True
         if modules is not None:
             await modules.abandon()

@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What a service said, known by its body."""
+    """A service's response, identified by its body."""
 
     call: int
     status: int
 
 
 class Receivers:
-    """Each request is noted, then answered or not: at once, late, never."""
+    """Records each request and answers it at once, late or never."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
         self.rng = rng
-        #: By call, when its requests arrived, microseconds.
+        #: When the requests of each call arrived, in microseconds.
         self.arrivals: dict[int, list[int]] = {}
-        #: By call, how many requests were sent, those that found no connection included.
+        #: How many requests of each call were sent, including failed connections.
         self.sent: dict[int, int] = {}
-        #: By call, when the process that runs the agent sent the last one, microseconds.
+        #: When the process that runs the agent sent the last request of each call, in microseconds.
         self.sent_at: dict[int, int] = {}
         self.answers: dict[str, Answer] = {}
-        #: By call, what the client made of each request, in the order in which it did.
+        #: The client's result of each request of a call, in order.
         self.results: dict[int, list[str]] = {}
 
     def arrive(self, call: int) -> None:
-        """A request is here."""
-        self.world.say("arrival", call)
+        """A request arrives."""
+        self.world.log("arrival", call)
         self.arrivals.setdefault(call, []).append(self.world.now_us())
 
     def fate(self, host: str) -> str:
-        """What becomes of the next request."""
+        """Draws the outcome of the next request."""
         if host == "hung":
             return "hang"
         if host == "slow":
@@ -54,7 +54,7 @@ class Receivers:
 
 
 class SimulatedClient:
-    """The port Requester for one process. Its callbacks belong to the process; the requests are on their way alone."""
+    """Implements the port Requester for one process. Its callbacks belong to the process; requests in flight do not."""
 
     def __init__(self, receivers: Receivers) -> None:
         self._receivers = receivers
@@ -62,11 +62,9 @@ class SimulatedClient:
         self._context = contextvars.copy_context()
 
     def destination(self, url: str) -> str:
-        """See the port."""
         return urlsplit(url).netloc
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
-        """See the port."""
         receivers, rng, world = self._receivers, self._receivers.rng, self._world
         parts = urlsplit(request.url)
         call, began_us, finished = int(parts.path[1:]), world.now_us(), False
@@ -79,7 +77,7 @@ class SimulatedClient:
             nonlocal finished
             if not finished:
                 finished = True
-                world.say("result", call, what)
+                world.log("result", call, what)
                 receivers.results.setdefault(call, []).append(what)
                 done(Result(outcome, began_us, world.now_us() - began_us))
 

@@ -1,4 +1,4 @@
-"""Some seeds in every test run; `make simulate-agent` runs as many as one likes."""
+"""A few seeds in every test run; `make simulate-agent` runs more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HERE = Path(__file__).parents[2]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 150, _CHUNK))
-def test_outcomes_are_true_whatever_happens(first: int) -> None:
+def test_outcomes_are_correct_under_random_faults(first: int) -> None:
     happened: Counter[str] = Counter()
     for seed in range(first, first + _CHUNK):
         world = World(seed)
@@ -34,7 +34,7 @@ def test_outcomes_are_true_whatever_happens(first: int) -> None:
             for client in world.clients
             if client.deleted is True and client.number in world.receivers.sent
         )
-    # A simulation in which nothing goes wrong proves nothing.
+    # A simulation without failures would prove nothing.
     for what in (
         "commit unknown",
         "commit lost",
@@ -49,7 +49,7 @@ def test_outcomes_are_true_whatever_happens(first: int) -> None:
         assert happened[what] > 0, happened
 
 
-def test_a_seed_replays_whatever_the_hash_seed() -> None:
+def test_a_seed_replays_under_any_hash_seed() -> None:
     program = """
 from tests.agent_simulation.world import World
 for seed in (1, 4, 7):

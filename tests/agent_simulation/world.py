@@ -1,4 +1,4 @@
-"""One seeded run: a process, tenants, services, mishaps, repair, and the reckoning."""
+"""One seeded run: a process, tenants, services, failures, repair, and the final check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.agent.events import AgentEvent, CallRescued, MessageSuspended
 from tocsin.agent.limits import AgentLimits
 from tocsin.model import uuid7
 from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import DeadLettered
+from tocsin.ports.bus import MessageDeadLettered
 from tocsin.testing.clock import EPOCH_US
 from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 
@@ -23,15 +23,15 @@ from .bus import BUS_LIMITS, Broker
 from .chaos import Chaos
 from .clients import Client
 from .database import Tables
+from .outcomes import check_outcomes
 from .process import Process, SimulatedSettings
 from .receiver import Receivers
-from .reckoning import reckon
 
 SECOND = 1_000_000
-#: Mishaps begin within this time; the last ends some minutes later.
+#: Failures begin within this time; the last one ends some minutes later.
 ACTIVE_S = 150.0
-#: After the last repair every call ends within this time. The watchdog asks at least once in `start_timeout`, then the
-#: request may be made, and has to wait for its turn at a service that hangs.
+#: After the last repair every call ends within this time. The watchdog checks at least once per `start_timeout`; then the
+#: request may be sent, and may wait for its turn at a hanging service.
 SETTLING_S = 2_000.0
 LIMITS = AgentLimits(
     request_timeout_us=10 * SECOND,
@@ -45,7 +45,7 @@ SETTINGS = SimulatedSettings()
 
 
 class World:
-    """Everything of one seed. `run` returns its violation, or None. Also the clock of the process."""
+    """The state of one seed; also the clock of the process. `run` returns the violation, or None."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -54,9 +54,9 @@ class World:
         rng = self.rng("world")
         self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
         self.settings = SETTINGS
-        #: Whether processes end in this run. Where none does, no execution may be taken for interrupted.
+        #: Whether processes end in this run. If none does, no execution may count as interrupted.
         self.mortal = seed % 3 != 0
-        #: Nothing goes wrong in this run, but at the services.
+        #: Nothing fails in this run except the services.
         self.quiet = seed % 10 == 0
         places = rng.choice((1, 2, 512))
         self.limits = replace(LIMITS, executions_per_destination_max=places, executions_max=rng.choice((1, 2, 20)))
@@ -65,7 +65,7 @@ class World:
         self.broker = Broker(self, self.rng("broker")) if seed % 4 else None
         self.receivers = Receivers(self, self.rng("receivers"))
         self.hosts = rng.choice((("a", "b"), ("a", "slow"), ("a", "hung"), ("hung",)))
-        #: By call, the ids of messages in the order in which they were first given to the bus.
+        #: The ids of each call's messages in the order in which they were first posted.
         self.posts: dict[str, list[str]] = {}
         self._posted: set[str] = set()
         self._random_bytes = self.rng("ids").randbytes
@@ -77,7 +77,7 @@ class World:
         self._failed: asyncio.Future[None] | None = None
 
     def rng(self, *name: object) -> random.Random:
-        """A source of chance of its own for each part, so that one's draws don't shift another's."""
+        """A separate random source for each part, so that one part's draws do not shift another's."""
         return random.Random("/".join(str(part) for part in (self.seed, *name)))
 
     # ------------------------------------------------------------------ time
@@ -91,52 +91,52 @@ class World:
         return self.loop.now_us()
 
     def outside(self, delay_s: float, callback: Any, *args: Any) -> None:
-        """Calls back as nobody's part: it happens even when the process that caused it is gone."""
+        """Calls back outside of any process, even if the process that caused it has ended."""
         self._context.run(self.loop.call_later, delay_s, callback, *args)
 
     # ------------------------------------------------------------------ what happened
 
-    def say(self, *what: object) -> None:
+    def log(self, *what: object) -> None:
         """Adds to the trace."""
         self.trace.append((self.loop.now_us(), *what))
 
     def broken(self, kind: str, detail: str) -> None:
-        """A promise was broken: the run ends with the first."""
-        self.say("VIOLATION", kind, detail)
+        """A guarantee was violated: the run ends with the first violation."""
+        self.log("VIOLATION", kind, detail)
         if self.violation is None:
             self.violation = Violation(kind, detail)
             if self._failed is not None and not self._failed.done():
                 self._failed.set_result(None)
 
     def observe(self, event: AgentEvent) -> None:
-        """What the modules report."""
-        self.say(type(event).__name__, *event)
-        if isinstance(event, DeadLettered | MessageSuspended):
+        """Observes the modules' events."""
+        self.log(type(event).__name__, *event)
+        if isinstance(event, MessageDeadLettered | MessageSuspended):
             self.broken("GIVEN UP", str(event))
         if self.quiet and isinstance(event, CallRescued) and event.action == "dispatched":
             self.broken("NOT REPORTED", f"a due time, though nothing was amiss: {event}")
 
     def posted(self, envelope: Envelope) -> None:
-        """A message is given to the bus."""
+        """A message was posted to the bus."""
         if envelope.id not in self._posted:
             self._posted.add(envelope.id)
             self.posts.setdefault(envelope.aggregate_id, []).append(envelope.id)
-            self.say("post", envelope.type, envelope.aggregate_id)
+            self.log("post", envelope.type, envelope.aggregate_id)
 
     def fingerprint(self) -> str:
-        """The trace's hash: equal for equal runs."""
+        """The hash of the trace; equal for equal runs."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]
 
     # ------------------------------------------------------------------ the run
 
     def start_process(self) -> None:
-        """The next one begins."""
+        """Starts the next process."""
         self.process = Process(self, len(self._processes) + 1)
         self._processes.append(self.process)
         self.process.start()
 
     def run(self) -> Violation | None:
-        """From the start to the reckoning."""
+        """From the start to the final check."""
         try:
             with patch.object(uuid7, "RandomPool", lambda: self._random_bytes):
                 self.loop.run_until_complete(self._main())
@@ -165,12 +165,12 @@ class World:
         clients = [self.loop.create_task(client.run()) for client in self.clients]
         if not self.quiet:
             await Chaos(self, self.rng("chaos")).run(ACTIVE_S)
-        self.say("repaired")
+        self.log("repaired")
         await asyncio.gather(*clients)
         deadline_s = self.loop.time() + SETTLING_S
         while self.loop.time() < deadline_s and self.tables.rows(_UNFINISHED) != [(0, 0)]:  # noqa: ASYNC110
             await asyncio.sleep(2.0)
-        reckon(self)
+        check_outcomes(self)
 
 
 _UNFINISHED = """

@@ -53,7 +53,7 @@ async def run(*words: str | Path, cwd: Path, env: dict[str, str] | None = None) 
 
 
 async def tools(language: str, need: str) -> None:
-    """Installs the language's generator, where `make clients` hasn't. Skips where it can't be got."""
+    """Installs the language's generator unless `make clients` has. Skips if it is not available."""
     try:
         await run("make", "--silent", f"clients-{language}", f"PYTHON={sys.executable}", cwd=ROOT)
     except AssertionError as error:
@@ -61,7 +61,7 @@ async def tools(language: str, need: str) -> None:
 
 
 class Trial:
-    """A real server and a receiver; `fired` are the callbacks that came, by timer."""
+    """A real server and a receiver; `fired` has the received callbacks by timer."""
 
     def __init__(self, url: str, key: str, callback_url: str, fired: dict[str, asyncio.Future[dict[str, Any]]]) -> None:
         #: The drivers'.
@@ -72,7 +72,7 @@ class Trial:
         self._fired = fired
 
     async def check(self, language: str) -> None:
-        """What the driver has done is what it asked for."""
+        """Checks the effects of the driver's requests on the server."""
         async with asyncio.timeout(PATIENCE_S):
             callback = await self._fired.setdefault(f"{language}-fired", asyncio.get_running_loop().create_future())
         document = json.loads(DOCUMENT.read_bytes())

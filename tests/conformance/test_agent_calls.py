@@ -1,4 +1,4 @@
-"""What orchestration's port promises, on every database."""
+"""The port of orchestration, on every database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.agent_database import (
     write,
 )
 from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.messages import ErrorMeta, Key, ResponseMeta
+from tocsin.agent.messages import CallKey, ErrorMeta, ResponseMeta
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
 from tocsin.agent.outbox.ports import OutboxRow
@@ -41,11 +41,11 @@ def finished(before: ServiceCall, at_us: int = NOW + 5) -> Change:
 
 
 def in_other_tenant(of: ServiceCall) -> ServiceCall:
-    """The same id, of another tenant."""
+    """The same id in another tenant."""
     return msgspec.structs.replace(of, tenant_id=OTHER_TENANT)
 
 
-async def test_a_call_is_loaded_as_it_was_inserted_and_changed(database: AgentDatabase) -> None:
+async def test_a_call_loads_as_inserted_and_changed(database: AgentDatabase) -> None:
     plain = call(name="a\u00e4\U0001f600", idempotency_key="k")
     await insert(database, plain)
     assert await load(database, plain.key) == plain
@@ -55,15 +55,15 @@ async def test_a_call_is_loaded_as_it_was_inserted_and_changed(database: AgentDa
     assert await load(database, plain.key) == to_failed.after
 
 
-async def test_of_several_calls_those_that_exist_are_loaded(database: AgentDatabase) -> None:
+async def test_only_existing_calls_are_loaded(database: AgentDatabase) -> None:
     calls = [call() for _ in range(150)]
     await insert(database, *calls)
-    keys = [c.key for c in calls] + [Key(TENANT, new_id())]
+    keys = [c.key for c in calls] + [CallKey(TENANT, new_id())]
     assert await database.calls.transact(lambda t: t.load(keys)) == {c.key: c for c in calls}
     assert await database.calls.transact(lambda t: t.load([])) == {}
 
 
-async def test_insert_tells_which_are_new(database: AgentDatabase) -> None:
+async def test_insert_returns_which_calls_are_new(database: AgentDatabase) -> None:
     first, second = call(idempotency_key="k"), call()
     await insert(database, first, second)
     again = msgspec.structs.replace(first, name="other", tags=("x",))
@@ -75,40 +75,40 @@ async def test_insert_tells_which_are_new(database: AgentDatabase) -> None:
     assert await rows(database, "SELECT tag FROM service_call_tags") == []
 
 
-async def test_idempotency_keys_are_a_tenants_own(database: AgentDatabase) -> None:
+async def test_idempotency_keys_belong_to_one_tenant(database: AgentDatabase) -> None:
     mine, theirs = call(idempotency_key="k"), call(OTHER_TENANT, idempotency_key="k")
     await insert(database, mine, theirs)
     found = await database.calls.transact(lambda t: t.find_by_idempotency_key([(TENANT, "k"), (TENANT, "none")]))
     assert found == {(TENANT, "k"): mine}
 
 
-async def test_a_change_is_written_only_over_the_state_that_it_was_decided_on(database: AgentDatabase) -> None:
+async def test_a_change_is_written_only_over_its_before_state(database: AgentDatabase) -> None:
     one, two = call(), call()
     await insert(database, one, two)
     first, rival = running(one), running(one)
     assert await change(database, first) == {one.key}
     assert await change(database, rival, running(two)) == {two.key}
     assert await load(database, one.key) == first.after
-    # The same status with another execution is another state too.
+    # The same status with another execution is a different state.
     other = Change(msgspec.structs.replace(first.after, execution_id=new_id()), rival.after)
     assert await change(database, other) == set()
     assert await change(database, running(call())) == set()
 
 
-async def test_deleting_takes_only_what_is_scheduled_and_all_that_refers_to_it(database: AgentDatabase) -> None:
+async def test_only_scheduled_calls_are_deleted_with_their_references(database: AgentDatabase) -> None:
     waiting, busy = call(tags=("t",)), call(tags=("t",))
     await insert(database, waiting, busy)
     await change(database, running(busy))
     for c in (waiting, busy):
         await database.timers.schedule_timers([entry(c)])
         await database.executions.begin([(start(c), envelope(c))])
-    gone = await database.calls.transact(lambda t: t.delete_waiting([waiting.key, busy.key, Key(TENANT, new_id())]))
+    gone = await database.calls.transact(lambda t: t.delete_waiting([waiting.key, busy.key, CallKey(TENANT, new_id())]))
     assert gone == {waiting.key}
     for table in TABLES:
         assert await rows(database, f"SELECT service_call_id FROM {table}") == [(busy.service_call_id,)], table
 
 
-async def test_purging_takes_finished_calls_with_all_that_refers_to_them(database: AgentDatabase) -> None:
+async def test_finished_calls_are_purged_with_their_references(database: AgentDatabase) -> None:
     early, late, busy = (call(tags=("t",)) for _ in range(3))
     await insert(database, early, late, busy)
     for c in (early, late, busy):
@@ -126,9 +126,9 @@ async def test_purging_takes_finished_calls_with_all_that_refers_to_them(databas
 async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
     one, two = call(tags=("b", "a")), call()
     await insert(database, one, two)
-    gone = Key(TENANT, new_id())
+    gone = CallKey(TENANT, new_id())
 
-    def work(t: Transaction) -> dict[Key, tuple[str, ...]]:
+    def work(t: Transaction) -> dict[CallKey, tuple[str, ...]]:
         t.add_tags([(one.key, "a"), (one.key, "c"), (two.key, "x"), (two.key, "x"), (gone, "y")])
         t.remove_tags([(one.key, "b"), (one.key, "never"), (gone, "y")])
         return t.tags([one.key, two.key, gone])
@@ -136,7 +136,7 @@ async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
     assert await database.calls.transact(work) == {one.key: ("a", "c"), two.key: ("x",), gone: ()}
 
 
-async def test_the_watchdog_sees_what_is_overdue_the_earliest_first(database: AgentDatabase) -> None:
+async def test_overdue_calls_are_found_the_earliest_first(database: AgentDatabase) -> None:
     calls = [call(watch_at=NOW + at) for at in (3, 1, 2, 9)]
     await insert(database, *calls)
     await change(database, finished(calls[2]))
@@ -148,9 +148,9 @@ async def test_the_watchdog_sees_what_is_overdue_the_earliest_first(database: Ag
     assert await watched(1) == [calls[1]]
 
 
-async def test_nothing_is_left_of_a_transaction_that_raised(database: AgentDatabase) -> None:
-    told: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+async def test_a_failed_transaction_is_rolled_back(database: AgentDatabase) -> None:
+    reported: list[OutboxRow] = []
+    database.outbox.on_appended(reported.extend)
     old, new = call(), call(tags=("t",))
     await insert(database, old)
 
@@ -165,10 +165,10 @@ async def test_nothing_is_left_of_a_transaction_that_raised(database: AgentDatab
     assert await load(database, old.key) == old
     assert await load(database, new.key) is None
     assert await database.outbox.unpublished(0, 10) == []
-    assert told == []
+    assert reported == []
 
 
-async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
+async def test_tenants_are_isolated(database: AgentDatabase) -> None:
     mine = call(tags=("t",), idempotency_key="k")
     theirs = in_other_tenant(mine)
     await insert(database, mine, theirs)
@@ -206,7 +206,7 @@ async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
     assert await database.calls.transact(lambda t: t.tags([mine.key])) == {mine.key: ("more",)}
 
 
-async def test_a_reference_needs_its_call_of_the_same_tenant(database: AgentDatabase) -> None:
+async def test_a_reference_requires_a_call_of_the_same_tenant(database: AgentDatabase) -> None:
     mine = call()
     await insert(database, mine)
     await database.timers.schedule_timers([entry(in_other_tenant(mine))])
@@ -224,20 +224,20 @@ async def test_a_reference_needs_its_call_of_the_same_tenant(database: AgentData
         )
 
 
-async def test_appended_messages_are_told_after_the_commit_in_their_order(database: AgentDatabase) -> None:
-    told: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+async def test_appended_messages_are_announced_after_the_commit_in_order(database: AgentDatabase) -> None:
+    reported: list[OutboxRow] = []
+    database.outbox.on_appended(reported.extend)
     one = call()
     envelopes = [envelope(one, causation_id=new_id()) for _ in range(300)]
 
     def work(t: Transaction) -> None:
         t.append(envelopes[:200])
         t.append(envelopes[200:])
-        assert told == []
+        assert reported == []
 
     await database.calls.transact(work)
-    assert [row.envelope for row in told] == envelopes
-    assert told == await database.outbox.unpublished(0, 1_000)
-    assert [row.number for row in told] == sorted({row.number for row in told})
+    assert [row.envelope for row in reported] == envelopes
+    assert reported == await database.outbox.unpublished(0, 1_000)
+    assert [row.number for row in reported] == sorted({row.number for row in reported})
     await append(database, envelope(one))
-    assert told[-1].number > told[-2].number
+    assert reported[-1].number > reported[-2].number

@@ -1,4 +1,4 @@
-"""Locks, servers that go away, commits whose fate is unknown."""
+"""Locks, failing servers, and commits with an unknown outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IMPATIENT = SqlSettings(
 
 
 async def until_available(work: Callable[[], Awaitable[T]]) -> T:
-    """What it returns once the database is there again."""
+    """The result, once the database is available again."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
@@ -40,7 +40,7 @@ async def until_available(work: Callable[[], Awaitable[T]]) -> T:
 # ------------------------------------------------------------------ every database
 
 
-async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
+async def test_a_second_agent_is_locked_out_until_the_first_closes(
     tmp_path: Path, shared_postgresql: PostgresServer
 ) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
@@ -59,7 +59,7 @@ async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
             await third.outbox.mark_published([1], NOW)
 
 
-async def test_an_agent_that_just_goes_is_waited_for(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
+async def test_open_waits_for_an_agent_that_is_closing(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
         first, second = AgentDatabase(url), AgentDatabase(url, SqlSettings(lock_wait_s=PATIENCE_S))
         await first.open()
@@ -70,11 +70,11 @@ async def test_an_agent_that_just_goes_is_waited_for(tmp_path: Path, shared_post
         await second.close()
 
 
-async def test_many_transactions_at_once_change_a_call_once(database: AgentDatabase) -> None:
+async def test_concurrent_transactions_change_a_call_once(database: AgentDatabase) -> None:
     calls = [call() for _ in range(20)]
     await insert(database, *calls)
-    told: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+    reported: list[OutboxRow] = []
+    database.outbox.on_appended(reported.extend)
 
     async def start_all(order: list[ServiceCall]) -> set[str]:
         changes = [running(c) for c in order]
@@ -92,23 +92,23 @@ async def test_many_transactions_at_once_change_a_call_once(database: AgentDatab
 
     won = await asyncio.gather(*(start_all(calls[::-1] if n % 2 else calls) for n in range(12)))
     assert sorted(id_ for ids in won for id_ in ids) == sorted(c.service_call_id for c in calls)
-    assert sorted(row.envelope.aggregate_id for row in told) == sorted(c.service_call_id for c in calls)
+    assert sorted(row.envelope.aggregate_id for row in reported) == sorted(c.service_call_id for c in calls)
 
 
-async def test_a_commit_is_told_of_even_when_nobody_waits_any_more(database: AgentDatabase) -> None:
-    told = asyncio.Event()
-    database.outbox.on_appended(lambda rows: told.set())
+async def test_a_commit_is_reported_even_if_the_caller_was_cancelled(database: AgentDatabase) -> None:
+    reported = asyncio.Event()
+    database.outbox.on_appended(lambda rows: reported.set())
     waiting = asyncio.create_task(append(database, envelope(call())))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    # Cancelled before or after it began: if the row is there, it was told of.
+    # Cancelled before or after it began: if the row exists, it was reported.
     if await database.outbox.unpublished(0, 10):
-        await told.wait()
+        await reported.wait()
 
 
-async def test_a_call_that_is_deleted_meanwhile_takes_only_its_own_schedule_along(database: AgentDatabase) -> None:
+async def test_a_concurrently_deleted_call_drops_only_its_own_schedule(database: AgentDatabase) -> None:
     for _ in range(10):
         here, going = call(), call()
         await insert(database, here, going)
@@ -121,7 +121,7 @@ async def test_a_call_that_is_deleted_meanwhile_takes_only_its_own_schedule_alon
 
 async def test_unknown_databases_are_refused() -> None:
     for url in ("mysql://localhost/x", "no url"):
-        with pytest.raises(ConfigError, match="the agent's database"):
+        with pytest.raises(ConfigError, match="agent_database"):
             AgentDatabase(url)
 
 
@@ -129,7 +129,7 @@ async def test_unknown_databases_are_refused() -> None:
 
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.stop])
-async def test_a_server_that_ends_and_comes_back_is_used_again(
+async def test_a_restarted_server_is_used_again(
     postgresql: PostgresServer, end: Callable[[PostgresServer], None]
 ) -> None:
     database = AgentDatabase(postgresql.url(), IMPATIENT)
@@ -154,7 +154,7 @@ async def test_a_server_that_ends_and_comes_back_is_used_again(
     await database.close()
 
 
-async def test_a_server_that_ends_in_the_middle_of_transactions_leaves_whole_ones(postgresql: PostgresServer) -> None:
+async def test_a_server_crash_leaves_only_whole_transactions(postgresql: PostgresServer) -> None:
     database = AgentDatabase(postgresql.url(), IMPATIENT)
     await database.open()
     done: list[ServiceCall] = []
@@ -189,13 +189,13 @@ async def test_a_server_that_ends_in_the_middle_of_transactions_leaves_whole_one
     present = {row.envelope.aggregate_id for row in rows}
     assert {c.service_call_id for c in done} <= present
     assert present <= {c.service_call_id for c in done + unknown}
-    # Reading is possible earlier than writing, for which the lock has to be held again.
+    # Reading is possible before writing, which requires the lock to be held again.
     loaded = await until_available(lambda: database.calls.transact(lambda t: t.load([c.key for c in done])))
     assert loaded.keys() == {c.key for c in done}
     await database.close()
 
 
-async def test_a_session_that_an_operator_ends_is_made_anew_without_a_word(postgresql_url: str) -> None:
+async def test_a_terminated_session_is_replaced_without_an_error(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
     one = call()
@@ -211,7 +211,7 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
     database = AgentDatabase(postgresql_url, IMPATIENT)
     await database.open()
     other = await asyncpg.connect(postgresql_url)
-    # The other agent stands in line for the lock when the first one's session ends.
+    # The other agent waits for the lock when the first one's session ends.
     taken = asyncio.create_task(other.fetch("SELECT pg_advisory_lock($1)", 0x546F6373696E))
     await terminate_sessions(postgresql_url, "tocsin agent lock")
     await taken
@@ -230,10 +230,10 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
     await database.close()
 
 
-async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(postgresql_url: str) -> None:
+async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
-    # A constraint that is checked at COMMIT, by a function that takes its time: the session ends within it.
+    # A constraint that is checked at COMMIT by a slow function: the session ends during it.
     setup = await asyncpg.connect(postgresql_url)
     await setup.execute("""
         CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
@@ -243,9 +243,9 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
     """)
     await setup.execute("SELECT pg_advisory_lock(4711)")
     one = call()
-    told: list[OutboxRow] = []
+    reported: list[OutboxRow] = []
     unknown: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+    database.outbox.on_appended(reported.extend)
     database.outbox.on_unknown(unknown.extend)
     sent = envelope(one)
 
@@ -254,14 +254,14 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
         t.append([sent])
 
     inserting = asyncio.create_task(database.calls.transact(work))
-    # There is nothing to wait on for a backend that waits.
+    # There is no signal for a waiting backend.
     async with asyncio.timeout(PATIENCE_S):
         while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     await terminate_sessions(postgresql_url, "tocsin agent")
     with pytest.raises(OutcomeUnknown):
         await inserting
-    assert told == []
+    assert reported == []
     assert [row.envelope for row in unknown] == [sent]
     await setup.execute("SELECT pg_advisory_unlock_all()")
     await setup.close()
@@ -269,7 +269,7 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
     await database.close()
 
 
-async def test_a_conflict_is_tried_again(postgresql_url: str) -> None:
+async def test_a_conflict_is_retried(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
     tries = 0
@@ -285,8 +285,8 @@ async def test_a_conflict_is_tried_again(postgresql_url: str) -> None:
     await database.close()
 
 
-async def test_a_wrong_value_is_no_failure_of_the_database(database: AgentDatabase) -> None:
-    """It would be tried again for ever."""
+async def test_a_wrong_value_is_not_a_database_error(database: AgentDatabase) -> None:
+    """It would be retried forever."""
     one = call()
     await insert(database, one)
     with pytest.raises(Exception, match=r"ck_http_execution_log_request_method") as caught:

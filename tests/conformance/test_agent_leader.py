@@ -1,4 +1,4 @@
-"""One agent at a time on a PostgreSQL database: terms, heartbeats, and whoever comes back late."""
+"""One agent at a time on a PostgreSQL database: epochs, heartbeats, and agents that return late."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 #: A gate that a transaction waits at.
 GATE = 4711
-#: Nobody is taken for dead but where a test says so: both sides are of one process, and one that gets no turn stands still
-#: for all that the other can see.
+#: No agent counts as frozen except where a test says so: both are in one process, and one that gets no turn looks frozen to
+#: the other.
 QUICK = SqlSettings(
     lock_wait_s=PATIENCE_S,
     leader_retry_interval_s=0.02,
@@ -38,13 +38,13 @@ def agent(url: str, node: str, settings: SqlSettings = QUICK) -> AgentDatabase:
 
 
 async def claimed_by_another(url: str, node: str = "other") -> None:
-    """As another agent would, that had got the lock."""
+    """Claims the database as another agent with the lock would."""
     connection = await asyncpg.connect(url)
     await connection.execute("UPDATE agent_leader SET term = term + 1, node = $1", node)
     await connection.close()
 
 
-#: The server's process that has the agent's lock.
+#: The server process that has the agent's lock.
 _LOCK_SESSION = (
     "SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid"
     " WHERE a.application_name = 'tocsin agent lock' AND a.datname = current_database()"
@@ -54,8 +54,8 @@ _LOCK_SESSION = (
 
 @asynccontextmanager
 async def claims_kept_back(url: str) -> AsyncIterator[None]:
-    """Until its end no claim gets further than the row that it changes; whoever only looks at that row isn't kept. By a
-    connection of its own: within a transaction the server's activity is seen as it was at first."""
+    """Blocks every claim at the row that it changes; reads of that row are not blocked. Uses its own connection: within
+    a transaction the server shows its activity as it was at first."""
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
@@ -71,33 +71,33 @@ async def end_lock_session(url: str) -> None:
     await connection.close()
 
 
-async def test_each_opening_begins_a_term(postgresql_url: str) -> None:
-    terms = []
+async def test_each_open_begins_an_epoch(postgresql_url: str) -> None:
+    epochs = []
     for _ in range(3):
         database = agent(postgresql_url, "one")
         await database.open()
-        assert database.held
-        terms.append(database.term)
+        assert database.lock_held
+        epochs.append(database.epoch)
         await database.close()
-    assert terms == [1, 2, 3]
+    assert epochs == [1, 2, 3]
 
 
-async def test_a_write_of_a_former_term_is_refused(postgresql_url: str) -> None:
-    """Although its lock's session lives: the fence decides, not the lock."""
+async def test_a_write_of_a_former_epoch_is_refused(postgresql_url: str) -> None:
+    """Although its lock's session is alive: the fence decides, not the lock."""
     database = agent(postgresql_url, "one", SqlSettings(leader_renew_interval_s=3600))
     await database.open()
     await insert(database, before := call())
     await claimed_by_another(postgresql_url)
-    with pytest.raises(StoreUnavailable, match="another node runs the agent"):
+    with pytest.raises(StoreUnavailable, match="another node has taken over"):
         await insert(database, call())
     assert "another node" in await database.lost()
-    assert not database.held
-    # It may still look.
+    assert not database.lock_held
+    # It may still read.
     assert await database.queries.find(before.key) is not None
     await database.close()
 
 
-async def test_whoever_was_overtaken_notices_without_writing(postgresql_url: str) -> None:
+async def test_a_superseded_leader_notices_without_writing(postgresql_url: str) -> None:
     database = agent(postgresql_url, "one")
     await database.open()
     await claimed_by_another(postgresql_url)
@@ -105,9 +105,9 @@ async def test_whoever_was_overtaken_notices_without_writing(postgresql_url: str
     await database.close()
 
 
-async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_url: str) -> None:
+async def test_a_takeover_waits_for_the_transaction_in_progress(postgresql_url: str) -> None:
     gate = await asyncpg.connect(postgresql_url)
-    # The first one has a name of its own at the server, which can keep it from coming back before the other has begun.
+    # The first one has a role of its own, so that the server can keep it from reconnecting before the other has begun.
     role = f"one_{gate.get_server_pid()}"
     await gate.execute(f"CREATE ROLE {role} SUPERUSER LOGIN")
     first = agent(postgresql_url.replace("postgres@", f"{role}@"), "one")
@@ -126,13 +126,13 @@ async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_
     )
     assert not opening.done()
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
-    # What had begun in the old term is done before the new one begins.
+    # Transactions of the old epoch are complete before the new one begins.
     await writing
     await opening
     assert await gate.fetchval("SELECT beats FROM agent_heartbeat") >= 1_000_000
-    assert not first.held
+    assert not first.lock_held
     await gate.execute(f"ALTER ROLE {role} LOGIN")
-    assert "runs the agent" in await first.lost()
+    assert "has taken over the agent" in await first.lost()
     one = call()
     with pytest.raises(StoreUnavailable):
         await insert(first, one)
@@ -148,12 +148,12 @@ def _wait_at_gate(connection: Connection) -> None:
     connection.exec_driver_sql("UPDATE agent_heartbeat SET beats = beats + 1000000")
 
 
-async def test_beats_before_a_claim_is_committed_are_nobody_elses_turn(postgresql_url: str) -> None:
+async def test_heartbeats_before_the_claim_commits_do_not_end_leadership(postgresql_url: str) -> None:
     before = agent(postgresql_url, "before")
     await before.open()
     await before.close()
     gate = await asyncpg.connect(postgresql_url)
-    # A constraint that is checked at COMMIT, by a function that waits at the gate.
+    # A constraint that is checked at COMMIT by a function that waits at the gate.
     await gate.execute(f"""
         CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
@@ -171,19 +171,19 @@ async def test_beats_before_a_claim_is_committed_are_nobody_elses_turn(postgresq
     )
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
     await opening
-    assert one.held
+    assert one.lock_held
     await insert(one, call())
     await one.close()
     await gate.close()
 
 
-async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(postgresql_url: str) -> None:
-    """Asked without a term, it is answered when one has begun."""
+async def test_a_heartbeat_from_before_the_claim_does_not_affect_the_new_epoch(postgresql_url: str) -> None:
+    """Sent without an epoch, it is answered when one has begun."""
     before = agent(postgresql_url, "before")
     await before.open()
     await before.close()
     gate = await asyncpg.connect(postgresql_url)
-    # Waits for each statement, one that will find nothing to change as well; and it has looked at the term by then.
+    # Waits for every statement, including one without effect; by then it has read the epoch.
     await gate.execute(f"""
         CREATE FUNCTION wait_in_beat() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
@@ -204,13 +204,13 @@ async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(post
     await asyncio.wait({lost, beaten}, return_when=asyncio.FIRST_COMPLETED)
     assert not lost.done()
     await beaten
-    assert one.held
+    assert one.lock_held
     lost.cancel()
     await one.close()
     await gate.close()
 
 
-async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str) -> None:
+async def test_a_session_lost_before_the_claim_is_replaced(postgresql_url: str) -> None:
     before = agent(postgresql_url, "before")
     await before.open()
     await before.close()
@@ -223,67 +223,67 @@ async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str)
     async with claims_kept_back(postgresql_url):
         opening = asyncio.create_task(one.open())
         await _until(gate, claiming)
-        held = await gate.fetchval(_LOCK_SESSION)
+        lock_held = await gate.fetchval(_LOCK_SESSION)
         await end_lock_session(postgresql_url)
-        await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {held}) != {held}")
+        await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {lock_held}) != {lock_held}")
     await opening
     await insert(one, call())
-    assert (one.held, one.term) == (True, 2)
+    assert (one.lock_held, one.epoch) == (True, 2)
     await one.close()
     await gate.close()
 
 
-async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
+async def test_a_frozen_leader_loses_the_lock(postgresql_url: str) -> None:
     first = agent(postgresql_url, "one")
     await first.open()
     await first.close()
-    # A session with the lock, and nobody who moves.
+    # A session that holds the lock, without a heartbeat.
     frozen = await asyncpg.connect(postgresql_url)
     await frozen.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
     second = agent(postgresql_url, "two", dataclasses.replace(QUICK, leader_lease_s=0.5))
     await second.open(math.inf)
     assert frozen.is_closed()
-    assert second.term == 2
+    assert second.epoch == 2
     await second.close()
 
 
-def test_who_did_not_look_has_not_seen_anybody_stand_still() -> None:
-    """All processes of a machine that was suspended wake at once, and the one that holds it has not moved either."""
+def test_a_gap_between_observations_does_not_count_as_silence() -> None:
+    """All processes of a suspended machine wake at once, and the holder was frozen as well."""
     looks_s = iter((0.0, 1.0, 2.0, 3_600.0, 3_601.0, 3_602.0))
-    watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", term=1, beats=7)
-    assert [watch.still_s(holder) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, 5.0]
-    assert watch.still_s(holder._replace(beats=8)) == 0.0
+    watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", epoch=1, beats=7)
+    assert [watch.silent_s(holder) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, 5.0]
+    assert watch.silent_s(holder._replace(beats=8)) == 0.0
 
 
-async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
+async def test_a_live_leader_keeps_the_lock(postgresql_url: str) -> None:
     patient = dataclasses.replace(QUICK, leader_lease_s=2.0)
     first, second = agent(postgresql_url, "one", patient), agent(postgresql_url, "two", patient)
     await first.open()
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(StoreLocked, match="node one"):
-        await second.open(1.3 * patient.leader_lease_s, told.append)
-    assert told == ["one"]
-    assert first.held
+        await second.open(1.3 * patient.leader_lease_s, reported.append)
+    assert reported == ["one"]
+    assert first.lock_held
     await insert(first, call())
     await first.close()
 
 
-async def test_those_who_wait_follow_one_another(postgresql_url: str) -> None:
+async def test_waiting_agents_take_over_one_after_another(postgresql_url: str) -> None:
     agents = [agent(postgresql_url, name) for name in ("one", "two", "three")]
     await agents[0].open()
     waiting = {asyncio.create_task(each.open(math.inf)): each for each in agents[1:]}
     await agents[0].close()
     done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     (second,) = done
-    assert waiting[second].term == 2
+    assert waiting[second].epoch == 2
     await waiting[second].close()
     (third,) = rest
     await third
-    assert waiting[third].term == 3
+    assert waiting[third].epoch == 3
     await waiting[third].close()
 
 
-async def test_a_lost_session_is_made_anew_in_the_same_term(postgresql_url: str) -> None:
+async def test_a_lost_session_is_replaced_in_the_same_epoch(postgresql_url: str) -> None:
     database = agent(postgresql_url, "one")
     await database.open()
     await end_lock_session(postgresql_url)
@@ -292,39 +292,39 @@ async def test_a_lost_session_is_made_anew_in_the_same_term(postgresql_url: str)
             try:
                 await insert(database, call())
             except StoreUnavailable:
-                # Refused while the lock isn't held; there is nothing to wait on for its being taken again.
+                # Refused while the lock is not held; there is no signal for its reacquisition.
                 await asyncio.sleep(0.01)
                 continue
-            if database.held:
+            if database.lock_held:
                 break
-    assert database.term == 1
+    assert database.epoch == 1
     await database.close()
 
 
-async def test_waiting_can_be_given_up(postgresql_url: str) -> None:
+async def test_waiting_for_the_lock_can_be_cancelled(postgresql_url: str) -> None:
     first, second = agent(postgresql_url, "one"), agent(postgresql_url, "two")
     await first.open()
-    told = asyncio.Event()
-    waiting = asyncio.create_task(second.open(math.inf, lambda node: told.set()))
-    await told.wait()
+    reported = asyncio.Event()
+    waiting = asyncio.create_task(second.open(math.inf, lambda node: reported.set()))
+    await reported.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     await first.close()
     third = agent(postgresql_url, "three")
     await third.open()
-    assert third.term == 2
+    assert third.epoch == 2
     await third.close()
 
 
-async def test_giving_it_up_can_be_given_up_as_well(postgresql_url: str) -> None:
-    """Whoever takes turns would begin the next one otherwise, when all it was told is to end."""
+async def test_releasing_the_lock_can_be_cancelled(postgresql_url: str) -> None:
+    """Otherwise an agent that is told to stop would begin its next turn."""
     first = agent(postgresql_url, "one")
     await first.open()
     lock = first.backend._lock
     assert lock is not None
     releasing = asyncio.create_task(lock.release())
-    # It has begun, and waits for the end of what keeps the lock.
+    # It has begun, and waits for the transaction that blocks the claim.
     await asyncio.sleep(0)
     releasing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -335,8 +335,8 @@ async def test_giving_it_up_can_be_given_up_as_well(postgresql_url: str) -> None
     await second.close()
 
 
-async def test_an_error_that_nobody_foresaw_is_no_end_of_trying(postgresql_url: str) -> None:
-    """What the server answers while somebody works on it: privileges, names, its own faults."""
+async def test_an_unexpected_error_does_not_end_the_retries(postgresql_url: str) -> None:
+    """What a server answers while an operator works on it: privileges, names, internal errors."""
     database = agent(postgresql_url, "one")
     await database.open()
     gate = await asyncpg.connect(postgresql_url)
@@ -352,16 +352,16 @@ async def test_an_error_that_nobody_foresaw_is_no_end_of_trying(postgresql_url: 
             await asyncio.sleep(0.01)
     await gate.execute("ALTER TABLE agent_leader RENAME COLUMN renamed TO node")
     async with asyncio.timeout(PATIENCE_S):
-        # There is nothing to wait on for its being taken again.
-        while not database.held:  # noqa: ASYNC110
+        # There is no signal for its reacquisition.
+        while not database.lock_held:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert database.term == 1
+    assert database.epoch == 1
     await database.close()
     await gate.close()
 
 
 async def _until(connection: asyncpg.Connection, query: str) -> None:
-    """There is nothing to wait on for a backend that waits."""
+    """There is no signal for a waiting backend."""
     async with asyncio.timeout(PATIENCE_S):
         while not await connection.fetchval(query):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Migrations keep what is there, and lead to the tables that the code knows."""
+"""Migrations keep existing rows and lead to the tables in the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.agent_database import NOW, call, entry, insert, load, new_id,
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.schema import migrate, newest, version
 from tocsin.agent.adapters.sql.tables import metadata
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
 from tocsin.model.uuid7 import is_uuid7
@@ -46,7 +46,7 @@ INSERT INTO outbox VALUES (8, '{TENANT}', '{DONE}', 'ServiceCallFailed', '{{"ser
 
 
 async def on_database(url: str, work: Callable[[Connection], Any]) -> Any:
-    """Runs work below the agent's own database, whose `open` would migrate it."""
+    """Runs work on the database without the agent's `open`, which would migrate it."""
     if url.startswith("sqlite"):
         engine = create_engine(url, connect_args={"isolation_level": None})
         with engine.connect() as connection:
@@ -72,7 +72,7 @@ def run_script(script: str) -> Callable[[Connection], None]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of an empty database that outlives its connections."""
+    """The URL of an empty database that outlives its connections."""
     if request.param == "postgresql":
         return str(await request.getfixturevalue("shared_postgresql").create_database())
     return f"sqlite:///{tmp_path / 'agent.db'}"
@@ -91,18 +91,18 @@ async def test_rows_of_the_reference_schema_are_kept_and_usable(url: str) -> Non
 
 async def _check_migrated(database: AgentDatabase) -> None:
     assert database.schema_version == newest()
-    waiting = await load(database, Key(TENANT, WAITING))
+    waiting = await load(database, CallKey(TENANT, WAITING))
     assert waiting is not None
     assert (waiting.name, waiting.due_at, waiting.correlation_id) == ("wait", AT_US, CORRELATION)
     assert (waiting.watch_at, waiting.executions, waiting.attempts) == (AT_US, 0, 0)
-    done = await database.queries.find(Key(TENANT, DONE))
+    done = await database.queries.find(CallKey(TENANT, DONE))
     assert done is not None
     assert (done.status, done.finished_at, done.correlation_id) == ("Failed", AT_US, DONE)
     assert (done.attempts, done.retry_policy) == (1, None)
     assert done.outcome == {"errorMeta": {"kind": "TIMEOUT", "message": "late"}}
-    (execution,) = await database.queries.executions(Key(TENANT, DONE))
+    (execution,) = await database.queries.executions(CallKey(TENANT, DONE))
     assert (execution.execution_id, execution.started_at, execution.response_status) == (EXECUTION, AT_US, 504)
-    assert (await database.queries.find(Key(TENANT, WAITING))).tags == ("star",)  # type: ignore[union-attr]
+    assert (await database.queries.find(CallKey(TENANT, WAITING))).tags == ("star",)  # type: ignore[union-attr]
     (due,) = await database.timers.find_due([TENANT], 0, AT_US, 10)
     assert due == (TENANT, WAITING, CORRELATION, AT_US, AT_US, None)
     (message,) = await database.outbox.unpublished(0, 10)
@@ -133,7 +133,7 @@ async def test_the_tables_after_all_migrations_are_those_of_the_code(url: str, t
 async def test_constraints_after_all_migrations_are_those_of_the_code(
     url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """CHECKs, STRICT and partial indexes, which the comparison above doesn't see."""
+    """CHECKs, STRICT and partial indexes, which the comparison above does not cover."""
     if url.startswith("sqlite"):
         other = f"sqlite:///{tmp_path / 'other.db'}"
     else:
@@ -171,13 +171,13 @@ async def test_a_newer_schema_is_refused(url: str) -> None:
         await AgentDatabase(url).open()
 
 
-async def test_tables_of_somebody_else_are_left_alone(url: str) -> None:
+async def test_foreign_tables_are_not_changed(url: str) -> None:
     await on_database(url, run_script("CREATE TABLE outbox (other TEXT);\n"))
     with pytest.raises(StoreCorrupted, match="outbox"):
         await AgentDatabase(url).open()
 
 
-async def test_the_identity_stays(url: str) -> None:
+async def test_the_identity_is_stable(url: str) -> None:
     seen = set()
     for _ in range(2):
         database = AgentDatabase(url)
@@ -201,7 +201,7 @@ async def test_a_migration_that_fails_changes_nothing(url: str) -> None:
 
 
 async def test_instants_are_readable_by_other_tools(url: str) -> None:
-    """The file and the server can be read by any tool; instants are what people expect there."""
+    """Other tools read the file and the server; instants have the usual form there."""
     database = AgentDatabase(url)
     await database.open()
     await insert(database, call(submitted_at=NOW))

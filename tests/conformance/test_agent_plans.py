@@ -1,8 +1,8 @@
-"""Every query of the agent goes by an index, on every database.
+"""Every query of the agent uses an index, on every database.
 
-PostgreSQL is asked with sequential scans discouraged: on tables of a test's size they would often be the right choice,
-and what counts is that an index can serve. On empty tables all indexes cost it the same, so that its choice between them
-says nothing.
+PostgreSQL plans with sequential scans discouraged: on tables of a test's size they would often be the right choice, and
+what counts is that an index can serve. On empty tables all indexes cost the same, so the choice between them means
+nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, e
 from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.statements import Batch, Query
-from tocsin.agent.api.ports import CallFilter, Place
+from tocsin.agent.api.ports import CallFilter, PagePosition
 
 ID = new_id()
 KEYS = [(TENANT, ID), (TENANT, new_id())]
@@ -30,12 +30,12 @@ class Case(NamedTuple):
     index: str
     rows: list[tuple[Any, ...]] = []  # noqa: RUF012 - never changed
     scalars: dict[str, Any] = {}  # noqa: RUF012 - never changed
-    #: Another index that serves as well; which one PostgreSQL takes depends on how many tenants and rows are due.
+    #: Another index that serves as well; PostgreSQL's choice depends on how many tenants and rows are due.
     or_index: str = "none"
 
 
 def _row(batch: Batch) -> list[tuple[Any, ...]]:
-    """Any: the plan doesn't depend on it."""
+    """Any row: the plan does not depend on it."""
     return [tuple([None] * len(batch.given))]
 
 
@@ -88,7 +88,7 @@ CASES = {
 }
 
 FROM = {"submitted_from": NOW - 5, "submitted_to": NOW + 5}
-AFTER = {"before": Place(NOW, ID)}
+AFTER = {"before": PagePosition(NOW, ID)}
 PAGES = {
     "all": (CallFilter(TENANT), "idx_service_calls_submitted_at"),
     "range": (CallFilter(TENANT, **FROM, **AFTER), "idx_service_calls_submitted_at"),
@@ -107,7 +107,7 @@ SEARCHES = {
     "name, tag": (CallFilter(TENANT, tags=("t",), name="n"), "idx_service_call_tags_tag"),
 }
 
-#: What SQLite calls the indexes of primary keys.
+#: SQLite's names for the indexes of primary keys.
 SQLITE_NAMES = {
     CALLS: "sqlite_autoindex_service_calls_1",
     TAGS: "sqlite_autoindex_service_call_tags_1",
@@ -120,7 +120,7 @@ OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|ten
 
 
 def explain(connection: Connection, text: str, variables: Any) -> str:
-    """The plan, in the database's words."""
+    """The plan as the database prints it."""
     if connection.dialect.name == "sqlite":
         rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", variables).fetchall()
         return "\n".join(str(row[3]) for row in rows)
@@ -129,13 +129,13 @@ def explain(connection: Connection, text: str, variables: Any) -> str:
 
 
 def check(plan: str, index: str, kind: str) -> None:
-    """That the plan has the index, and reads no table from its beginning to its end."""
+    """Checks that the plan uses the index and scans no whole table."""
     if kind == "sqlite":
         assert re.search(rf"\b{re.escape(SQLITE_NAMES.get(index, index))}\b", plan), plan
         scanned = [line for line in plan.splitlines() if re.match(rf"SCAN {OURS}\b", line)]
         if index in (CALLS, TAGS, TIMERS, LOG):
             assert re.search(rf"{re.escape(SQLITE_NAMES[index])} \(tenant_id=\? AND service_call_id=\?", plan), plan
-        # Walking along an index, to the first row or through a partial one, is no scan of a table.
+        # Walking along an index, to the first row or through a partial one, is not a scan of the table.
         assert all("USING" in line and "INDEX idx_" in line for line in scanned), plan
         assert "AUTOMATIC" not in plan, plan
     else:
@@ -144,7 +144,7 @@ def check(plan: str, index: str, kind: str) -> None:
 
 
 async def filled(database: AgentDatabase) -> None:
-    """With rows, so that the planner has something to choose between."""
+    """A database with rows, so that the planner has a choice."""
     calls = [call((TENANT, OTHER_TENANT)[n % 2], submitted_at=NOW + n, tags=("t", "u")) for n in range(400)]
     await insert(database, *calls)
     await database.timers.schedule_timers([entry(c) for c in calls])
@@ -162,19 +162,19 @@ async def filled(database: AgentDatabase) -> None:
 
 @pytest.fixture(params=["empty", "filled"])
 async def contents(request: pytest.FixtureRequest, database: AgentDatabase) -> str:
-    """New tables, and such with rows and statistics."""
+    """New tables, and tables with rows and statistics."""
     if request.param == "filled":
         await filled(database)
     return str(request.param)
 
 
 def kind_of(connection: Connection, contents: str) -> str:
-    """What `check` has to expect."""
+    """The kind of plan that `check` expects."""
     name = connection.dialect.name
     return f"{name}, empty" if name == "postgresql" and contents == "empty" else name
 
 
-async def test_every_statement_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
+async def test_every_statement_uses_its_index(database: AgentDatabase, contents: str) -> None:
     def work(connection: Connection) -> None:
         dialect, kind = connection.dialect, kind_of(connection, contents)
         for name, (statement, index, rows, scalars, or_index) in CASES.items():
@@ -191,7 +191,7 @@ async def test_every_statement_goes_by_its_index(database: AgentDatabase, conten
     await database.backend.write(work)
 
 
-async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
+async def test_every_page_uses_its_index(database: AgentDatabase, contents: str) -> None:
     def work(connection: Connection) -> None:
         dialect, kind = connection.dialect, kind_of(connection, contents)
         statements = [(name, wanted, index, queries.page_statement(wanted)) for name, (wanted, index) in PAGES.items()]
@@ -205,7 +205,7 @@ async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: s
                 for key, value in compiled.params.items()
             }
             if dialect.name == "postgresql" and wanted.tags and wanted.statuses and not wanted.correlation_id:
-                # By the statistics it knows that there are few calls of that status, and may begin with them.
+                # The statistics show that few calls have that status, so the plan may start with them.
                 index = "idx_service_call_tags_tag|idx_service_calls_status"
             plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))
             check(f"{name}:\n{plan}", index, kind)
@@ -213,10 +213,10 @@ async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: s
     await database.backend.write(work)
 
 
-def test_every_statement_has_its_case() -> None:
+def test_every_statement_has_a_plan_test() -> None:
     known = {id(case.statement) for case in CASES.values()}
     modules = (service_calls, timer_schedules, execution_log, outbox, queries)
-    # Inserts alone look nothing up.
+    # Plain inserts read nothing.
     left = {
         f"{module.__name__}.{name}"
         for module in modules

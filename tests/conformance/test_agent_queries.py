@@ -1,4 +1,4 @@
-"""What the API's port promises, on every database."""
+"""The port of the API module, on every database."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.support.agent_database import (
 )
 from tocsin.agent.adapters.sql import queries
 from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.api.ports import CallFilter, CallRecord, Place
-from tocsin.agent.messages import Key, ResponseMeta
+from tocsin.agent.api.ports import CallFilter, CallRecord, PagePosition
+from tocsin.agent.messages import CallKey, ResponseMeta
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
 
@@ -63,20 +63,22 @@ async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase
     )
     await change(database, Change(one, done))
     assert await database.queries.find(one.key) == record(done)
-    assert await database.queries.find(Key(OTHER_TENANT, one.service_call_id)) is None
-    assert await database.queries.executions(Key(OTHER_TENANT, one.service_call_id)) == []
+    assert await database.queries.find(CallKey(OTHER_TENANT, one.service_call_id)) is None
+    assert await database.queries.executions(CallKey(OTHER_TENANT, one.service_call_id)) == []
 
 
-async def test_many_calls_are_found_at_once(database: AgentDatabase) -> None:
+async def test_many_calls_are_found_in_one_query(database: AgentDatabase) -> None:
     one, two, foreign = call(tags=("a",)), call(), call(OTHER_TENANT)
     await insert(database, one, two, foreign)
-    found = await database.queries.find_many([one.key, Key(TENANT, new_id()), two.key, Key(TENANT, foreign.key[1])])
+    found = await database.queries.find_many(
+        [one.key, CallKey(TENANT, new_id()), two.key, CallKey(TENANT, foreign.key[1])]
+    )
     assert {each.service_call_id: each for each in found} == {each.key[1]: record(each) for each in (one, two)}
     assert await database.queries.find_many([]) == []
 
 
 def _calls() -> list[ServiceCall]:
-    """Of two tenants, several at each instant, in all statuses, with all sets of tags."""
+    """Calls of two tenants, several at each instant, in all statuses, with all sets of tags."""
     return [
         call(
             (TENANT, TENANT, OTHER_TENANT)[n % 3],
@@ -130,7 +132,7 @@ async def test_pages_are_complete_and_stable_under_filters(database: AgentDataba
 
 
 def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
-    place = Place(last.submitted_at, last.service_call_id)
+    place = PagePosition(last.submitted_at, last.service_call_id)
     return CallFilter(
         wanted.tenant_id,
         wanted.statuses,
@@ -143,7 +145,7 @@ def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
 
 
 async def _for_all(strategy: st.SearchStrategy[CallFilter], check: object) -> None:
-    """Hypothesis calls synchronous functions; the examples are collected, and checked on this loop."""
+    """Hypothesis calls synchronous functions; the examples are collected and checked on this loop."""
     examples: list[CallFilter] = []
 
     @settings(max_examples=60, database=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -156,7 +158,7 @@ async def _for_all(strategy: st.SearchStrategy[CallFilter], check: object) -> No
         await check(example)  # type: ignore[operator]
 
 
-async def test_a_page_goes_on_where_it_ended_whatever_came_or_changed_meanwhile(database: AgentDatabase) -> None:
+async def test_pages_continue_correctly_despite_concurrent_changes(database: AgentDatabase) -> None:
     calls = [call(submitted_at=NOW + n) for n in range(6)]
     await insert(database, *calls)
     first = await database.queries.page(CallFilter(TENANT, limit=3))
@@ -166,7 +168,7 @@ async def test_a_page_goes_on_where_it_ended_whatever_came_or_changed_meanwhile(
     assert [r.submitted_at - NOW for r in (*first, *second)] == [5, 4, 3, 2, 1, 0]
 
 
-async def test_a_trace_has_everything_of_the_request_and_no_payload(database: AgentDatabase) -> None:
+async def test_a_trace_has_every_entry_of_the_request_and_no_payload(database: AgentDatabase) -> None:
     one = call(tags=("t",))
     other_tenants = call(OTHER_TENANT, correlation_id=one.correlation_id)
     await insert(database, one, other_tenants)
@@ -194,12 +196,12 @@ async def test_a_trace_has_everything_of_the_request_and_no_payload(database: Ag
     ]
     assert [t.causation_id for t in trace if t.name == "StartExecution"] == [submitted.id]
     assert all("payload" not in t.detail for t in trace)
-    assert await database.queries.trace(Key(TENANT, new_id())) == []
-    assert await database.queries.trace(Key(OTHER_TENANT, one.service_call_id)) == []
+    assert await database.queries.trace(CallKey(TENANT, new_id())) == []
+    assert await database.queries.trace(CallKey(OTHER_TENANT, one.service_call_id)) == []
 
 
-async def test_nothing_in_a_trace_precedes_what_caused_it(database: AgentDatabase) -> None:
-    """Messages know milliseconds and rows microseconds, a clock may go back, and a row shows the state it came into last."""
+async def test_trace_entries_follow_their_cause(database: AgentDatabase) -> None:
+    """Messages have milliseconds and rows microseconds, a clock may be set back, and a row shows only its latest state."""
     one = call(
         submitted_at=NOW + 999, due_at=NOW + 999, status=Status.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
         outcome=Outcome(ResponseMeta(500, {}, "", 1.0)), watch_at=None,
@@ -230,9 +232,7 @@ async def test_nothing_in_a_trace_precedes_what_caused_it(database: AgentDatabas
     assert all(places[t.causation_id] < places[t.id] for t in trace if t.causation_id in places)
 
 
-async def test_calls_are_found_by_a_part_of_their_names(
-    database: AgentDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_calls_are_found_by_part_of_their_name(database: AgentDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["Charge order 17", "charge order 18", "Mail 100%", "Mail order_17", "Other"]
     calls = [call(name=name, submitted_at=NOW + place, tags=("t",)) for place, name in enumerate(names)]
     await insert(database, *calls, call(OTHER_TENANT, name="Charge"))
@@ -251,10 +251,13 @@ async def test_calls_are_found_by_a_part_of_their_names(
     assert await found("charge", tags=("t",), limit=1) == [names[1]]
     for statuses in ({"Running"}, {"Running", "Failed"}):
         assert await found("order", statuses=frozenset(statuses)) == [names[1]]
-    # It looks at three at a time, the newest first.
+    # It reads three at a time, the newest first.
     monkeypatch.setattr(queries, "SEARCHED_MAX", 3)
     first = await database.queries.search(CallFilter(TENANT, name="17"))
-    assert ([r.name for r in first.calls], first.reached) == ([names[3]], Place(NOW + 2, calls[2].service_call_id))
+    assert ([r.name for r in first.calls], first.reached) == (
+        [names[3]],
+        PagePosition(NOW + 2, calls[2].service_call_id),
+    )
     rest = await database.queries.search(CallFilter(TENANT, name="17", before=first.reached))
     assert ([r.name for r in rest.calls], rest.reached) == ([names[0]], None)
 
@@ -271,7 +274,7 @@ async def test_calls_are_found_by_their_correlation_id(database: AgentDatabase) 
 
 
 @pytest.mark.parametrize("body", ["plain", "nul \0 inside"])
-async def test_texts_from_outside_are_kept(database: AgentDatabase, body: str) -> None:
+async def test_arbitrary_text_is_stored_unchanged(database: AgentDatabase, body: str) -> None:
     one = call(name=body)
     await insert(database, one)
     loaded = await load(database, one.key)

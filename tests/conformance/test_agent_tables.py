@@ -1,4 +1,4 @@
-"""What the ports of the timer, of the execution and of the outbox promise, on every database."""
+"""The ports of the timer module, the execution module and the outbox, on every database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.agent_database import (
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
 from tocsin.agent.execution.ports import LoggedExecution
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
@@ -43,7 +43,7 @@ async def test_schedules_are_found_in_due_order_across_tenants(database: AgentDa
     assert await database.timers.next_due_at(NOW - 1) == NOW
 
 
-async def test_tenants_with_something_due_come_the_earliest_first(database: AgentDatabase) -> None:
+async def test_tenants_with_due_schedules_are_ordered_by_the_earliest(database: AgentDatabase) -> None:
     tenants = [new_id() for _ in range(5)]
     calls = [call(tenant, due_at=NOW + 10 - n) for n, tenant in enumerate(tenants) for _ in range(3)]
     await insert(database, *calls)
@@ -53,7 +53,7 @@ async def test_tenants_with_something_due_come_the_earliest_first(database: Agen
     assert await database.timers.due_tenants(0, NOW + 5, 10) == []
 
 
-async def test_a_schedule_is_replaced_by_a_later_one_alone(database: AgentDatabase) -> None:
+async def test_a_schedule_is_replaced_only_by_a_later_one(database: AgentDatabase) -> None:
     one = call()
     await insert(database, one)
     await database.timers.schedule_timers([entry(one, due_at=NOW + 3), entry(one, due_at=NOW + 1)])
@@ -72,7 +72,7 @@ async def test_a_schedule_is_replaced_by_a_later_one_alone(database: AgentDataba
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(one, due_at=NOW + 9)]
 
 
-async def test_a_schedule_of_no_call_is_dropped_alone(database: AgentDatabase) -> None:
+async def test_only_the_schedule_of_a_missing_call_is_dropped(database: AgentDatabase) -> None:
     here, gone = call(), call()
     await insert(database, here)
     await database.timers.schedule_timers([entry(gone), entry(here)])
@@ -85,7 +85,7 @@ async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
     await insert(database, one, two)
     await database.timers.schedule_timers([entry(one), entry(two)])
     for _ in range(2):
-        await database.timers.delete_timers([one.key, Key(TENANT, new_id())])
+        await database.timers.delete_timers([one.key, CallKey(TENANT, new_id())])
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(two)]
     await database.timers.delete_timers([])
 
@@ -106,7 +106,7 @@ async def test_an_execution_begins_once_with_its_event(database: AgentDatabase) 
     assert len(await database.executions.unfinished(1)) == 1
 
 
-async def test_an_execution_of_no_call_is_left_out_alone(database: AgentDatabase) -> None:
+async def test_only_the_execution_of_a_missing_call_is_left_out(database: AgentDatabase) -> None:
     here, gone = call(), call()
     await insert(database, here)
     events = [envelope(gone), envelope(here)]
@@ -157,7 +157,7 @@ async def test_an_execution_finishes_once_with_its_event(database: AgentDatabase
 # ------------------------------------------------------------------ outbox
 
 
-async def test_unpublished_messages_come_in_order_and_by_pages(database: AgentDatabase) -> None:
+async def test_unpublished_messages_are_read_in_order_by_pages(database: AgentDatabase) -> None:
     one = call()
     envelopes = [envelope(one, payload=msgspec.Raw(b'{"serviceCallId": 1.50}')) for _ in range(5)]
     numbers = await append(database, *envelopes)
@@ -165,7 +165,7 @@ async def test_unpublished_messages_come_in_order_and_by_pages(database: AgentDa
     assert await database.outbox.unpublished(numbers[1], 9) == list(map(OutboxRow, numbers[2:], envelopes[2:]))
 
 
-async def test_published_and_suspended_messages_are_out_of_the_way(database: AgentDatabase) -> None:
+async def test_published_and_suspended_messages_are_not_read_again(database: AgentDatabase) -> None:
     numbers = await append(database, *(envelope(call()) for _ in range(5)))
     await database.outbox.mark_published(numbers[:2], NOW)
     await database.outbox.mark_published([*numbers[:1], 10_000], NOW + 1)
@@ -181,7 +181,7 @@ async def test_published_and_suspended_messages_are_out_of_the_way(database: Age
     assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[2:]]
 
 
-async def test_numbers_are_never_given_twice(database: AgentDatabase) -> None:
+async def test_message_numbers_are_never_reused(database: AgentDatabase) -> None:
     numbers = await append(database, envelope(call()), envelope(call()))
     await database.outbox.mark_published(numbers, NOW)
     await database.outbox.purge(NOW + 1, 10)
@@ -205,7 +205,7 @@ async def test_instants_keep_their_microseconds(database: AgentDatabase) -> None
 # ------------------------------------------------------------------ tenant_secrets
 
 
-async def test_secrets_are_each_tenants_own_and_a_refused_change_leaves_nothing(database: AgentDatabase) -> None:
+async def test_secrets_belong_to_one_tenant_and_a_refused_change_stores_nothing(database: AgentDatabase) -> None:
     secrets = database.secrets
     assert await secrets.find([TENANT, OTHER_TENANT]) == {}
 
@@ -219,8 +219,8 @@ async def test_secrets_are_each_tenants_own_and_a_refused_change_leaves_nothing(
     assert await SqlTenantSecrets(database.backend).find([TENANT, OTHER_TENANT]) == {TENANT: SigningSecrets("a")}
 
 
-async def test_of_changes_at_once_none_is_lost(database: AgentDatabase) -> None:
-    """Also of the first ones, when there is no row yet."""
+async def test_concurrent_changes_of_secrets_are_not_lost(database: AgentDatabase) -> None:
+    """Also for the first changes, when there is no row yet."""
     changes = [
         database.secrets.change(TENANT, lambda known, n=n: known.rotated(f"s{n}", NOW, 10, force=True))
         for n in range(3)

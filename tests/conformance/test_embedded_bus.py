@@ -1,4 +1,4 @@
-"""The embedded bus keeps the bus port's rules."""
+"""The embedded bus conforms to the bus port."""
 
 from __future__ import annotations
 

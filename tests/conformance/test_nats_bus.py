@@ -1,4 +1,4 @@
-"""The bus over NATS keeps the bus port's rules."""
+"""The bus over NATS conforms to the bus port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.testing.bus_conformance_broker import Broker, BrokerConformance
 
 
 def prefix_of(folder: Path) -> str:
-    """The same for the same folder."""
+    """The same prefix for the same folder."""
     return f"t{blake2b(str(folder).encode(), digest_size=12).hexdigest()}"
 
 

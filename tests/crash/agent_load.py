@@ -1,4 +1,4 @@
-"""Clients that submit service calls to any node of a cluster, and the account of what became of them."""
+"""Clients that submit service calls to any node of a cluster, and the check of their outcomes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
 
 CLIENTS = 8
-#: Between two calls of a client: enough of them are under way at any moment, and not so many that checking takes minutes.
+#: A client's pause between two calls: enough calls are in flight at any moment, and few enough to be checked in time.
 PACE_S = 0.15
 TENANTS = 3
-#: How long a client waits for an answer: longer than a request may wait for a node that runs the agent.
+#: How long a client waits for a response: longer than a request may wait for a node that runs the agent.
 ANSWER_TIMEOUT_S = 25.0
 
 
 @dataclass
 class Accepted:
-    """A call that a node answered 202 for."""
+    """A call that a node answered with 202."""
 
     tenant: str
     number: int
@@ -38,7 +38,7 @@ class Accepted:
 
 @dataclass
 class AgentLoad:
-    """Each call is submitted again and again under one key until it is accepted; every refusal is kept."""
+    """Submits each call under one key until it is accepted; records every refusal."""
 
     nodes: list[ServerProcess]
     url: str
@@ -56,16 +56,16 @@ class AgentLoad:
         self._clients: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the clients."""
         self._clients = [asyncio.create_task(self._client(number)) for number in range(CLIENTS)]
 
     async def stop(self) -> None:
-        """Returns when every call that was begun has been accepted."""
+        """Returns when every submitted call has been accepted."""
         self._stopping = True
         await asyncio.gather(*self._clients)
 
     async def accepts(self, more: int) -> None:
-        """Returns when so many more calls have been accepted."""
+        """Returns when this many more calls have been accepted."""
         wanted = len(self.accepted) + more
         async with asyncio.timeout(PATIENCE_S):
             while len(self.accepted) < wanted:  # noqa: ASYNC110 -- it is the clients' progress
@@ -117,7 +117,7 @@ class AgentLoad:
 async def details_at_the_end(
     tenants: Mapping[str, str], node: ServerProcess, timeout_s: float = 60
 ) -> dict[str, dict[str, Any]]:
-    """The details of each call, given with its tenant, once all have finished, or the time is over, as this node answers."""
+    """The details of each call from this node, by tenant, once all have finished or the timeout has passed."""
     details: dict[str, dict[str, Any]] = {}
     deadline_s = time.monotonic() + timeout_s
     calls = list(tenants.items())
@@ -138,8 +138,8 @@ async def details_at_the_end(
     return details
 
 
-async def ends_told(node: ServerProcess, tenant: str, call_id: str) -> int:
-    """How many messages tell of the call's end."""
+async def ends_reported(node: ServerProcess, tenant: str, call_id: str) -> int:
+    """How many messages report the end of the call."""
     client = Client(node.address)
     status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")
     assert status == 200, trace
@@ -149,7 +149,7 @@ async def ends_told(node: ServerProcess, tenant: str, call_id: str) -> int:
 
 
 def check(load: AgentLoad, details: dict[str, dict[str, Any]], receiver: SlowReceiver, logs: str = "") -> Counter[str]:
-    """Every accepted call has come to exactly one end, and none was executed more often than its log says."""
+    """Checks that every accepted call has exactly one end and was executed no more often than its log shows."""
     arrived = Counter(path for path, _ in receiver.arrivals)
     first: dict[str, float] = {}
     for path, at in receiver.arrivals:
@@ -161,7 +161,7 @@ def check(load: AgentLoad, details: dict[str, dict[str, Any]], receiver: SlowRec
         sums[detail["status"]] += 1
         cut = sum("interrupted" in e.get("errorMessage", "").lower() for e in detail["executions"])
         sums["interrupted"] += cut
-        # Once for the execution that came to its end, and at most once for each that was cut off.
+        # Once for the execution that ended, and at most once for each that was interrupted.
         assert arrived[path] <= 1 + cut, (call_id, arrived[path], detail)
         sums["repeated"] += arrived[path] > 1
         if detail["status"] == "Succeeded":

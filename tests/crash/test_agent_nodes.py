@@ -1,5 +1,5 @@
-"""The service agent of several nodes on one PostgreSQL database: whatever happens to the node that runs it, another goes on,
-every accepted call comes to exactly one end, and a node that comes back late changes nothing."""
+"""The service agent of several nodes on one PostgreSQL database. When the node that runs it fails, another one takes
+over, every accepted call has exactly one end, and a node that returns late changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_told
+from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_reported
 from tests.support.cluster import SOON, running, shared_by, until, view
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
@@ -36,7 +36,7 @@ def nodes_of(folder: Path, store: str, *flags: str) -> list[ServerProcess]:
 
 
 async def leaders(asked: ServerProcess) -> list[str]:
-    """The names of the nodes that say that the agent runs there."""
+    """The names of the nodes that report that they run the agent."""
     return [node["node"] for node in (await view(asked))["nodes"] if node.get("agent")]
 
 
@@ -55,13 +55,13 @@ async def leads(nodes: list[ServerProcess], asked: ServerProcess) -> ServerProce
 async def account(
     load: AgentLoad, node: ServerProcess, receiver: SlowReceiver, nodes: list[ServerProcess]
 ) -> Counter[str]:
-    """Stops the clients, waits for the ends, checks them."""
+    """Stops the clients, waits for the ends and checks them."""
     await load.stop()
     tenants = {call_id: call.tenant for call_id, call in load.accepted.items()}
     details = await details_at_the_end(tenants, node)
     sums = check(load, details, receiver, "\n".join(each.log()[-2000:] for each in nodes))
     for call_id in random.Random(load.seed).sample(sorted(details), min(100, len(details))):
-        assert await ends_told(node, tenants[call_id], call_id) == 1
+        assert await ends_reported(node, tenants[call_id], call_id) == 1
     print(f"{len(details)} calls: {dict(sums)}; {len(load.refused)} refusals: {Counter(r[1] for r in load.refused)}")
     return sums
 
@@ -81,7 +81,7 @@ def scene(folder: Path, store: str, *flags: str) -> tuple[list[ServerProcess], i
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["nats", "engine"])
-async def test_the_node_that_runs_it_is_killed(
+async def test_killing_the_agents_node_loses_no_call(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
 ) -> None:
     nodes, seed = scene(tmp_path, postgresql_url, *flags_of(kind, request))
@@ -90,7 +90,7 @@ async def test_the_node_that_runs_it_is_killed(
         await shared_by(nodes, set(NAMES))
         load = AgentLoad(nodes, receiver.url, seed)
         load.start()
-        # Either node once, so that the first one has its second turn.
+        # Each node once, so that the first one runs the agent a second time.
         for _ in range(2):
             await load.accepts(80)
             leader = await leads(nodes, nodes[0])
@@ -110,7 +110,7 @@ async def test_the_node_that_runs_it_is_killed(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["embedded", "nats"])
-async def test_the_node_that_runs_it_stands_still_and_wakes(
+async def test_freezing_the_agents_node_loses_no_call(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
 ) -> None:
     nodes, seed = scene(tmp_path, postgresql_url, *flags_of(kind, request))
@@ -130,21 +130,21 @@ async def test_the_node_that_runs_it_stands_still_and_wakes(
         assert await leads(nodes, other) is other
         print(f"nothing was accepted for {load.longest_pause_s(stopped_s):.2f} s")
         await asyncio.sleep(max(0.0, stopped_s + 15 - time.monotonic()))
-        terms = await term(postgresql_url)
+        epochs = await epoch(postgresql_url)
         load.gone.discard(leader)
         leader.process.send_signal(signal.SIGCONT)
         await load.accepts(60)
-        await until(lambda: _log_has(leader, "agent lost"))
+        await until(lambda: _log_has(leader, "agent leadership lost"))
         assert await leads(nodes, leader) is other
         await account(load, leader, receiver, nodes)
-        assert await term(postgresql_url) == terms
-        # It stands by in earnest: when the other one goes, it is its turn.
+        assert await epoch(postgresql_url) == epochs
+        # It really stands by: when the other node stops, it takes over.
         await other.stop()
         assert await leads(nodes, leader) is leader
 
 
 @pytest.mark.timeout(400)
-async def test_the_node_that_runs_it_is_stopped_in_order(tmp_path: Path, postgresql_url: str) -> None:
+async def test_stopping_the_agents_node_loses_no_call(tmp_path: Path, postgresql_url: str) -> None:
     nodes, seed = scene(tmp_path, postgresql_url)
     async with SlowReceiver(lambda path: 0.01) as receiver, running(*nodes):
         await shared_by(nodes, set(NAMES))
@@ -163,7 +163,7 @@ async def test_the_node_that_runs_it_is_stopped_in_order(tmp_path: Path, postgre
             await shared_by(nodes, set(NAMES))
         sums = await account(load, nodes[0], receiver, nodes)
         assert sums == Counter(Succeeded=len(load.accepted), interrupted=0, repeated=0)
-        # A connection may break with the node that goes; nobody was told 503.
+        # A connection may break with the stopping node, but no request gets a 503.
         assert [refusal for refusal in load.refused if refusal[1]] == []
 
 
@@ -171,7 +171,7 @@ async def _log_has(node: ServerProcess, text: str) -> bool:
     return text in node.log()
 
 
-async def term(url: str) -> int:
+async def epoch(url: str) -> int:
     """How often the agent's database has changed hands."""
     connection = await asyncpg.connect(url)
     try:

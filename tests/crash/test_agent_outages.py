@@ -1,5 +1,5 @@
-"""The broker or the database goes away while calls are being answered, for longer than a request may take: what was
-answered 200 ends as Succeeded."""
+"""The broker or the database fails while calls are being executed, for longer than a request may take: every call whose
+service answered 200 becomes Succeeded."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.support.slow_receiver import SlowReceiver
 from tocsin.model.uuid7 import Uuid7Source
 
 CALLS = 20
-#: Requests take this long, so that the outage begins while all of them are under way.
+#: Requests take this long, so that the outage begins while all of them are in flight.
 ANSWER_S = 1.0
 REQUEST_TIMEOUT_S, GRACE_S = 2.0, 1.0
-#: Longer than the watchdog waits before it looks after a call that began.
+#: Longer than the watchdog waits before it checks a call that began.
 OUTAGE_S = REQUEST_TIMEOUT_S + 2 * GRACE_S + 1.0
 SETTINGS = {
     "TOCSIN_AGENT_REQUEST_TIMEOUT": f"{REQUEST_TIMEOUT_S:g}s",
@@ -44,8 +44,8 @@ async def run(
     outage_s: float = OUTAGE_S,
     settings: dict[str, str] | None = None,
 ) -> int:
-    """Submits calls, takes a part away once their requests have arrived, brings it back; returns how many requests were
-    made. Each call has succeeded by then."""
+    """Submits calls, takes the part away once their requests have arrived, and restores it. Returns the number of
+    requests. Every call has succeeded by then."""
     async with SlowReceiver(lambda path: ANSWER_S) as receiver:
         server = ServerProcess(folder / "data", *flags, env=SETTINGS if settings is None else settings)
         await server.start()
@@ -75,7 +75,7 @@ async def run(
 
 
 @pytest.mark.timeout(200)
-async def test_answered_calls_succeed_after_the_broker_was_away(tmp_path: Path, nats: NatsServer) -> None:
+async def test_accepted_calls_succeed_after_a_broker_outage(tmp_path: Path, nats: NatsServer) -> None:
     arrivals = await run(
         tmp_path, ["--broker", nats.url], lambda: asyncio.to_thread(nats.kill), lambda: asyncio.to_thread(nats.start)
     )
@@ -83,7 +83,7 @@ async def test_answered_calls_succeed_after_the_broker_was_away(tmp_path: Path, 
 
 
 @pytest.mark.timeout(200)
-async def test_answered_calls_succeed_after_the_database_was_away(tmp_path: Path) -> None:
+async def test_accepted_calls_succeed_after_a_database_outage(tmp_path: Path) -> None:
     database = PostgresServer()
     database.init()
     database.start()
@@ -100,7 +100,7 @@ async def test_answered_calls_succeed_after_the_database_was_away(tmp_path: Path
 
 
 @pytest.mark.timeout(200)
-async def test_answered_calls_succeed_after_the_database_fell_silent(
+async def test_accepted_calls_succeed_after_a_database_freeze(
     tmp_path: Path, shared_postgresql: PostgresServer
 ) -> None:
     url = await shared_postgresql.create_database()

@@ -1,5 +1,5 @@
-"""The service agent, killed at random moments: every accepted call comes to exactly one end, and none is executed twice
-unless the kill fell inside its execution, and then the log says so."""
+"""The service agent, killed at random moments: every accepted call has exactly one end, and a call is executed twice
+only if a kill interrupted its execution, which the log then shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.agent_load import details_at_the_end, ends_told
+from tests.crash.agent_load import details_at_the_end, ends_reported
 from tests.support.http import Client
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
@@ -25,13 +25,13 @@ from tocsin.model.uuid7 import Uuid7Source
 KILLS = 5
 CLIENTS = 12
 LIFETIME_S = (0.4, 2.0)
-#: Between two calls of a client: some are under way at any moment, and not so many that waiting for their ends and checking
-#: them takes longer than the kills.
+#: A client's pause between two calls: some calls are in flight at any moment, and few enough that waiting for and checking
+#: their ends takes less time than the kills.
 PACE_S = 0.05
-#: Fewer calls prove little.
+#: Fewer calls would prove little.
 ACCEPTED_MIN = 200
 TENANTS = 5
-#: The grace after which the watchdog helps, short enough for a test.
+#: The watchdog's grace, short enough for a test.
 SETTINGS = {"TOCSIN_AGENT_WATCHDOG_GRACE": "4s", "TOCSIN_AGENT_REQUEST_TIMEOUT": "5s", "TOCSIN_SHARDS": "1"}
 
 
@@ -41,7 +41,7 @@ def now_us() -> int:
 
 @dataclass
 class Accepted:
-    """A call that the server answered 202 for."""
+    """A call that the server answered with 202."""
 
     tenant: str
     number: int
@@ -50,7 +50,7 @@ class Accepted:
 
 @dataclass
 class Load:
-    """Clients that submit calls, each again and again under one key until it is accepted."""
+    """Clients that submit calls, each under one key until it is accepted."""
 
     server: ServerProcess
     url: str
@@ -111,7 +111,7 @@ async def run(folder: Path, *flags: str) -> None:
             await asyncio.sleep(moments.uniform(*LIFETIME_S))
             await server.kill()
             await server.start()
-        # On a slow machine the server is being started most of the time.
+        # On a slow machine the server is starting most of the time.
         while len(load.accepted) < ACCEPTED_MIN:  # noqa: ASYNC110 -- it is the clients' progress
             await asyncio.sleep(PACE_S)
         load.stopping = True
@@ -120,7 +120,7 @@ async def run(folder: Path, *flags: str) -> None:
         details = await details_at_the_end(tenants, server)
         check(load, details, receiver)
         for call_id in moments.sample(sorted(details), min(200, len(details))):
-            assert await ends_told(server, tenants[call_id], call_id) == 1
+            assert await ends_reported(server, tenants[call_id], call_id) == 1
         with contextlib.suppress(ProcessLookupError):
             assert await server.stop() == 0
 
@@ -137,7 +137,7 @@ def check(load: Load, details: dict[str, dict[str, Any]], receiver: SlowReceiver
         assert detail["status"] in ("Succeeded", "Failed"), (call_id, detail, load.server.log()[-2000:])
         cut = [e for e in detail["executions"] if "interrupted" in e.get("errorMessage", "").lower()]
         interrupted += len(cut)
-        # Once for the execution that came to its end, and at most once for each that was cut off.
+        # Once for the execution that ended, and at most once for each that was interrupted.
         assert arrived[path] <= 1 + len(cut), (call_id, arrived[path], detail)
         repeated += arrived[path] > 1
         if detail["status"] == "Succeeded":
@@ -153,20 +153,22 @@ def check(load: Load, details: dict[str, dict[str, Any]], receiver: SlowReceiver
 
 
 @pytest.mark.timeout(400)
-async def test_killed_on_sqlite_with_the_embedded_bus(tmp_path: Path) -> None:
+async def test_kills_lose_no_call_on_sqlite_with_the_embedded_bus(tmp_path: Path) -> None:
     await run(tmp_path)
 
 
 @pytest.mark.timeout(400)
-async def test_killed_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
+async def test_kills_lose_no_call_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
     await run(tmp_path, "--broker", nats.url)
 
 
 @pytest.mark.timeout(400)
-async def test_killed_on_postgresql_with_nats(tmp_path: Path, nats: NatsServer, postgresql_url: str) -> None:
+async def test_kills_lose_no_call_on_postgresql_with_nats(
+    tmp_path: Path, nats: NatsServer, postgresql_url: str
+) -> None:
     await run(tmp_path, "--broker", nats.url, "--agent-database", postgresql_url)
 
 
 @pytest.mark.timeout(400)
-async def test_killed_with_the_timer_engine(tmp_path: Path) -> None:
+async def test_kills_lose_no_call_with_the_timer_engine(tmp_path: Path) -> None:
     await run(tmp_path, "--agent-timer", "engine")

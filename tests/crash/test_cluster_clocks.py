@@ -16,7 +16,7 @@ from tests.support.slow_receiver import SlowReceiver
 
 
 @pytest.mark.timeout(180)
-async def test_a_node_whose_clock_is_wrong_leaves_its_shards_to_others(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, postgresql_url: str) -> None:
     clock = SettableClock(tmp_path)
 
     async def prepare(servers: list[ServerProcess]) -> None:
@@ -43,7 +43,7 @@ async def test_a_node_whose_clock_is_wrong_leaves_its_shards_to_others(tmp_path:
 
 
 @pytest.mark.timeout(180)
-async def test_the_agent_goes_to_a_node_whose_clock_is_right(tmp_path: Path, postgresql_url: str) -> None:
+async def test_the_agent_moves_to_a_node_with_a_correct_clock(tmp_path: Path, postgresql_url: str) -> None:
     nodes = nodes_of(tmp_path, postgresql_url)
     clocks = []
     for node in nodes:

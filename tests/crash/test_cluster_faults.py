@@ -30,7 +30,7 @@ _WORKERS = 3
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_a_killed_node_is_replaced_by_the_others(
+async def test_a_killed_nodes_shards_are_taken_over(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:

@@ -1,4 +1,4 @@
-"""A real Chromium, and pages that notice what their script or the browser complains about."""
+"""A real Chromium, and windows that collect the errors of scripts and of the browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "tocsin" / "ui" / "static" / "manifest.json"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-#: Where the pictures of a run are kept, for those who want to look.
+#: The folder for the screenshots of a test run.
 PICTURES = ROOT / "build" / "screenshots"
 
 FLAGS = (
@@ -27,7 +27,7 @@ SIZES = {"light": (1360, 860), "dark": (1360, 860), "phone": (360, 780), "wide":
 
 
 def chromium_path() -> str:
-    """Where Chromium is; skips the test where it, or what it would show, is missing."""
+    """The path of Chromium. Skips the test if Chromium or the built pages are missing."""
     if not STATIC.exists():
         lacking("pages", "the web pages are not built; run `make web`")
     found = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -36,7 +36,7 @@ def chromium_path() -> str:
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """A browser of its own."""
+    """Starts a browser."""
     path = chromium_path()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -47,7 +47,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 class Window:
-    """One person's browser window. `complaints` collects script errors and what the content security policy forbade."""
+    """A browser window. `complaints` collects script errors and violations of the content security policy."""
 
     def __init__(self, context: BrowserContext, page: Page, base: str) -> None:
         self.context = context
@@ -55,28 +55,27 @@ class Window:
         self.base = base
         self.complaints: list[str] = []
         page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
-        page.on("console", self._heard)
+        page.on("console", self._console)
         page.on("dialog", lambda dialog: self.complaints.append(f"{page.url}: dialog {dialog.message}"))
 
-    def _heard(self, message: ConsoleMessage) -> None:
-        # That an answer was no success, or that a newer request took an older one's place, is said there, too; the tests
-        # look at answers themselves.
-        usual = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort")
-        if message.type == "error" and not message.text.startswith(usual):
+    def _console(self, message: ConsoleMessage) -> None:
+        # Failed and superseded requests are logged to the console too; the tests check responses themselves.
+        expected = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort")
+        if message.type == "error" and not message.text.startswith(expected):
             self.complaints.append(f"{self.page.url}: {message.text}")
 
     async def go(self, path: str) -> int:
-        """Opens a page; returns its status."""
+        """Opens a page. Returns its HTTP status."""
         answer = await self.page.goto(self.base + path)
         assert answer is not None
         return answer.status
 
     async def text(self, selector: str) -> str:
-        """What the first match says, as people see it."""
+        """The visible text of the first match."""
         return (await self.page.locator(selector).first.inner_text()).strip()
 
     async def faults(self) -> list[dict[str, Any]]:
-        """The serious and critical faults that axe finds."""
+        """The serious and critical accessibility faults that axe finds."""
         if not AXE.exists():
             lacking("axe", "axe-core is not installed; run `make web`")
         await self.page.evaluate(AXE.read_text())
@@ -89,14 +88,14 @@ class Window:
         ]
 
     async def picture(self, name: str) -> None:
-        """Keeps what the window shows."""
+        """Takes a screenshot of the window."""
         PICTURES.mkdir(parents=True, exist_ok=True)
         await self.page.screenshot(path=PICTURES / f"{name}.png")
 
 
 @asynccontextmanager
 async def window(browser: Browser, base: str, look: str = "light", *, scripts: bool = True) -> AsyncIterator[Window]:
-    """A fresh window, with no cookies. `look` is one of SIZES."""
+    """Opens a window without cookies. `look` is one of SIZES."""
     width, height = SIZES[look]
     context = await browser.new_context(
         viewport={"width": width, "height": height},

@@ -1,4 +1,4 @@
-"""The pages in a browser, on a server that is a process of its own."""
+"""Fixtures for tests of the pages in a browser, with the server in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.server import ServerProcess
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """One for all tests of a process, whose event loop they therefore share; each has windows of its own."""
+    """One browser for all tests of a process, which therefore share an event loop; each test has its own windows."""
     async with chromium() as running:
         yield running
 
 
 @asynccontextmanager
 async def serving(folder: Path, **env: str) -> AsyncIterator[ServerProcess]:
-    """A server. A list that has not been looked through in time shows fewer rows, which only the tests of that are about."""
+    """Starts a server. Its lists search without a short time limit, except in tests that set one."""
     chromium_path()
     running = ServerProcess(folder / "data", env={"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s", **env})
     await running.start()
@@ -38,7 +38,7 @@ async def serving(folder: Path, **env: str) -> AsyncIterator[ServerProcess]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    """One for each test. Where tests keep to namespaces or tenants of their own, their module has one for all of them."""
+    """One server per test. A module whose tests use separate namespaces or tenants has one for all."""
     async with serving(tmp_path) as running:
         yield running
 
@@ -50,7 +50,7 @@ async def api(server: ServerProcess) -> Api:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def inbox() -> AsyncIterator[tuple[Inbox, str]]:
-    """A receiver: what came, and its URL."""
+    """A receiver: its inbox and its URL."""
     inbox = Inbox()
     async with Receiver(inbox) as receiver:
         yield inbox, receiver.url
@@ -58,7 +58,7 @@ async def inbox() -> AsyncIterator[tuple[Inbox, str]]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def shown(browser: Browser, server: ServerProcess) -> AsyncIterator[Window]:
-    """A window whose script must have nothing to complain about in the end."""
+    """A window. Errors in its scripts fail the test."""
     async with window(browser, server.url) as opened:
         yield opened
         assert opened.complaints == []
@@ -69,5 +69,5 @@ async def tenant(server: ServerProcess) -> Tenant:
     return Tenant(server)
 
 
-#: Pages show what happened a second or so later; a busy machine may take several.
+#: Live updates take about a second, on a busy machine several.
 expect.set_options(timeout=PATIENCE_S * 1_000)

@@ -1,6 +1,6 @@
 """Measures the pages over a million timers: python -m tests.e2e.measure [TIMERS]. Prints a table; asserts nothing.
 
-`--data FOLDER` keeps what was filled there, and measures a copy of it the next time. `--only` names the parts to measure.
+`--data FOLDER` keeps the data of the first run there; later runs measure a copy of it. `--only` selects the measurements.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PATHS = (
     ("all, latest first", "/timers?view=all"),
     ("all, latest first, rare tag", "/timers?view=all&tag=rare"),
     ("all, latest first, no match", "/timers?view=all&q=nothing"),
-    ("upcoming, latest first, rare", "/timers?order=desc&q=order-000000"),
+    ("pending, latest first, rare", "/timers?order=desc&q=order-000000"),
     ("failed, tag", "/timers?view=failed&tag=rare"),
     ("500 rows", "/timers?rows=500"),
     ("500 rows of a rare tag", "/timers?rows=500&tag=rare"),
@@ -54,8 +54,8 @@ new Promise((done) => new PerformanceObserver((list) => {
 """
 _SEARCHED = """
 new Promise((done) => {
-  const look = () => (document.querySelector("#follow[data-searching]") ? setTimeout(look, 10) : done());
-  look();
+  const check = () => (document.querySelector("#follow[data-searching]") ? setTimeout(check, 10) : done());
+  check();
 })
 """
 _SHOWN = "Number(document.getElementById('shown').textContent.match(/[\\d\u202f]+/)[0].replace('\u202f', ''))"
@@ -68,7 +68,7 @@ const tick = (now) => { frames.push(now - last); last = now; requestAnimationFra
 
 
 async def fill(client: httpx.AsyncClient, timers: int) -> float:
-    """Creates them a thousand at a time, over ninety days from tomorrow on; returns how many a second."""
+    """Creates timers over ninety days from tomorrow on, a thousand per request. Returns how many per second."""
     begun = time.monotonic()
 
     async def batch(start: int) -> None:
@@ -96,8 +96,8 @@ async def fill(client: httpx.AsyncClient, timers: int) -> float:
 
 
 async def pages(client: httpx.AsyncClient, shown: Window) -> None:
-    """The time to the last byte of each page, to its first paint in the browser, and until the page has looked through all
-    that there is or the screen is full."""
+    """Measures for each page the time to the last byte, to the first paint in the browser, and until the search has ended or
+    the screen is full."""
     for title, path in PATHS:
         took = []
         for _ in range(3):
@@ -118,7 +118,7 @@ async def pages(client: httpx.AsyncClient, shown: Window) -> None:
 
 
 async def submit_calls(client: httpx.AsyncClient, calls: int) -> str:
-    """A tenant with so many calls for tomorrow; its list's path."""
+    """Submits calls for tomorrow under a new tenant. Returns the path of its list."""
     tenant = new_id()
     due_at = in_seconds(86_400)
 
@@ -133,7 +133,7 @@ async def submit_calls(client: httpx.AsyncClient, calls: int) -> str:
 
 
 async def scroll(shown: Window, path: str, narrow: str) -> None:
-    """Wheels through a list until it has SCROLL_ROWS rows, back to its top, and filters it."""
+    """Scrolls through a list until it has SCROLL_ROWS rows, then back to its top, and filters it."""
     page = shown.page
     sizes: list[int] = []
     page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
@@ -142,36 +142,37 @@ async def scroll(shown: Window, path: str, narrow: str) -> None:
     await page.mouse.move(600, 500)
     await page.evaluate(_LONG_TASKS)
     begun = time.monotonic()
-    # What is asked of the page meanwhile must cost it nothing: neither a walk over its rows, nor the driver's own look for
-    # an element, which walks over all that there are.
+    # The check must not cost the page time: neither the page nor the driver may walk over all rows.
     while await page.evaluate(_SHOWN) < SCROLL_ROWS:
         await page.mouse.wheel(0, 1_500)
     took, sent = time.monotonic() - begun, sum(sizes)
-    await tell(page, f"{path.split('?')[0]}: {SCROLL_ROWS:,} rows in {took:.1f} s of scrolling, {sent / 1024:,.0f} KB")
+    await report(
+        page, f"{path.split('?')[0]}: {SCROLL_ROWS:,} rows in {took:.1f} s of scrolling, {sent / 1024:,.0f} KB"
+    )
     height = await page.evaluate("document.documentElement.scrollHeight")
     for _ in range(60):
         await page.mouse.wheel(0, -height / 60)
         await page.evaluate("new Promise(requestAnimationFrame)")
-    await tell(page, "  back to the top in 60 steps")
+    await report(page, "  back to the top in 60 steps")
     await page.evaluate("document.getElementById('pick-all')?.click()")
     await page.evaluate("new Promise(requestAnimationFrame)")
-    await tell(page, "  all selected")
+    await report(page, "  all selected")
     await page.evaluate(
         "void (window.swapped = new Promise((d) => document.addEventListener('htmx:afterSwap', d, {once: true})))"
     )
     await page.evaluate("document.getElementById('q').focus({preventScroll: true})")
-    await tell(page, "  the field has the focus")
+    await report(page, "  the field has the focus")
     begun = time.monotonic()
     await page.keyboard.insert_text(narrow)
     await page.evaluate("swapped.then(() => new Promise(requestAnimationFrame))")
-    await tell(
+    await report(
         page,
         f"  filtered to what matches {(time.monotonic() - begun) * 1e3:.0f} ms after the last key (300 of them waited)",
     )
 
 
-async def tell(page: Page, title: str) -> None:
-    """Prints what the page felt like since the last time."""
+async def report(page: Page, title: str) -> None:
+    """Prints the frame rate and the long tasks since the last report."""
     found = await page.evaluate(
         "(() => { const found = {long, worst: Math.max(...frames), slow: frames.filter(f => f > 50).length, frames:"
         " frames.length, mean: frames.reduce((a, b) => a + b, 0) / frames.length}; long = []; frames = []; return found; })()"
@@ -183,7 +184,7 @@ async def tell(page: Page, title: str) -> None:
 
 
 async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
-    """A thousand rings a second while the list is open."""
+    """Fires a thousand timers per second while the list is open."""
     for second in range(BURST_S):
         body = [
             {
@@ -205,19 +206,19 @@ async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
         changed = await shown.page.locator("tr .state[data-tone='done']").count()
         print(
             f"{path}: {len(found['long'])} long tasks {[round(each) for each in found['long']]} ms, "
-            f"longest frame {found['worst']:.0f} ms of {found['frames']}, {changed} rows turned done"
+            f"longest frame {found['worst']:.0f} ms of {found['frames']}, {changed} rows turned completed"
         )
     print((await client.get("/ui/statistics")).text[-400:])
 
 
 async def main(timers: int, data: Path | None, only: list[str]) -> None:
-    """Everything, or what is named."""
+    """Runs all measurements, or the selected ones."""
     with tempfile.TemporaryDirectory(prefix="tocsin-pages-") as folder:
-        place = Path(folder) / "data"
+        run_data = Path(folder) / "data"
         known = data is not None and data.exists()
         if known:
-            shutil.copytree(data, place)
-        server = ServerProcess(place)
+            shutil.copytree(data, run_data)
+        server = ServerProcess(run_data)
         await server.start()
         try:
             async with (
@@ -230,7 +231,7 @@ async def main(timers: int, data: Path | None, only: list[str]) -> None:
                     print(f"{timers:,} timers, {await fill(client, timers):,.0f} created a second")
                 if data is not None and not known:
                     await server.stop()
-                    shutil.copytree(place, data)
+                    shutil.copytree(run_data, data)
                     await server.start()
                     client.base_url, shown.base = httpx.URL(server.url), server.url
                 if "pages" in only:

@@ -1,4 +1,4 @@
-"""Pictures for the docs: python -m tests.e2e.pictures FOLDER. A server of its own, timers of a small shop, a real browser."""
+"""Takes the pictures for the docs: python -m tests.e2e.pictures FOLDER. It starts a server with timers of a small shop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.support.calls import Api
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 
-#: How long the shop runs before the first picture, so that the charts have something to show.
+#: How long timers fire before the first picture, so that the charts have data.
 BUSY_S = 75
-RINGS_PER_SECOND = 12
+FIRES_PER_SECOND = 12
 SHOTS = (
     ("overview", "/", "light"),
     ("overview-dark", "/", "dark"),
@@ -37,7 +37,7 @@ CALLS_PER_SECOND = 4
 
 
 def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
-    """The shop's: good, most of the time."""
+    """The shop's responses to callbacks, mostly successes."""
     if "timerId" not in body:
         return service(body)
     timer_id, attempt = body.get("timerId", ""), body.get("attempt", 1)
@@ -50,7 +50,7 @@ _reservations = itertools.count()
 
 
 def service(body: dict[str, Any]) -> tuple[int, bytes]:
-    """What the shop's services answer to calls."""
+    """The responses of the shop's services to calls."""
     if "items" in body and next(_reservations) % 5 == 4:
         return 409, b'{"error":"sold out","sku":"bell-3"}'
     if "order" in body:
@@ -59,7 +59,7 @@ def service(body: dict[str, Any]) -> tuple[int, bytes]:
 
 
 async def stock(api: Api, url: str) -> None:
-    """Timers of every kind, and enough that ring while we wait."""
+    """Creates timers of several kinds, and enough that fire before the first picture."""
     policy = {"maxAttempts": 5, "initialInterval": "1s"}
     kinds = (
         ("order-{}-reminder", ["orders", "eu"], {"order": 17, "amount": "19.90", "currency": "EUR"}),
@@ -77,9 +77,9 @@ async def stock(api: Api, url: str) -> None:
     timers += [
         {
             "namespace": "default", "id": f"mail-{number:05d}", "callbackUrl": url,
-            "delay": f"{number * 1_000 // RINGS_PER_SECOND}ms", "tags": ["mail"], "retryPolicy": policy,
+            "delay": f"{number * 1_000 // FIRES_PER_SECOND}ms", "tags": ["mail"], "retryPolicy": policy,
         }
-        for number in range((BUSY_S + 30) * RINGS_PER_SECOND)
+        for number in range((BUSY_S + 30) * FIRES_PER_SECOND)
     ]  # fmt: skip
     for start in range(0, len(timers), 1_000):
         await api("timers/batch/create", timers=timers[start : start + 1_000])
@@ -90,7 +90,7 @@ async def stock(api: Api, url: str) -> None:
 
 
 async def order(tenant: Tenant, url: str) -> str:
-    """The shop's service calls; returns the id of the one to look at."""
+    """Submits the shop's service calls. Returns the id of the one on the pictures."""
     services = (
         ("Charge order {}", "charges", ["orders", "eu"], {"order": 17, "amount": "19.90", "currency": "EUR"}),
         ("Reserve items of order {}", "stock", ["stock"], {"items": [{"sku": "bell-3", "count": 2}]}),
@@ -116,7 +116,7 @@ async def order(tenant: Tenant, url: str) -> str:
 
 
 async def shoot(shown: Window, path: str, target: Path) -> None:
-    """One picture, once the page is alive."""
+    """Takes one picture once the page is live."""
     await shown.go(path)
     page = shown.page
     if path == "/":
@@ -127,13 +127,13 @@ async def shoot(shown: Window, path: str, target: Path) -> None:
         await expect(page.locator(".trace")).to_be_visible()
     elif path != "/namespaces":
         await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
-    # The whole of a page that tells a story; of lists and forms what one sees first.
+    # The overview and a call in full; lists and forms as far as the window shows them.
     await page.screenshot(path=target, full_page=path == "/" or "/calls/0" in path)
     print(target)
 
 
 async def main(folder: Path) -> None:
-    """All of them."""
+    """Takes all pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tocsin-pictures-") as data:
         server = ServerProcess(

@@ -1,4 +1,4 @@
-"""A tenant of the service agent, as tests speak for it over HTTP."""
+"""A tenant of the service agent: a test client of the API."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
 
 
 def in_seconds(seconds: float) -> str:
-    """An instant that lies so far ahead."""
+    """An instant in the future."""
     return format_instant(time.time_ns() // 1_000 + round(seconds * 1e6))
 
 
 class Tenant:
-    """Its calls on one server."""
+    """The calls of a tenant on one server."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.id = new_id()
@@ -41,32 +41,32 @@ class Tenant:
         method: str = "POST",
         headers: dict[str, str] | None = None,
         body: Any = None,
-        **wish: Any,
+        **fields: Any,
     ) -> str:
-        """The id of a call that was accepted."""
+        """Submits a call. Returns its id."""
         spec = {
             "method": method,
             "url": url,
             **({"headers": headers} if headers else {}),
             **({} if body is None else {"body": body}),
         }
-        status, answer = await self._client.post(self._api, {"name": name, "requestSpec": spec, **wish})
+        status, answer = await self._client.post(self._api, {"name": name, "requestSpec": spec, **fields})
         assert status == 202, answer
         return str(answer["serviceCallId"])
 
     async def get(self, service_call_id: str) -> Any:
-        """The call, as the API shows it."""
+        """The call in the format of the API."""
         status, call = await self._client.get(f"{self._api}/{service_call_id}")
         assert status == 200, call
         return call
 
     async def ended(self, service_call_id: str, timeout_s: float = PATIENCE_S) -> Any:
-        """The call once it has ended. The API has no way to be told, so it is asked."""
+        """Waits until the call has ended. Polls, because the API sends no notification."""
         async with asyncio.timeout(timeout_s):
             while (call := await self.get(service_call_id))["status"] not in ("Succeeded", "Failed"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return call
 
     async def delete(self, service_call_id: str) -> int:
-        """The status of its deletion."""
+        """Deletes a call. Returns the HTTP status."""
         return await self._client.delete(f"{self._api}/{service_call_id}")

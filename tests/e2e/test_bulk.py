@@ -1,4 +1,4 @@
-"""Canceling more timers than the server takes at once: those selected, or all that match."""
+"""Bulk cancel of more timers than one request accepts: the selected ones, or all that match."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ URL = "http://127.0.0.1:9/hook"
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    """A server that cancels twenty at once, so that few timers are many."""
+    """A server that accepts twenty timers per request."""
     chromium_path()
     running = ServerProcess(tmp_path / "data", env={"TOCSIN_UI_CANCEL_TIMERS_MAX": "20"})
     await running.start()
@@ -31,7 +31,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
 
 
 async def create(api: Api, *ids: str) -> None:
-    """Timers from in an hour on, a second apart."""
+    """Creates timers due from in an hour on, a second apart."""
     timers = [
         {"namespace": "default", "id": name, "callbackUrl": URL, "delay": f"{3_600 + number}s"}
         for number, name in enumerate(ids)
@@ -40,7 +40,7 @@ async def create(api: Api, *ids: str) -> None:
 
 
 async def about_to_cancel_seventy(shown: Window, api: Api) -> tuple[Locator, Locator]:
-    """The dialog that has counted them, and its button that cancels them."""
+    """Opens the dialog for seventy timers. Returns it and its button to cancel them."""
     page = shown.page
     await create(api, *(f"t{number:02d}" for number in range(70)))
     await shown.go("/timers?rows=100")
@@ -53,11 +53,11 @@ async def about_to_cancel_seventy(shown: Window, api: Api) -> tuple[Locator, Loc
 
 
 async def pending(api: Api) -> list[str]:
-    """The ids of those that are pending, by instant."""
+    """The ids of the pending timers, by due time."""
     return [timer["id"] for timer in (await api("timers/list", namespace="default", status=["pending"]))[1]["timers"]]
 
 
-async def test_all_that_are_selected_are_canceled_in_slices(shown: Window, api: Api) -> None:
+async def test_selected_timers_are_canceled_in_slices(shown: Window, api: Api) -> None:
     page = shown.page
     await create(api, *(f"t{number:02d}" for number in range(70)), "kept")
     await shown.go("/timers?rows=100")
@@ -67,11 +67,11 @@ async def test_all_that_are_selected_are_canceled_in_slices(shown: Window, api: 
     await page.get_by_role("button", name="Cancel selected…").click()
     dialog = page.locator("#dialog")
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 69 timers?")
-    await expect(dialog).to_contain_text("The other 1 selected has finished already.")
+    await expect(dialog).to_contain_text("1 of the selected timers has already finished.")
     await expect(dialog).to_contain_text("and 61 more")
     await expect(dialog).to_contain_text("127.0.0.1:9 (69)")
     await shown.picture("bulk-counted")
-    # What goes between the question and the answer is not counted as canceled.
+    # A timer that is canceled between the question and the answer is not counted.
     await api("timers/delete", namespace="default", timerId="t50")
     await dialog.get_by_role("button", name="Cancel 69 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("68 of 69 canceled")
@@ -82,10 +82,10 @@ async def test_all_that_are_selected_are_canceled_in_slices(shown: Window, api: 
     await expect(page.locator("tr[data-id='t69'] .state")).to_have_text("canceled")
 
 
-async def test_all_that_match_are_canceled_whether_they_are_shown_or_not(shown: Window, api: Api) -> None:
+async def test_all_matching_timers_are_canceled_whether_shown_or_not(shown: Window, api: Api) -> None:
     page = shown.page
     await create(api, *(f"a{number:02d}" for number in range(65)), *(f"b{number}" for number in range(5)))
-    # So that rows stay away until somebody scrolls.
+    # Keeps further rows from loading.
     await page.route("**/ui/more/**", lambda route: route.abort())
     await shown.go("/timers?rows=25&q=a&due=next-24h")
     matching = page.get_by_role("button", name="Cancel all that match…")
@@ -95,42 +95,42 @@ async def test_all_that_match_are_canceled_whether_they_are_shown_or_not(shown: 
     await matching.click()
     dialog = page.locator("#dialog")
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 65 timers?")
-    await expect(dialog).to_contain_text("its id begins with “a”")
-    # In the reader's zone, as everything on the page.
+    await expect(dialog).to_contain_text("an id that begins with “a”")
+    # In the user's time zone.
     await expect(dialog.locator("time")).to_have_count(2)
     await expect(dialog).not_to_contain_text("Z")
     await shown.picture("bulk-matching")
-    # Nobody was shown this one.
+    # Created after the dialog was opened.
     await create(api, "a-late")
     await dialog.get_by_role("button", name="Cancel 65 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("65 of 65 canceled")
     assert sorted(await pending(api)) == ["a-late", "b0", "b1", "b2", "b3", "b4"]
 
 
-async def test_it_can_be_stopped_and_says_how_far_it_came(shown: Window, api: Api) -> None:
+async def test_bulk_cancel_can_be_stopped_and_reports_its_progress(shown: Window, api: Api) -> None:
     page = shown.page
     dialog, go = await about_to_cancel_seventy(shown, api)
-    held, on = asyncio.Event(), asyncio.Event()
+    blocked, proceed = asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
-        held.set()
-        await on.wait()
+        blocked.set()
+        await proceed.wait()
         await route.continue_()
 
-    await page.route("**/ui/cancel/these", hold)
+    await page.route("**/ui/cancel/selected", hold)
     await go.click()
-    await held.wait()
+    await blocked.wait()
     await expect(dialog.get_by_role("heading")).to_have_text("Canceling 70 timers")
     await expect(dialog).to_contain_text("0 of 70 canceled")
     await shown.picture("bulk-running")
     await dialog.get_by_role("button", name="Stop").click()
-    on.set()
+    proceed.set()
     await expect(dialog.get_by_role("heading")).to_have_text("20 of 70 canceled")
-    await expect(dialog).to_contain_text("Stopped. The others are as they were.")
+    await expect(dialog).to_contain_text("Stopped. The other timers are unchanged.")
     assert len(await pending(api)) == 50
 
 
-async def test_a_step_that_fails_is_said_and_can_be_gone_on_from(shown: Window, api: Api) -> None:
+async def test_bulk_cancel_continues_after_a_failed_step(shown: Window, api: Api) -> None:
     page = shown.page
     dialog, go = await about_to_cancel_seventy(shown, api)
     passed = 0
@@ -140,13 +140,13 @@ async def test_a_step_that_fails_is_said_and_can_be_gone_on_from(shown: Window, 
         passed += 1
         await (route.continue_() if passed <= 2 else route.abort())
 
-    await page.route("**/ui/cancel/these", fail)
+    await page.route("**/ui/cancel/selected", fail)
     await go.click()
     await expect(dialog.get_by_role("heading")).to_have_text("40 of 70 canceled")
-    await expect(dialog).to_contain_text("Then the server did not answer.")
+    await expect(dialog).to_contain_text("Then the server did not respond.")
     await page.unroute_all()
     await dialog.get_by_role("button", name="Count again").click()
-    # The selection is as it was when the dialog opened.
+    # The selection is the one with which the dialog was opened.
     await dialog.get_by_role("button", name="Cancel 30 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("30 of 30 canceled")
     assert await pending(api) == []

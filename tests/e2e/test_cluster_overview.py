@@ -1,4 +1,4 @@
-"""Two nodes on one database: the overview is the cluster's, and says what is missing; a sign-out holds on both."""
+"""Two nodes on one database: the overview covers both and marks missing data; a sign-out holds on both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.server import ServerProcess
 #: The browser's.
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-#: Points of a second, so that charts have some soon.
+#: Buckets of a second, so that the charts get points soon.
 POINTS = {"TOCSIN_UI_CHART_INTERVAL": "1s"}
 TIMERS = 24
 
@@ -37,8 +37,8 @@ async def pair(tmp_path: Path, postgresql_url: str) -> AsyncIterator[tuple[Serve
         yield one, two
 
 
-async def rung(server: ServerProcess, url: str, name: str, count: int = TIMERS) -> None:
-    """Has timers ring in all shards."""
+async def fire_timers(server: ServerProcess, url: str, name: str, count: int = TIMERS) -> None:
+    """Fires timers in all shards."""
     api = Api(server)
     for number in range(count):
         await api.create(f"{name}-{number}", url)
@@ -46,22 +46,22 @@ async def rung(server: ServerProcess, url: str, name: str, count: int = TIMERS) 
         await api.settled(f"{name}-{number}", "completed")
 
 
-async def figures(server: ServerProcess, query: str = "") -> dict[str, Any]:
-    """What a node's charts are drawn from."""
+async def series(server: ServerProcess, query: str = "") -> dict[str, Any]:
+    """The data of a node's charts."""
     async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
         answer = await client.get(f"/ui/statistics{query}")
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
-async def have_rung(server: ServerProcess, query: str = "") -> int:
-    """How many rings the charts show."""
-    shown = await figures(server, query)
+async def fires_of(server: ServerProcess, query: str = "") -> int:
+    """The number of fires in the charts."""
+    shown = await series(server, query)
     return round(sum(shown["done"]) * shown["width"])
 
 
 def this_hour(page: Page) -> Locator:
-    """How many timers were created, as the page says."""
+    """The number of created timers on the page."""
     return tile(page, "created").locator("span")
 
 
@@ -69,104 +69,104 @@ def tile(page: Page, name: str) -> Locator:
     return page.locator(f"#tile-{name}")
 
 
-async def test_the_overview_is_the_whole_clusters(
+async def test_overview_covers_the_whole_cluster(
     browser: Browser, pair: tuple[ServerProcess, ServerProcess], inbox: tuple[Inbox, str]
 ) -> None:
     one, two = pair
-    await rung(one, inbox[1], "a")
+    await fire_timers(one, inbox[1], "a")
     names = ("belfry-1", "belfry-2")
 
-    async def rings_by(server: ServerProcess) -> dict[str, int]:
-        return {name: await have_rung(server, f"?node={name}") for name in names}
+    async def fires_by_node(server: ServerProcess) -> dict[str, int]:
+        return {name: await fires_of(server, f"?node={name}") for name in names}
 
-    async def all_are_told() -> bool:
-        told = [await rings_by(server) for server in pair]
-        return told[0] == told[1] and sum(told[0].values()) == TIMERS
+    async def nodes_agree() -> bool:
+        seen = [await fires_by_node(server) for server in pair]
+        return seen[0] == seen[1] and sum(seen[0].values()) == TIMERS
 
-    # Each has rung some, and what one says of the other is what the other says.
-    await until(all_are_told)
-    parts = await rings_by(one)
+    # Each node has fired some timers, and both report the same statistics.
+    await until(nodes_agree)
+    parts = await fires_by_node(one)
     assert all(parts.values()), parts
 
-    async def all_is_there() -> bool:
-        # The charts of all end where the last of them has ended its point.
-        rings = [await have_rung(server) for server in pair]
-        return rings == [TIMERS, TIMERS] and not any([(await figures(server))["gaps"] for server in pair])
+    async def all_complete() -> bool:
+        # The charts end with the last bucket that all nodes have completed.
+        fires = [await fires_of(server) for server in pair]
+        return fires == [TIMERS, TIMERS] and not any([(await series(server))["gaps"] for server in pair])
 
-    await until(all_is_there)
+    await until(all_complete)
     async with window(browser, one.url) as shown:
         page = shown.page
         await shown.go("/")
         await expect(page.locator(".uplot")).to_have_count(4)
         await expect(this_hour(page)).to_have_text(f"{TIMERS} this hour")
         await expect(page.locator("#gaps")).to_be_hidden()
-        choice = page.get_by_label("Statistics of")
-        await expect(choice.locator("option")).to_have_text(["all nodes", "belfry-1", "belfry-2"])
-        for name, rings in parts.items():
+        choice = page.get_by_label("Node", exact=True)
+        await expect(choice.locator("option")).to_have_text(["All nodes", "belfry-1", "belfry-2"])
+        for name, fires in parts.items():
             await choice.select_option(name)
             await expect(page).to_have_url(re.compile(f"node={name}"))
-            # Whoever owns a shard creates its timers, and rings them.
-            await expect(this_hour(page)).to_have_text(f"{rings} this hour")
+            # The owner of a shard creates and fires its timers.
+            await expect(this_hour(page)).to_have_text(f"{fires} this hour")
         await choice.select_option("")
         await expect(page).to_have_url(f"{one.url}/")
-        # What happens is told of all, wherever it does.
-        await rung(two, inbox[1], "b")
+        # The page shows the fires of all nodes.
+        await fire_timers(two, inbox[1], "b")
         await expect(this_hour(page)).to_have_text(f"{2 * TIMERS} this hour")
         async with window(browser, two.url, scripts=False) as plain:
             await plain.go("/")
-            await plain.page.get_by_label("Statistics of").select_option("belfry-1")
+            await plain.page.get_by_label("Node", exact=True).select_option("belfry-1")
             await plain.page.get_by_role("button", name="Show").click()
             await expect(plain.page).to_have_url(re.compile("node=belfry-1"))
             await plain.go("/?node=nobody")
-            assert "No node called nobody" in await plain.text(".sentence")
-        # One that stops in order may have done something since it was asked last.
+            assert "Unknown node: nobody" in await plain.text(".sentence")
+        # A node that has stopped may have fired timers since the last poll.
         await two.stop()
-        await expect(page.locator("#gaps")).to_contain_text("belfry-2 has ended")
+        await expect(page.locator("#gaps")).to_contain_text("belfry-2 has stopped")
         await expect(this_hour(page)).to_have_text(f"≥\u00a0{2 * TIMERS} this hour, without belfry-2")
         assert shown.complaints == []
 
 
-async def test_a_node_that_ends_or_does_not_answer_is_missed(
+async def test_overview_marks_data_missing_from_a_stopped_node(
     browser: Browser, pair: tuple[ServerProcess, ServerProcess], inbox: tuple[Inbox, str]
 ) -> None:
     one, two = pair
-    await rung(one, inbox[1], "a")
+    await fire_timers(one, inbox[1], "a")
     async with window(browser, one.url) as shown:
         page = shown.page
         await shown.go("/")
         gaps, sentence = page.locator("#gaps"), page.locator("#sentence")
-        rings = tile(page, "rings")
+        fires = tile(page, "fires")
         await expect(this_hour(page)).to_have_text(f"{TIMERS} this hour")
         await two.kill()
-        await expect(sentence).to_contain_text("belfry-2 does not answer. As far as is known: ")
-        await expect(gaps).to_contain_text(re.compile(r"belfry-2 does not answer: its part is missing since \d{4}-"))
-        # What had come of its part stays, and is said to be no more than a part.
+        await expect(sentence).to_contain_text("belfry-2 does not respond. Otherwise: ")
+        await expect(gaps).to_contain_text(re.compile(r"belfry-2 does not respond: its data is missing since \d{4}-"))
+        # The data received before stays, marked as incomplete.
         await expect(this_hour(page)).to_have_text(f"≥\u00a0{TIMERS} this hour, without belfry-2")
-        await expect(rings.locator("b")).to_have_text(re.compile("≥\u00a0[0-9]+"))
-        await expect(rings.locator("span")).to_contain_text("without belfry-2")
+        await expect(fires.locator("b")).to_have_text(re.compile("≥\u00a0[0-9]+"))
+        await expect(fires.locator("span")).to_contain_text("without belfry-2")
         await expect(tile(page, "overdue").locator("b")).to_have_text("none known")
-        assert [gap[2] for gap in (await figures(one))["gaps"]] == ["belfry-2"]
-        # Then it is taken for dead, and the rest is whole again.
-        await expect(gaps).to_contain_text(re.compile("belfry-2 has ended: what it did between .* and .* is missing"))
+        assert [gap[2] for gap in (await series(one))["gaps"]] == ["belfry-2"]
+        # Then the node is considered dead, and the current values are complete again.
+        await expect(gaps).to_contain_text(re.compile("belfry-2 has stopped: its data from .* to .* is missing"))
         await expect(tile(page, "overdue").locator("b")).to_have_text("none")
         await expect(tile(page, "failed").locator("b")).to_have_text("≥\u00a00")
         await expect(page.locator(".uplot")).to_have_count(4)
         for look in SIZES:
             await picture(browser, one.url, f"overview-missing-{look}", look)
         assert await shown.faults() == []
-        # It comes back: another start of it, and what the former did in between stays missing.
+        # The node starts again. The data of its earlier start stays missing.
         await two.start()
         await shared_by([one, two], {"belfry-1", "belfry-2"})
-        await rung(two, inbox[1], "b")
-        await expect(sentence).not_to_contain_text("does not answer")
+        await fire_timers(two, inbox[1], "b")
+        await expect(sentence).not_to_contain_text("does not respond")
         await expect(page.locator("main > .hint")).to_contain_text("2 nodes")
-        assert await have_rung(one) >= TIMERS
-        assert [gap[2] for gap in (await figures(one))["gaps"]] == ["belfry-2"]
+        assert await fires_of(one) >= TIMERS
+        assert [gap[2] for gap in (await series(one))["gaps"]] == ["belfry-2"]
         assert shown.complaints == []
 
 
 async def picture(browser: Browser, base: str, name: str, look: str) -> None:
-    """Keeps what the page shows, once it is alive."""
+    """Takes a picture of the page once it is live."""
     async with window(browser, base, look) as shown:
         await shown.go("/")
         await expect(shown.page.locator(".uplot")).to_have_count(4)
@@ -178,7 +178,7 @@ async def picture(browser: Browser, base: str, name: str, look: str) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def guarded(tmp_path: Path, postgresql_url: str) -> AsyncIterator[tuple[ServerProcess, ServerProcess, str]]:
-    """Two nodes that want keys, and a reader's key."""
+    """Two nodes that require API keys, and a read key."""
     chromium_path()
     code, out, err = await command("keys", "create", "--role", "read", "--store", postgresql_url)
     assert code == 0, err
@@ -193,7 +193,7 @@ async def guarded(tmp_path: Path, postgresql_url: str) -> AsyncIterator[tuple[Se
         yield one, two, out.strip()
 
 
-async def test_who_signs_out_at_one_node_is_asked_to_sign_in_by_the_other(
+async def test_sign_out_on_one_node_requires_a_sign_in_on_the_other(
     browser: Browser, guarded: tuple[ServerProcess, ServerProcess, str]
 ) -> None:
     one, two, key = guarded
@@ -203,7 +203,7 @@ async def test_who_signs_out_at_one_node_is_asked_to_sign_in_by_the_other(
         await page.get_by_label("API key").fill(key)
         await page.get_by_role("button", name="Sign in").click()
         await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
-        # Somebody has a copy of the cookie.
+        # A copy of the cookie is in another browser.
         (cookie,) = await shown.context.cookies()
         await copied.context.add_cookies(
             [{"name": f"tocsin-{two.port}", "value": cookie["value"], "url": two.url, "httpOnly": True}]
@@ -213,11 +213,11 @@ async def test_who_signs_out_at_one_node_is_asked_to_sign_in_by_the_other(
         await expect(copied.page.locator("#link-state")).to_have_attribute("data-state", "live")
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        # The page that is open there ends by itself, and leads nowhere any more.
+        # The page that is open there notices.
         await expect(copied.page.locator("#link-state")).to_have_text("Signed out")
         await copied.go("/timers")
         await expect(copied.page.get_by_role("heading", name="Sign in")).to_be_visible()
-        # So it is after a restart.
+        # The same after a restart.
         await two.stop()
         two.flags = (*two.flags, "--port", str(two.port))
         await two.start()

@@ -1,4 +1,4 @@
-"""Lists of timers and calls: the room they use, ranges of time, what is new, and what can be done with what is selected."""
+"""Lists of timers and calls: layout, time ranges, new rows, and actions on selected rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 URL = "http://127.0.0.1:9/hook"
 LONG_URL = "https://shop.example/hooks/reminder?source=tocsin"
 WIDTHS = (360, 720, 820, 1000, 1241, 1280, 1440, 1920, 2560)
-#: Pairs of elements that share room though neither is within the other, what is cut, and what sticks out of the window.
-ROOM = """() => {
+#: Pairs of elements that overlap, cells that are cut off, and content wider than the window.
+LAYOUT = """() => {
   const seen = (element) => element.getClientRects().length > 0 && getComputedStyle(element).visibility !== 'hidden';
   const name = (element) => element.className || element.id || element.textContent.trim();
   const parts = [...document.querySelectorAll('.filters :is(input, select, button, .plain, .copy), .bar nav a, .tools > *')];
@@ -50,13 +50,13 @@ ROOM = """() => {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
-    """One for all tests here: each has a namespace or tenant of its own."""
+    """One server for this module; each test has its own namespace or tenant."""
     async with serving(tmp_path_factory.mktemp("lists"), TOCSIN_UI_CHART_INTERVAL="1s") as running:
         yield running
 
 
 async def named(api: Api, namespace: str, *timers: dict[str, Any]) -> None:
-    """A namespace with these timers, due in an hour and a second apart unless they say otherwise."""
+    """Creates a namespace with these timers, by default due from in an hour on, a second apart."""
     await api("namespaces/create", name=namespace)
     wanted = [
         {
@@ -71,7 +71,7 @@ async def named(api: Api, namespace: str, *timers: dict[str, Any]) -> None:
     assert status == 200, answer
 
 
-async def test_lists_use_the_room_there_is(shown: Window, api: Api, tenant: Tenant) -> None:
+async def test_lists_fit_every_window_width(shown: Window, api: Api, tenant: Tenant) -> None:
     ids = [f"550e8400-e29b-41d4-a716-4466554400{number:02d}" for number in range(30)]
     await named(api, "room", *({"id": each, "callbackUrl": LONG_URL, "tags": ["orders", "eu"]} for each in ids))
     for number in range(3):
@@ -81,19 +81,19 @@ async def test_lists_use_the_room_there_is(shown: Window, api: Api, tenant: Tena
         await shown.go(path)
         for width in WIDTHS if "results" in await page.content() else (1920,):
             await page.set_viewport_size({"width": width, "height": 900})
-            found = await page.evaluate(ROOM)
+            found = await page.evaluate(LAYOUT)
             where = f"{path} at {width}"
-            # Only the narrowest columns of a wide table cut an id; a time is whole wherever it stands.
+            # In narrow windows an id may be cut off; a time never.
             cut = [each for each in found["cut"] if not (width < 1241 and "id" in each.split())]
             assert (found["clashes"], cut, found["wide"]) == ([], [], False), where
             assert width <= 720 or path == "/cluster" or found["row"] <= (56 if "calls" in path else 40), where
             if width == 1920:
                 lefts[path] = (found["title"]["left"], found["title"]["top"], found["foot"], found["nav"])
-    # From page to page nothing jumps.
+    # Titles, navigation and footer are at the same position on all pages.
     assert len({str(each) for each in lefts.values()}) == 1, lefts
 
 
-async def test_a_range_of_time_is_in_the_zone_of_the_rows(browser: Browser, shown: Window, api: Api) -> None:
+async def test_time_range_is_in_the_time_zone_of_the_rows(browser: Browser, shown: Window, api: Api) -> None:
     await named(
         api, "range", *({"id": f"h{hour}", "executeAt": f"2040-07-01T{hour:02d}:30:00Z"} for hour in (9, 10, 11))
     )
@@ -105,7 +105,7 @@ async def test_a_range_of_time_is_in_the_zone_of_the_rows(browser: Browser, show
     await page.get_by_label("To (Europe/Berlin)").fill("2040-07-01T13:00:00")
     await expect(rows).to_have_count(1)
     await expect(rows).to_have_attribute("data-id", "h10")
-    # The URL is for others, too, wherever they are.
+    # The URL contains UTC.
     await expect(page).to_have_url(re.compile("from=2040-07-01T10%3A00%3A00Z&to=2040-07-01T11%3A00%3A00Z"))
     await page.reload()
     await expect(page.get_by_label("From (Europe/Berlin)")).to_have_value(re.compile("2040-07-01T12:00"))
@@ -120,25 +120,25 @@ async def test_a_range_of_time_is_in_the_zone_of_the_rows(browser: Browser, show
         await expect(plain.page.locator("#results tbody tr")).to_have_attribute("data-id", "h11")
 
 
-async def test_new_is_what_the_filters_shown_let_through(shown: Window, api: Api) -> None:
+async def test_new_rows_are_counted_for_the_current_filters(shown: Window, api: Api) -> None:
     page = shown.page
     await named(api, "fresh", *({"id": f"a{number}"} for number in range(40)), {"id": "b0"})
     await shown.go("/timers?namespace=fresh")
     await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
-    asked, on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    requested, proceed, responded = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
         found = await route.fetch()
-        asked.set()
-        await on.wait()
+        requested.set()
+        await proceed.wait()
         await route.fulfill(response=found)
-        answered.set()
+        responded.set()
 
-    # What the list without a filter lacks is asked for, and answered when there is a filter.
+    # The list requests its new rows without a filter, and gets the response after a filter is set.
     await page.route("**/ui/fresh/**", hold, times=1)
     await api.create("a-new", URL, namespace="fresh", delay="1h")
-    await asked.wait()
-    # What was there before takes a while to go; here it goes when the test is over.
+    await requested.wait()
+    # Replaced results are removed over several frames; here they stay.
     await page.evaluate("window.requestAnimationFrame = () => 0")
     await page.locator("#q").fill("b")
     await expect(page.locator("#results tbody tr")).to_have_count(1)
@@ -147,14 +147,14 @@ async def test_new_is_what_the_filters_shown_let_through(shown: Window, api: Api
         " if (!fresh.hidden) window.texts.add(fresh.textContent); }).observe(document.getElementById('results'),"
         " {subtree: true, childList: true, attributes: true}), window.texts)"
     )
-    on.set()
-    await answered.wait()
+    proceed.set()
+    await responded.wait()
     await api.create("b-new", URL, namespace="fresh", delay="2h")
     await expect(page.locator("#fresh")).to_have_text("1 new")
     assert await texts.evaluate("texts => [...texts]") == ["1 new"]
 
 
-async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+async def test_finished_timers_are_marked_on_the_list(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
     calls, url = inbox
     page, rows = shown.page, shown.page.locator("#results tbody tr")
     calls.default = (503, b"busy")
@@ -167,30 +167,30 @@ async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox:
     await expect(rows).to_have_count(2)
     await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
     await api("timers/delete", namespace="over", timerId="canceled")
-    # It stays where it is, and says when it was canceled, not when it would have fired.
+    # The row stays in place, and shows when the timer was canceled, not when it would have fired.
     gone = page.locator("tr[data-id='canceled']")
     await expect(gone).to_have_class("left")
-    await expect(gone.locator(".c-when .away")).to_have_text(re.compile("ago|now"))
+    await expect(gone.locator(".c-when .relative-time")).to_have_text(re.compile("ago|now"))
     await expect(page.locator("#fresh")).to_have_text("1 finished")
-    # Of what is selected, what has finished can't be canceled.
+    # Finished timers can't be canceled.
     cancel = page.get_by_role("button", name="Cancel selected…")
     await page.get_by_label("Select canceled").check()
     await expect(page.locator("#picked-count")).to_have_text("1 timer selected, finished")
     await expect(cancel).to_be_disabled()
     await page.get_by_label("Select later").check()
-    await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 of them finished")
-    # Without the server nothing is lost, and the same can be tried again.
+    await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 finished")
+    # While the server is unreachable, the selection stays.
     await page.context.set_offline(True)
     await cancel.click()
-    await expect(page.locator(".toast")).to_contain_text("The server does not answer. Nothing was done.")
-    await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 of them finished")
+    await expect(page.locator(".toast")).to_contain_text("The server does not respond. Nothing was changed.")
+    await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 finished")
     await page.context.set_offline(False)
     await cancel.click()
     dialog = page.locator("#dialog")
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 1 timer?")
     await page.context.set_offline(True)
     await dialog.get_by_role("button", name="Cancel 1 timer").click()
-    await expect(dialog).to_contain_text("the server did not answer")
+    await expect(dialog).to_contain_text("the server did not respond")
     await page.context.set_offline(False)
     await dialog.get_by_role("button", name="Count again").click()
     await dialog.get_by_role("button", name="Cancel 1 timer").click()
@@ -198,7 +198,7 @@ async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox:
     await dialog.get_by_role("button", name="Close").click()
     await page.get_by_role("link", name="Failed", exact=True).click()
     await expect(page.locator("tr[data-id='sad'] .c-tags")).to_contain_text("HTTP_503")
-    # They can be run again: a new timer each, beside the one that failed.
+    # Failed timers can be run again, as new timers.
     calls.default = (200, b"")
     await page.get_by_label("Select sad").check()
     await page.get_by_role("button", name="Run again…").click()
@@ -209,7 +209,7 @@ async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox:
     assert (await api.get("sad", namespace="over"))["status"] == "failed"
 
 
-async def test_the_row_in_use_is_never_under_the_head(shown: Window, api: Api) -> None:
+async def test_focused_row_is_never_covered_by_the_list_head(shown: Window, api: Api) -> None:
     page = shown.page
     await named(api, "keys", *({"id": f"k{number:02d}"} for number in range(50)))
     await shown.go("/timers?namespace=keys")
@@ -221,19 +221,19 @@ async def test_the_row_in_use_is_never_under_the_head(shown: Window, api: Api) -
 
 
 async def covered(page: Page) -> Any:
-    """Whether something lies over the link that has the focus."""
+    """Whether another element covers the focused link."""
     return await page.evaluate(
         "() => { const at = document.activeElement, place = at.getBoundingClientRect();"
         " return document.elementFromPoint(place.left + 4, place.top + place.height / 2) !== at; }"
     )
 
 
-async def test_charts_stand_still_and_show_every_value(shown: Window) -> None:
+async def test_charts_do_not_move_and_show_isolated_values(shown: Window) -> None:
     page = shown.page
     count = 300
 
-    async def figures(route: Route) -> None:
-        """An hour in which one value stands alone, and one lag is ten thousand times the others'."""
+    async def series(route: Route) -> None:
+        """Statistics with one isolated value, and one lag ten thousand times the others'."""
         found = await (await route.fetch()).json()
         last = found["at"][-1] if found["at"] else await page.evaluate("Date.now() / 1000")
         flat = {name: [0.0] * count for name, values in found.items() if isinstance(values, list) and name != "gaps"}
@@ -242,7 +242,7 @@ async def test_charts_stand_still_and_show_every_value(shown: Window) -> None:
         at = [last - count + number for number in range(count)]
         await route.fulfill(json={**found, **flat, **lags, **alone, "at": at})
 
-    await page.route("**/ui/statistics*", figures)
+    await page.route("**/ui/statistics*", series)
     await shown.go("/")
     await expect(page.locator(".uplot")).to_have_count(6)
     # Pixels of the series' colour from the plot's top to its bottom, as shares of its height.
@@ -257,12 +257,12 @@ async def test_charts_stand_still_and_show_every_value(shown: Window) -> None:
           lines.add(Math.floor(i / 4 / canvas.width));
       return [...lines].map((line) => line / canvas.height);
     }"""
-    # What is usual is not pressed on to the bottom by the one that is so much greater.
-    usual = await page.evaluate(drawn, ["lag", "ringing"])
+    # The one great value does not flatten the others.
+    usual = await page.evaluate(drawn, ["lag", "firing"])
     assert usual and max(usual) < 0.7, usual
-    assert await page.evaluate(drawn, ["callsLag", "ringing"]), "a value without neighbours is not drawn"
+    assert await page.evaluate(drawn, ["callsLag", "firing"]), "a value without neighbours is not drawn"
     before = await page.evaluate("[document.documentElement.scrollHeight, ...rects()]".replace("rects()", RECTS))
-    await page.locator("[data-chart='rings']").hover()
+    await page.locator("[data-chart='fires']").hover()
     await expect(page.locator(".point")).to_contain_text("succeeded 0")
     assert (
         await page.evaluate("[document.documentElement.scrollHeight, ...rects()]".replace("rects()", RECTS)) == before

@@ -1,4 +1,4 @@
-"""Lists that are longer than a page: they go on as one scrolls, keep their place, and stay alive."""
+"""Long lists: they load rows on scrolling, keep their position, and stay live."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ URL = "http://127.0.0.1:9/hook"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
-    """One for all tests here: each has a namespace or tenant of its own."""
+    """One server for this module; each test has its own namespace or tenant."""
     async with serving(tmp_path_factory.mktemp("long")) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def long(server: ServerProcess) -> list[str]:
-    """The ids of a namespace `long`, which nobody changes."""
+    """The ids of the timers in a namespace `long`, which no test changes."""
     return await many(Api(server), "long", 700)
 
 
 async def many(api: Api, namespace: str, count: int) -> list[str]:
-    """A namespace with timers from in an hour on, a second apart; their ids."""
+    """Creates a namespace with timers due from in an hour on, a second apart. Returns their ids."""
     await api("namespaces/create", name=namespace)
     ids = [f"t{number:05d}" for number in range(count)]
     for start in range(0, count, 1_000):
@@ -49,14 +49,14 @@ async def many(api: Api, namespace: str, count: int) -> list[str]:
 
 
 async def scroll_on(page: Page, rows: int) -> None:
-    """Scrolls to the end, and again when it has moved on, until so many rows are there."""
+    """Scrolls to the end repeatedly, until the list has so many rows."""
     # The limit is the test's own.
     while await page.locator("#results tbody tr").count() < rows:
         await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
         await page.evaluate("new Promise(requestAnimationFrame)")
 
 
-async def test_what_comes_behind_the_rows_shown_is_not_called_new(shown: Window, api: Api) -> None:
+async def test_rows_after_the_last_one_shown_are_not_new(shown: Window, api: Api) -> None:
     page = shown.page
     await many(api, "behind", 300)
     await shown.go("/timers?namespace=behind&rows=25")
@@ -66,7 +66,7 @@ async def test_what_comes_behind_the_rows_shown_is_not_called_new(shown: Window,
     await expect(page.locator("#fresh")).to_have_text("1 new")
 
 
-async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, long: list[str]) -> None:
+async def test_list_loads_rows_on_scrolling_and_keeps_its_position(shown: Window, long: list[str]) -> None:
     page = shown.page
     await shown.go("/timers?namespace=long&rows=100")
     rows = page.locator("#results tbody tr")
@@ -74,7 +74,7 @@ async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, 
     assert await page.evaluate("[...document.querySelectorAll('#results tbody tr')].map(row => row.dataset.id)") == long
     await expect(page.locator("#shown")).to_have_text("700 timers")
     await expect(page.locator("#follow a")).to_have_count(0)
-    # The URL names the rows in view; a reload and the way back lead there, and further up the rows come again.
+    # The URL names the rows in view. Reloading and going back restore the position, and rows further up load again.
     await page.locator("tr[data-id='t00450']").scroll_into_view_if_needed()
     await expect(page).to_have_url(re.compile("cursor="))
     await page.locator("tr[data-id='t00450'] a.id").click()
@@ -83,7 +83,7 @@ async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, 
     await expect(page.locator("tr[data-id='t00450']")).to_be_in_viewport()
     await page.reload()
     await expect(page.locator("tr[data-id='t00450']")).to_be_in_viewport()
-    # By script: a browser drops keys that come before a page was painted for the first time.
+    # By script, because a browser drops key presses before the first paint.
     await page.evaluate("scrollTo(0, 0)")
     await expect(page.locator("tr[data-id='t00000']")).to_be_in_viewport()
     await expect(page).not_to_have_url(re.compile("cursor="))
@@ -91,9 +91,7 @@ async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, 
     await expect(rows).to_have_count(10)
 
 
-async def test_rows_are_parted_so_that_a_browser_lays_out_few_at_a_time(
-    browser: Browser, shown: Window, api: Api, tenant: Tenant
-) -> None:
+async def test_rows_are_split_into_parts_for_layout(browser: Browser, shown: Window, api: Api, tenant: Tenant) -> None:
     ids = await many(api, "parted", 190)
     page = shown.page
     parts = "[...document.querySelectorAll('#results tbody')].map(part => [part.rows.length, 'cursor' in part.dataset])"
@@ -103,7 +101,7 @@ async def test_rows_are_parted_so_that_a_browser_lays_out_few_at_a_time(
     assert await page.evaluate(parts) == [*chunk, *chunk, *chunk, [10, True]]
     roles = "[...new Set([...document.querySelectorAll('#results tbody')].map(part => part.getAttribute('role')))]"
     assert await page.evaluate(roles) == ["rowgroup"]
-    # The URL names the chunk in view, whichever of its parts is.
+    # The URL names the chunk in view, whichever of its parts is visible.
     await page.locator(f"tr[data-id='{ids[105]}']").evaluate("row => row.scrollIntoView({block: 'start'})")
     await expect(page).to_have_url(re.compile("cursor="))
     async with window(browser, shown.base) as other:
@@ -117,14 +115,14 @@ async def test_rows_are_parted_so_that_a_browser_lays_out_few_at_a_time(
     assert await page.evaluate(parts) == [[25, True], [5, False]]
 
 
-async def test_other_results_leave_nothing_of_those_before(shown: Window, long: list[str]) -> None:
+async def test_replaced_results_are_removed_completely(shown: Window, long: list[str]) -> None:
     page = shown.page
     await shown.go("/timers?namespace=long&rows=100")
     await scroll_on(page, 600)
-    # What is put away can't be reached by the keyboard while it goes.
+    # Old results can't be reached by keyboard while they are being removed.
     await page.evaluate(
-        "void (window.inertly = new Promise((told) => new MutationObserver(() => document.querySelector('.leaving[inert]')"
-        " && told(true)).observe(document, {subtree: true, attributes: true, attributeFilter: ['inert']})))"
+        "void (window.inertly = new Promise((resolve) => new MutationObserver(() => document.querySelector('.leaving[inert]')"
+        " && resolve(true)).observe(document, {subtree: true, attributes: true, attributeFilter: ['inert']})))"
     )
     await page.locator("#q").fill("t0069")
     assert await page.evaluate("inertly")
@@ -132,7 +130,7 @@ async def test_other_results_leave_nothing_of_those_before(shown: Window, long: 
     await expect(page.locator("tr[data-id]")).to_have_count(10)
 
 
-async def test_a_colleague_gets_the_rows_that_the_url_names(browser: Browser, shown: Window, long: list[str]) -> None:
+async def test_shared_url_opens_the_same_rows(browser: Browser, shown: Window, long: list[str]) -> None:
     await shown.go("/timers?namespace=long&rows=100")
     await scroll_on(shown.page, 300)
     await shown.page.locator("tr[data-id='t00150']").scroll_into_view_if_needed()
@@ -141,44 +139,43 @@ async def test_a_colleague_gets_the_rows_that_the_url_names(browser: Browser, sh
         await other.go(shown.page.url.removeprefix(shown.base))
         first = other.page.locator("#results tbody tr").first
         await expect(first).to_have_attribute("data-id", "t00100")
-        await other.page.get_by_role("link", name="Back to the first").click()
+        await other.page.get_by_role("link", name="Back to start").click()
         await expect(first).to_have_attribute("data-id", "t00000")
 
 
-async def test_rows_that_cannot_be_fetched_say_so_and_come_later(shown: Window, long: list[str]) -> None:
+async def test_failed_loading_of_rows_is_shown_and_can_be_retried(shown: Window, long: list[str]) -> None:
     page = shown.page
     await page.route("**/ui/more/**", lambda route: route.abort())
     await shown.go("/timers?namespace=long&rows=50")
     await page.keyboard.press("End")
     await expect(page.get_by_role("link", name="Try again")).to_be_visible()
-    await expect(page.locator(".toast")).to_contain_text("could not be fetched")
+    await expect(page.locator(".toast")).to_contain_text("could not be loaded")
     await page.unroute_all()
     await page.get_by_role("link", name="Try again").click()
     await expect(page.locator("tr[data-id='t00050']")).to_be_attached()
 
 
 @pytest.mark.timeout(400)
-async def test_ten_thousand_rows_are_one_list(shown: Window, api: Api) -> None:
+async def test_list_grows_to_ten_thousand_rows(shown: Window, api: Api) -> None:
     ids = await many(api, "thousands", 10_300)
     page = shown.page
     await shown.go("/timers?namespace=thousands&rows=500")
     rows = page.locator("#results tbody tr")
     await scroll_on(page, 10_000)
     await expect(page.locator("#shown")).to_have_text("Showing 10\u202f000")
-    # Rows in view live, wherever they are.
+    # Rows in view are updated, wherever they are.
     last = page.locator(f"tr[data-id='{ids[9_990]}']")
     await last.scroll_into_view_if_needed()
     await api("timers/delete", namespace="thousands", timerId=ids[9_990])
     await expect(last.locator(".state")).to_have_text("canceled")
-    # There the list ends, and a link leads on.
-    # By its place: to find it by its role, the driver looks at every row.
+    # The list ends there, with a link to the next page. The locator uses the id: by role it would be slow with so many rows.
     await expect(page.locator("#follow a")).to_have_text("Next 500")
     await page.locator("#follow a").click()
     await expect(rows.first).to_have_attribute("data-id", ids[10_000])
     await expect(rows).to_have_count(300)
 
 
-async def test_without_scripts_pages_go_on_where_the_last_ended(
+async def test_without_scripts_the_next_page_continues_the_list(
     browser: Browser, server: ServerProcess, api: Api
 ) -> None:
     ids = await many(api, "plain", 60)
@@ -195,13 +192,13 @@ async def test_without_scripts_pages_go_on_where_the_last_ended(
                 await expect(page.locator(f"tr[data-id='{seen[-25]}']")).to_have_count(0)
         assert seen == ids
         assert "cursor=" in page.url
-        await page.get_by_role("link", name="Back to the first").click()
+        await page.get_by_role("link", name="Back to start").click()
         await expect(page.locator("#results tbody tr").first).to_have_attribute("data-id", ids[0])
         await plain.go("/timers?namespace=plain&rows=25&view=all")
         assert await page.locator("#results tbody tr").first.get_attribute("data-id") == ids[-1]
 
 
-async def test_a_list_of_calls_goes_on_as_one_scrolls(shown: Window, tenant: Tenant) -> None:
+async def test_call_list_loads_rows_on_scrolling(shown: Window, tenant: Tenant) -> None:
     ids = [await tenant.submit(f"c{number}", URL, dueAt=in_seconds(3_600)) for number in range(120)][::-1]
     page = shown.page
     await shown.go(f"{tenant.list}&rows=25")
@@ -209,7 +206,7 @@ async def test_a_list_of_calls_goes_on_as_one_scrolls(shown: Window, tenant: Ten
     await scroll_on(page, len(ids))
     assert await page.evaluate("[...document.querySelectorAll('#results tbody tr')].map(row => row.dataset.id)") == ids
     await expect(page.locator("#shown")).to_have_text("120 calls")
-    # What came by scrolling is as alive as the rest.
+    # Rows loaded by scrolling are live too.
     last = page.locator(f"tr[data-id='{ids[-1]}']")
     async with page.expect_response("**/calls/star"):
         await last.get_by_role("button", name="Favourite").click()
@@ -227,13 +224,13 @@ async def test_a_list_of_calls_goes_on_as_one_scrolls(shown: Window, tenant: Ten
 
 
 @pytest.mark.timeout(400)
-async def test_a_search_that_takes_long_shows_what_it_found_and_goes_on(browser: Browser, tmp_path: Path) -> None:
-    # More than one read of the store looks through; with so little time, every answer is one read.
+async def test_long_search_shows_matches_and_continues(browser: Browser, tmp_path: Path) -> None:
+    # The list needs more than one read of the store; with so short a timeout, each response covers one read.
     async with serving(tmp_path, TOCSIN_UI_LIST_SEARCH_TIMEOUT="1ms") as server:
-        await search_on(browser, server)
+        await search_in_steps(browser, server)
 
 
-async def search_on(browser: Browser, server: ServerProcess) -> None:
+async def search_in_steps(browser: Browser, server: ServerProcess) -> None:
     api = Api(server)
     for start in range(0, 52_000, 1_000):
         timers = [
@@ -251,8 +248,8 @@ async def search_on(browser: Browser, server: ServerProcess) -> None:
         page = plain.page
         await plain.go("/timers?tag=rare")
         await expect(page.locator("#shown")).to_have_text("0 found so far")
-        await expect(page.locator("#follow")).to_contain_text("Looked through what is due before")
-        await page.get_by_role("link", name="Search on").click()
+        await expect(page.locator("#follow")).to_contain_text("Searched everything due before")
+        await page.get_by_role("link", name="Continue search").click()
         await expect(page.locator("#results tbody tr")).to_have_count(2)
     async with window(browser, server.url) as live:
         page = live.page
@@ -262,7 +259,7 @@ async def search_on(browser: Browser, server: ServerProcess) -> None:
             await expect(page.locator("#shown")).to_have_text("2 timers")
             assert [await row.get_attribute("data-id") for row in await rows.all()] == ids
         await live.go("/timers?tag=nobody&view=all")
-        await expect(page.get_by_role("heading", name="No timer matches")).to_be_visible()
+        await expect(page.get_by_role("heading", name="No matching timers")).to_be_visible()
         await expect(page.locator("#follow a")).to_have_count(0)
         await expect(page.locator("#many")).to_have_count(0)
         assert live.complaints == []

@@ -1,4 +1,4 @@
-"""People and their timers: create, watch, find, change, cancel, export."""
+"""Timers in the browser: create, watch, find, edit, cancel, export."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ LATER = {"delay": "1h"}
 
 
 class Slow:
-    """Answers that stay away until they are let go."""
+    """Responses that are held back until `release`."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._free, self._sent = asyncio.Event(), asyncio.Event()
-        self.asked = asyncio.Event()
+        self._released, self._sent = asyncio.Event(), asyncio.Event()
+        self.requested = asyncio.Event()
 
     async def hold(self, route: Route) -> None:
-        self.asked.set()
+        self.requested.set()
         found = await route.fetch()
-        await self._free.wait()
-        # The page may have given it up meanwhile.
+        await self._released.wait()
+        # The page may have aborted the request meanwhile.
         with contextlib.suppress(Error):
             await route.fulfill(response=found)
         self._sent.set()
 
-    async def answer(self) -> None:
-        """Lets them go, and returns when the page has had time to act on them: another request made it there and back."""
-        self._free.set()
+    async def release(self) -> None:
+        """Releases the responses, and returns once the page has processed them: after another round trip."""
+        self._released.set()
         await self._sent.wait()
         await self._page.evaluate(
             "fetch('/healthz').then(() => new Promise((d) => requestAnimationFrame(() => setTimeout(d))))"
@@ -53,40 +53,42 @@ class Slow:
 
 @asynccontextmanager
 async def held_back(page: Page, pattern: str | re.Pattern[str]) -> AsyncIterator[Slow]:
-    """Answers to these requests wait."""
+    """Holds back the responses to these requests."""
     slow = Slow(page)
     await page.route(pattern, slow.hold)
     yield slow
     await page.unroute_all()
 
 
-async def test_a_first_timer_is_created_counted_down_and_rings(shown: Window, inbox: tuple[Inbox, str]) -> None:
+async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbox, str]) -> None:
     calls, url = inbox
     page = shown.page
     await shown.go("/")
     await expect(page.locator("#sentence")).to_contain_text("Quiet")
     await page.get_by_role("link", name="Timers").first.click()
-    await expect(page.get_by_role("heading", name="Nothing waits to ring")).to_be_visible()
-    await page.get_by_role("link", name="Create a timer").click()
+    await expect(page.get_by_role("heading", name="No pending timers")).to_be_visible()
+    await page.get_by_role("link", name="New timer").first.click()
     await page.get_by_label("URL", exact=True).fill(url)
     await page.get_by_label("Id", exact=True).fill("first")
     await page.get_by_label("Time from now").fill("3s")
-    await expect(page.locator("#equal")).to_contain_text('"delay": "3s"')
-    await expect(page.locator("#equal")).to_contain_text("tocsin timers create")
-    await page.get_by_role("button", name="Create the timer").click()
-    await expect(page.get_by_text("Created and stored.")).to_be_visible()
-    assert "did=" not in page.url
-    await expect(page.locator(".lead .away")).to_have_text("in 2 s")
+    await expect(page.locator("#equivalent")).to_contain_text('"delay": "3s"')
+    await expect(page.locator("#equivalent")).to_contain_text("tocsin timers create")
+    await page.get_by_role("button", name="Create timer").click()
+    await expect(page.get_by_text("Timer created.")).to_be_visible()
+    assert "notice=" not in page.url
+    await expect(page.locator(".lead .relative-time")).to_have_text(re.compile("in [12] s"))
     await shown.picture("journey-counting")
     await calls.count(1)
-    await expect(page.locator(".lead .state")).to_have_text("done")
-    await expect(page.locator(".line")).to_contain_text("Answered 200")
-    # What an action said of the timer goes when the timer has changed.
-    await expect(page.locator("[data-said]")).to_have_count(0)
-    await expect(page.get_by_role("button", name="Run again now")).to_be_visible()
+    await expect(page.locator(".lead .state")).to_have_text("completed")
+    await expect(page.locator(".line")).to_contain_text("Response 200")
+    # The notice of the action disappears when the timer changes.
+    await expect(page.locator("[data-action-notice]")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Run again")).to_be_visible()
 
 
-async def test_a_ring_shows_on_the_list_without_a_reload(shown: Window, inbox: tuple[Inbox, str], api: Api) -> None:
+async def test_timer_list_updates_in_place_when_a_timer_fires(
+    shown: Window, inbox: tuple[Inbox, str], api: Api
+) -> None:
     _, url = inbox
     page = shown.page
     await api.create("later", URL, **LATER)
@@ -95,13 +97,13 @@ async def test_a_ring_shows_on_the_list_without_a_reload(shown: Window, inbox: t
     row = page.locator("tr[data-id='soon']")
     await row.get_by_role("checkbox").check()
     before = await page.locator("tr[data-id='later']").bounding_box()
-    await expect(row.locator(".state")).to_have_text("done")
+    await expect(row.locator(".state")).to_have_text("completed")
     await expect(row.get_by_role("checkbox")).to_be_checked()
     assert await page.locator("tr[data-id='later']").bounding_box() == before
     await expect(page.locator("#link-state")).to_have_text("Live")
 
 
-async def test_new_timers_gather_and_nothing_moves(shown: Window, api: Api) -> None:
+async def test_new_timers_wait_behind_a_button(shown: Window, api: Api) -> None:
     page = shown.page
     await api.create("a", URL, delay="2h", tags=["eu"])
     await shown.go("/timers?tag=eu")
@@ -109,7 +111,7 @@ async def test_new_timers_gather_and_nothing_moves(shown: Window, api: Api) -> N
     before = await page.locator("tr[data-id='a']").bounding_box()
     for number in range(3):
         await api.create(f"b{number}", URL, tags=["eu"], **LATER)
-    # What the filters leave out is not new here.
+    # A timer that the filters exclude is not counted.
     await api.create("other", URL, tags=["us"], **LATER)
     fresh = page.locator("#fresh")
     await expect(fresh).to_have_text("3 new")
@@ -121,7 +123,7 @@ async def test_new_timers_gather_and_nothing_moves(shown: Window, api: Api) -> N
     await expect(page).to_have_url(re.compile("tag=eu"))
 
 
-async def test_a_new_failure_shows_among_the_failed(shown: Window, api: Api) -> None:
+async def test_new_failure_is_announced_on_the_failed_tab(shown: Window, api: Api) -> None:
     page = shown.page
     once = {"maxAttempts": 1}
     await api.create("old", URL, delay="0s", retryPolicy=once)
@@ -133,7 +135,7 @@ async def test_a_new_failure_shows_among_the_failed(shown: Window, api: Api) -> 
     await expect(page.locator("tr[data-id='next'] .state")).to_have_text("failed")
 
 
-async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> None:
+async def test_timer_search_and_filters_are_in_the_url(shown: Window, api: Api) -> None:
     page = shown.page
     for name, tags in (("order-1", ["eu"]), ("order-10", ["us"]), ("invoice-1", ["eu"])):
         await api.create(name, URL, tags=tags, **LATER)
@@ -142,7 +144,7 @@ async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> Non
     await page.keyboard.type("order-1")
     rows = page.locator("#results tbody tr")
     await expect(rows).to_have_count(2)
-    # Whole ids come first, found by a lookup.
+    # The timer with exactly this id comes first, found by a lookup.
     await expect(page.locator("tbody.exact tr")).to_have_attribute("data-id", "order-1")
     await page.get_by_label("Tags", exact=True).fill("us")
     await page.get_by_label("Tags", exact=True).press("Enter")
@@ -157,10 +159,10 @@ async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> Non
     await page.go_back()
     await expect(page.locator("tbody:not(.exact) tr")).to_have_attribute("data-id", "order-10")
     await page.locator("#q").fill("nothing-like-this")
-    await expect(page.get_by_role("heading", name="No timer matches")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No matching timers")).to_be_visible()
 
 
-async def test_lists_are_narrowed_by_namespace_and_time(shown: Window, api: Api) -> None:
+async def test_timer_list_is_filtered_by_namespace_and_time(shown: Window, api: Api) -> None:
     page = shown.page
     await api("namespaces/create", name="billing")
     await api.create("soon", URL, delay="30m")
@@ -193,7 +195,7 @@ async def test_lists_are_narrowed_by_namespace_and_time(shown: Window, api: Api)
     await expect(rows).to_have_count(3)
 
 
-async def test_of_two_tabs_the_later_chosen_is_shown_whichever_answers_first(shown: Window, api: Api) -> None:
+async def test_tab_chosen_last_is_shown_whichever_response_comes_first(shown: Window, api: Api) -> None:
     page = shown.page
     await api.create("waiting", URL, **LATER)
     await api.create("gone", URL, **LATER)
@@ -201,16 +203,16 @@ async def test_of_two_tabs_the_later_chosen_is_shown_whichever_answers_first(sho
     await shown.go("/timers")
     async with held_back(page, "**/timers?*view=failed*") as slow:
         await page.get_by_role("link", name="Failed", exact=True).click()
-        await slow.asked.wait()
+        await slow.requested.wait()
         await page.get_by_role("link", name="Canceled", exact=True).click()
         await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
-        await slow.answer()
+        await slow.release()
     await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
     await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone")
     assert "view=canceled" in page.url
 
 
-async def test_a_filter_applies_to_the_tab_that_is_on_its_way(shown: Window, api: Api) -> None:
+async def test_filter_applies_to_the_tab_that_is_loading(shown: Window, api: Api) -> None:
     page = shown.page
     for name in ("gone-1", "gone-2", "waiting"):
         await api.create(name, URL, **LATER)
@@ -219,16 +221,16 @@ async def test_a_filter_applies_to_the_tab_that_is_on_its_way(shown: Window, api
     await shown.go("/timers")
     async with held_back(page, re.compile(r"/timers\?(?!.*q=gone).*view=canceled")) as slow:
         await page.get_by_role("link", name="Canceled", exact=True).click()
-        await slow.asked.wait()
+        await slow.requested.wait()
         await page.locator("#q").fill("gone-2")
         await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone-2")
-        await slow.answer()
+        await slow.release()
     await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone-2")
     assert "view=canceled" in page.url
     assert "q=gone-2" in page.url
 
 
-async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> None:
+async def test_selected_timers_are_canceled_after_confirmation(shown: Window, api: Api) -> None:
     page = shown.page
     for number in range(15):
         await api.create(f"t{number:02d}", URL, delay=f"{3_600 + number}s")
@@ -243,44 +245,44 @@ async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> N
     await expect(dialog).to_contain_text("and 6 more")
     await expect(dialog).to_contain_text("127.0.0.1:9 (14)")
     await shown.picture("list-cancel")
-    # One of them goes meanwhile: the result says so.
+    # One of them is canceled meanwhile, which the result reports.
     await api("timers/delete", namespace="default", timerId="t03")
     await dialog.get_by_role("button", name="Cancel 14 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("13 of 14 canceled")
-    await expect(dialog).to_contain_text("The others had fired, changed or gone before their turn came.")
+    await expect(dialog).to_contain_text("The other timers fired or changed before they could be canceled.")
     await dialog.get_by_role("button", name="Close").click()
     await page.locator("#fresh").click()
     await expect(page.locator("#results tbody tr")).to_have_count(1)
 
 
-async def test_one_timer_is_moved_changed_canceled_and_brought_back(shown: Window, api: Api) -> None:
+async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window, api: Api) -> None:
     page = shown.page
     await api.create("t", URL, payload={"a": 1}, **LATER)
     await shown.go("/timers/default/t")
-    await expect(page.get_by_text("It waits in the store")).to_be_visible()
-    explained = page.locator("section.card", has=page.get_by_role("heading", name="Explain"))
-    for fact in ("Shard", "Owner", "Shard’s version", "Shard’s lag", "Its calls in flight", "Asked for", "UUID"):
+    await expect(page.get_by_text("The timer is in the store")).to_be_visible()
+    explained = page.locator("section.card", has=page.get_by_role("heading", name="Explanation"))
+    for fact in ("Shard", "Owner", "Shard epoch", "Shard lag", "In flight", "Scheduled for", "UUID"):
         await expect(explained.get_by_text(fact, exact=True)).to_be_visible()
-    await page.get_by_text("Reschedule").click()
+    await page.locator("summary", has_text="Reschedule").click()
     await page.get_by_role("button", name="in 1 day").click()
-    await expect(page.get_by_text("Moved to its new time.")).to_be_visible()
+    await expect(page.get_by_text("Timer rescheduled.")).to_be_visible()
     assert (await api.get("t"))["executeAt"] > (await api.get("t"))["createdAt"]
-    await page.get_by_text("Reschedule").click()
+    await page.locator("summary", has_text="Reschedule").click()
     await page.locator(".sheet input[name='at']").fill("2040-07-01T12:00:00")
-    await page.get_by_role("button", name="Move").click()
+    await page.locator(".sheet").get_by_role("button", name="Reschedule").click()
     # Noon in Berlin's summer.
     await expect(page.locator(".lead time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
-    await page.get_by_role("link", name="Change").click()
-    await expect(page.locator("#equal")).to_contain_text("Nothing differs yet.")
+    await page.get_by_role("link", name="Edit").click()
+    await expect(page.locator("#equivalent")).to_contain_text("No changes yet.")
     await page.get_by_role("textbox", name="Tags").fill("eu, vip")
-    await expect(page.locator("#equal")).to_contain_text("tocsin timers update t")
-    await page.get_by_role("button", name="Save the changes").click()
-    await expect(page.get_by_text("Changed.", exact=True)).to_be_visible()
+    await expect(page.locator("#equivalent")).to_contain_text("tocsin timers update t")
+    await page.get_by_role("button", name="Save changes").click()
+    await expect(page.get_by_text("Timer updated.", exact=True)).to_be_visible()
     got = await api.get("t")
     assert (got["tags"], got["payload"], got["executeAt"]) == (["eu", "vip"], {"a": 1}, "2040-07-01T10:00:00Z")
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.locator(".lead .state")).to_have_text("canceled")
-    await page.get_by_role("button", name="Create it again").click()
+    await page.get_by_role("button", name="Create again").click()
     await expect(page.locator("h1")).to_have_text("t-run-2")
     await expect(page.locator(".lead .state")).to_have_text("pending")
     got = await api.get("t-run-2")
@@ -288,11 +290,11 @@ async def test_one_timer_is_moved_changed_canceled_and_brought_back(shown: Windo
     assert (await api.get("t"))["status"] == "canceled"
 
 
-async def test_an_action_that_comes_too_late_says_so(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+async def test_late_action_on_a_timer_is_refused(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
     page = shown.page
     await api.create("t", URL, **LATER)
     await shown.go("/timers/default/t")
-    async with deaf(shown):
+    async with no_updates(shown):
         await api("timers/delete", namespace="default", timerId="t")
         await page.get_by_role("button", name="Fire now").click()
     await expect(page.get_by_role("alert")).to_contain_text("finished")
@@ -300,8 +302,8 @@ async def test_an_action_that_comes_too_late_says_so(shown: Window, api: Api, in
 
 
 @asynccontextmanager
-async def deaf(shown: Window) -> AsyncIterator[None]:
-    """While it lasts, the page does not get to know what has changed."""
+async def no_updates(shown: Window) -> AsyncIterator[None]:
+    """Blocks the page's live updates."""
 
     async def hold(route: Route) -> None:
         await (route.abort() if route.request.resource_type == "fetch" else route.continue_())
@@ -311,7 +313,7 @@ async def deaf(shown: Window) -> AsyncIterator[None]:
     await shown.page.unroute_all()
 
 
-async def test_failures_show_their_attempts(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+async def test_failed_timer_shows_its_attempts(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
     calls, url = inbox
     calls.default = (503, b"busy")
     policy = {"maxAttempts": 2, "initialInterval": "10ms"}
@@ -320,22 +322,22 @@ async def test_failures_show_their_attempts(shown: Window, api: Api, inbox: tupl
     page = shown.page
     await shown.go("/timers/default/sad")
     await expect(page.locator(".line li")).to_have_count(4)
-    await expect(page.locator(".line")).to_contain_text("Answered 503")
-    await expect(page.locator(".line")).to_contain_text("No attempts are left.")
+    await expect(page.locator(".line")).to_contain_text("Response 503")
+    await expect(page.locator(".line")).to_contain_text("Attempts exhausted.")
     calls.default = (200, b"")
-    await page.get_by_role("button", name="Run again now").click()
+    await page.get_by_role("button", name="Run again").click()
     await expect(page.locator("h1")).to_have_text("sad-run-2")
-    await expect(page.locator(".lead .state")).to_have_text("done")
-    # What happened before stays where it was, one click away.
+    await expect(page.locator(".lead .state")).to_have_text("completed")
+    # The history of the first run is one click away.
     await page.get_by_role("navigation", name="Runs").get_by_role("link", name="sad").click()
-    await expect(page.locator(".line")).to_contain_text("No attempts are left.")
+    await expect(page.locator(".line")).to_contain_text("Attempts exhausted.")
     await page.get_by_role("link", name="sad-run-2").click()
     await expect(page.locator("h1")).to_have_text("sad-run-2")
     await shown.go("/")
     await expect(page.locator("main")).to_contain_text("HTTP_503")
 
 
-async def test_the_editor_checks_and_formats(shown: Window, api: Api) -> None:
+async def test_editor_checks_and_formats_json(shown: Window, api: Api) -> None:
     page = shown.page
     await shown.go("/timers/new")
     await page.get_by_label("URL", exact=True).fill(URL)
@@ -343,32 +345,32 @@ async def test_the_editor_checks_and_formats(shown: Window, api: Api) -> None:
     content = page.locator(".cm-content")
     await content.click()
     await page.keyboard.type('{"a":1.10,"b":')
-    await expect(page.locator("#equal")).to_contain_text("payload is not JSON")
+    await expect(page.locator("#equivalent")).to_contain_text("payload is not JSON")
     await expect(page.locator(".cm-lint-marker-error").first).to_be_visible()
     await page.get_by_role("button", name="Format").click()
-    await expect(page.locator(".toast")).to_contain_text("It is not JSON yet")
+    await expect(page.locator(".toast")).to_contain_text("Not valid JSON")
     await content.click()
     await page.keyboard.press("Control+End")
     await page.keyboard.type("[2]}")
     await page.get_by_role("button", name="Format").click()
     await expect(page.locator(".cm-line").nth(1)).to_have_text('  "a": 1.10,')
     await expect(page.locator(".cm-lineNumbers .cm-gutterElement").last).to_have_text("6")
-    # The numbers' column is as high as the text's, also where there is little text.
+    # The column of line numbers is as high as the text, even if the text is short.
     heights = [await page.locator(part).bounding_box() for part in (".cm-gutters", ".cm-content")]
     assert heights[0] and heights[1] and heights[0]["height"] == heights[1]["height"]
-    await page.get_by_role("button", name="Create the timer").click()
+    await page.get_by_role("button", name="Create timer").click()
     await page.wait_for_url("**/timers/default/t*")
     await expect(page.locator(".code code")).to_contain_text('"a": 1.10')
     assert (await api.get("t"))["payload"] == {"a": 1.1, "b": [2]}
 
 
-async def test_a_form_with_mistakes_comes_back_with_them(shown: Window) -> None:
+async def test_invalid_form_is_shown_again_with_its_errors(shown: Window) -> None:
     page = shown.page
     await shown.go("/timers/new")
     await page.get_by_role("textbox", name="URL").fill("http://user:pass@x.example/")
     await page.get_by_role("textbox", name="Id", exact=True).fill("t")
     await page.get_by_label("Time from now").fill("soon")
-    await page.get_by_role("button", name="Create the timer").click()
+    await page.get_by_role("button", name="Create timer").click()
     await expect(page.locator("#wrong-callbackUrl")).to_contain_text("credentials")
     await expect(page.locator("#wrong-delay")).to_contain_text("is not a duration")
     await expect(page.get_by_role("textbox", name="Id", exact=True)).to_have_value("t")
@@ -377,7 +379,7 @@ async def test_a_form_with_mistakes_comes_back_with_them(shown: Window) -> None:
     await expect(page.locator("#wrong-callbackUrl")).to_have_count(0)
 
 
-async def test_exports_hold_the_filtered_list(shown: Window, api: Api, tmp_path: Path) -> None:
+async def test_exports_contain_the_filtered_list(shown: Window, api: Api, tmp_path: Path) -> None:
     page = shown.page
     timers = [
         {
@@ -391,7 +393,7 @@ async def test_exports_hold_the_filtered_list(shown: Window, api: Api, tmp_path:
     ]
     for start in (0, 600):
         assert (await api("timers/batch/create", timers=timers[start : start + 600]))[0] == 200
-    await shown.go("/timers?namespace=default&view=upcoming")
+    await shown.go("/timers?namespace=default&view=pending")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="CSV").click()
     await (await download.value).save_as(tmp_path / "t.csv")
@@ -406,7 +408,7 @@ async def test_exports_hold_the_filtered_list(shown: Window, api: Api, tmp_path:
     assert [each["id"] for each in found] == [each["id"] for each in timers if str(each["id"]).startswith("x-11")]
 
 
-async def test_everything_works_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:
+async def test_pages_work_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:
     async with window(browser, server.url, scripts=False) as plain:
         page = plain.page
         await plain.go("/timers/new")
@@ -414,7 +416,7 @@ async def test_everything_works_without_scripts(browser: Browser, server: Server
         await page.get_by_role("textbox", name="Id", exact=True).fill("plain")
         await page.get_by_label("Time from now").fill("1h")
         await page.locator("textarea").fill('{"a": 1}')
-        await page.get_by_role("button", name="Create the timer").click()
+        await page.get_by_role("button", name="Create timer").click()
         await expect(page.locator("h1")).to_contain_text("plain")
         await expect(page.locator("time").first).to_contain_text("UTC")
         await plain.go("/timers")
@@ -425,5 +427,5 @@ async def test_everything_works_without_scripts(browser: Browser, server: Server
         await page.get_by_role("button", name="Cancel 1 timer").click()
         await expect(page.get_by_role("heading", name="1 of 1 canceled")).to_be_visible()
         await plain.go("/")
-        assert "Minute by minute" in await plain.text("main")
+        assert "Last minutes" in await plain.text("main")
     assert (await api.get("plain"))["status"] == "canceled"

@@ -10,7 +10,7 @@ from itertools import pairwise
 import h11
 import pytest
 
-from tocsin.callbacks.attempt import Answer, Attempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome
 from tocsin.callbacks.connection import Connection, Memory
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.target import parse_url
@@ -45,11 +45,11 @@ class Wire(asyncio.Transport):
 class Recorder:
     """What the connection's owner was told."""
 
-    outcomes: list[Answer] = field(default_factory=list)
+    outcomes: list[AttemptOutcome] = field(default_factory=list)
     reusable: bool = False
     losses: int = 0
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
+    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
         """See Owner."""
         self.outcomes.append(outcome)
         self.reusable = reusable
@@ -66,7 +66,7 @@ class Recorder:
         self.losses += 1
 
 
-def deliver(pieces: list[bytes], memory: Memory) -> tuple[Answer, bool]:
+def deliver(pieces: list[bytes], memory: Memory) -> tuple[AttemptOutcome, bool]:
     """The outcome of a request answered by these pieces, and whether a second request might have gone on the connection."""
     owner, wire = Recorder(), Wire()
     connection = Connection(owner, LIMITS, ORIGIN.destination, memory)

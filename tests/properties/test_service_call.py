@@ -1,4 +1,4 @@
-"""The state machine of a service call under any interleaving and repetition of what can happen to it."""
+"""The state machine of a service call under any interleaving and repetition of events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LEGAL = {
 
 
 class ServiceCallMachine(RuleBasedStateMachine):
-    """Events about any execution that was ever ordered (or never) come in any order, any number of times."""
+    """Events about any execution that was ever ordered (or never was) arrive in any order, any number of times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
         assert step.after.tags == ("a", "b")
 
     def take(self, step: Step | None, *, may_order: bool = False) -> None:
-        """Applies a step, and checks what holds for each."""
+        """Applies a step and checks the invariants of each."""
         if step is None:
             return
         before, after = self.call, step.after
@@ -202,7 +202,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
             assert messages == (ServiceCallDeleted(self.call_id),)
 
     def check_concern(self, execution_id: str, step: Step | None) -> None:
-        """Only the execution ordered last can move a call, and only a Running one."""
+        """Only the execution that was ordered last can change a call, and only a Running one."""
         assert self.call is not None
         if step is not None:
             assert self.call.status is Status.RUNNING
@@ -225,7 +225,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
         assert (call.execution_id is None) == (call.status is Status.SCHEDULED)
         assert call.executions == len(self.ordered)
         assert call.attempts <= self.attempts_max
-        # Interruptions are forgiven up to the limit, and beyond it count as attempts.
+        # Interruptions do not count up to the limit; beyond it they count as attempts.
         assert call.executions < call.attempts + LIMITS.executions_max + (not final)
         if call.status is Status.RETRYING:
             scheduled = [message.due_at_us for message in self.sent if isinstance(message, ScheduleTimer)]

@@ -25,7 +25,7 @@ MUTATIONS = [
     mutation(
         "a request that was sent is sent again elsewhere",
         20,
-        drop(LINK + "_gone", "self._doubtful += ..."),
+        drop(LINK + "_gone", "self._in_doubt += ..."),
         rewrite(
             LINK + "_gone",
             "self._in_flight.clear()",
@@ -35,46 +35,46 @@ MUTATIONS = [
                 sent.settle(ShardMoved("gone"))
             """,
         ),
-        caught_by=_LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
+        caught_by=_LINK + "test_an_unknown_outcome_is_reported_when_the_deadline_has_passed",
     ),
     mutation(
         "an unknown outcome is reported too early",
         20,
-        drop(LINK + "_gone", "self._doubtful += ..."),
+        drop(LINK + "_gone", "self._in_doubt += ..."),
         rewrite(
             LINK + "_gone",
             "self._in_flight.clear()",
             to="""
             sent_before, self._in_flight = self._in_flight, {}
-            self._tell_unknown(list(sent_before.values()))
+            self._settle_unknown(list(sent_before.values()))
             """,
         ),
-        caught_by=_LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
+        caught_by=_LINK + "test_an_unknown_outcome_is_reported_when_the_deadline_has_passed",
     ),
     mutation(
         "a leaving node disowns the last write that it accepted",
         20,
         replace(SESSION + "leave", "self._last_id", by="self._last_id - 1"),
-        caught_by=_SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+        caught_by=_SENDING + "test_writes_taken_by_a_leaving_owner_are_in_doubt_until_decided",
     ),
     mutation(
         "the last write that a leaving node accepted is sent again",
         20,
         replace(LINK + "_left", "number > last_id", by="number >= last_id", in_="unread = ..."),
-        caught_by=_SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+        caught_by=_SENDING + "test_writes_taken_by_a_leaving_owner_are_in_doubt_until_decided",
     ),
     mutation(
         "forwarded writes have no age",
         21,
         leave_out(SESSION + "_take", "message_age_max_us"),
-        replace(SESSION + "_take", "issued + message.elapsed_us", by="self._heard_at"),
-        caught_by=_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
+        replace(SESSION + "_take", "issued + message.elapsed_us", by="self._received_at"),
+        caught_by=_LINK + "test_an_old_unread_write_is_refused",
     ),
     mutation(
         "the age of a message does not count",
         21,
         leave_out(SESSION + "_take", "message_age_max_us"),
-        caught_by=_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
+        caught_by=_LINK + "test_an_old_unread_write_is_refused",
     ),
     mutation(
         "a forwarded write is accepted after its deadline",
@@ -86,19 +86,19 @@ MUTATIONS = [
         "a former connection stays valid",
         22,
         drop("tocsin.cluster.cluster:Cluster.arrived", "former.void"),
-        caught_by=_NODES + "test_a_new_connection_makes_the_former_void_and_no_other",
+        caught_by=_NODES + "test_a_new_connection_voids_only_the_former_one_of_the_same_node",
     ),
     mutation(
         "repeated writes are applied twice",
         22,
         never(SESSION + "_take", "self._last_id"),
-        caught_by=_LINK + "test_a_write_counts_once_and_in_the_version_that_it_names",
+        caught_by=_LINK + "test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names",
     ),
     mutation(
         "a write is accepted before its namespace is read",
         23,
         always(SESSION + "_take", "knows_namespace"),
-        caught_by=_LINK + "test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it",
+        caught_by=_LINK + "test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_read_it",
     ),
     mutation(
         "a change of a namespace is acknowledged at once",

@@ -247,6 +247,6 @@ class Node:
             yield "writes that wait for an owner", self.cluster.router.waiting
             # One may be connecting: a shard released just now is announced to the others.
             waits = [link for link in self.cluster._links.values() if link._queue or link._in_flight]
-            waits += [link for link in self.cluster._links.values() if link._doubtful or link._asked]
+            waits += [link for link in self.cluster._links.values() if link._in_doubt or link._asked]
             yield "links", [link.address for link in waits]
             yield "writes of other nodes", sum(each._under_way for each in self.cluster._sessions.values())

@@ -1,4 +1,4 @@
-"""The agent's database on each kind of server, empty, and records to put into it."""
+"""The agent's database on each kind of server, empty, and records to store in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from tests.support.postgresql import PostgresServer
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, Status
 from tocsin.agent.timer.ports import TimerEntry
@@ -32,7 +32,7 @@ KINDS = ("sqlite", "sqlite-memory", "postgresql")
 
 @pytest_asyncio.fixture(params=KINDS)
 async def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of an empty database."""
+    """The URL of an empty database."""
     if request.param == "postgresql":
         server: PostgresServer = request.getfixturevalue("shared_postgresql")
         return await server.create_database()
@@ -41,7 +41,7 @@ async def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest_asyncio.fixture
 async def database(database_url: str) -> AsyncIterator[AgentDatabase]:
-    """Open."""
+    """An open database."""
     opened = AgentDatabase(database_url)
     await opened.open()
     try:
@@ -84,7 +84,7 @@ def running(before: ServiceCall, **fields: Any) -> Change:
 
 
 def envelope(of: ServiceCall, type: str = "ServiceCallScheduled", **fields: Any) -> Envelope:
-    """A message about it."""
+    """A message about a call."""
     made = Envelope(
         id=new_id(),
         type=type,
@@ -99,13 +99,13 @@ def envelope(of: ServiceCall, type: str = "ServiceCallScheduled", **fields: Any)
 
 
 def entry(of: ServiceCall, **fields: Any) -> TimerEntry:
-    """Its schedule."""
+    """The schedule of a call."""
     made = TimerEntry(of.tenant_id, of.service_call_id, of.correlation_id, of.due_at, NOW)
     return made._replace(**fields)
 
 
 def start(of: ServiceCall, execution_id: str | None = None, **fields: Any) -> ExecutionStart:
-    """Its execution as it begins."""
+    """The start of its execution."""
     made = ExecutionStart(
         of.tenant_id,
         of.service_call_id,
@@ -121,7 +121,7 @@ def start(of: ServiceCall, execution_id: str | None = None, **fields: Any) -> Ex
 
 
 def end(of: ExecutionStart, **fields: Any) -> ExecutionEnd:
-    """How it ended."""
+    """The end of its execution."""
     made = ExecutionEnd(
         of.tenant_id, of.service_call_id, of.execution_id, NOW + 7, 200, {"content-type": "text/plain"}, "fine", None
     )
@@ -129,22 +129,22 @@ def end(of: ExecutionStart, **fields: Any) -> ExecutionEnd:
 
 
 async def insert(database: AgentDatabase, *calls: ServiceCall) -> None:
-    """Adds calls that are new."""
+    """Inserts new calls."""
     assert len(await database.calls.transact(lambda t: t.insert(calls))) == len(calls)
 
 
-async def change(database: AgentDatabase, *changes: Change) -> set[Key]:
-    """Which were written."""
+async def change(database: AgentDatabase, *changes: Change) -> set[CallKey]:
+    """The keys that were written."""
     return await database.calls.transact(lambda t: t.change(changes))
 
 
-async def load(database: AgentDatabase, key: Key) -> ServiceCall | None:
+async def load(database: AgentDatabase, key: CallKey) -> ServiceCall | None:
     """One call."""
     return (await database.calls.transact(lambda t: t.load([key]))).get(key)
 
 
 async def append(database: AgentDatabase, *envelopes: Envelope) -> list[int]:
-    """The numbers that the messages got."""
+    """Appends messages; returns their numbers."""
 
     def work(transaction: Transaction) -> None:
         transaction.append(envelopes)
@@ -154,7 +154,7 @@ async def append(database: AgentDatabase, *envelopes: Envelope) -> list[int]:
 
 
 async def rows(database: AgentDatabase, sql: str) -> list[tuple[Any, ...]]:
-    """Of any query."""
+    """The rows of a query."""
 
     def work(connection: Connection) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.exec_driver_sql(sql)]
@@ -163,5 +163,5 @@ async def rows(database: AgentDatabase, sql: str) -> list[tuple[Any, ...]]:
 
 
 async def write(database: AgentDatabase, work: Callable[[Connection], T]) -> T:
-    """One transaction of one's own."""
+    """Runs one transaction."""
     return await database.backend.write(work)

@@ -1,4 +1,4 @@
-"""The agent's tables in memory, as its ports describe them, for tests of what stands upon the ports."""
+"""In-memory implementations of the agent's database ports, for tests of the modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
 from tocsin.agent.outbox.ports import OutboxRow
@@ -22,53 +22,53 @@ T = TypeVar("T")
 
 @dataclass
 class MemoryTables:
-    """Everything. `fail_next` are raised by the next calls, one each; `told` are the outbox's listeners."""
+    """All tables. The next calls raise the errors in `fail_next`, one each; `told` are the outbox's listeners."""
 
-    calls: dict[Key, ServiceCall] = field(default_factory=dict)
-    tags: dict[Key, set[str]] = field(default_factory=dict)
+    calls: dict[CallKey, ServiceCall] = field(default_factory=dict)
+    tags: dict[CallKey, set[str]] = field(default_factory=dict)
     outbox: list[OutboxRow] = field(default_factory=list)
     published: dict[int, int] = field(default_factory=dict)
     suspended: dict[int, str] = field(default_factory=dict)
     failures: dict[int, tuple[int, str]] = field(default_factory=dict)
     fail_next: list[Exception] = field(default_factory=list)
-    told: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
-    #: The outbox's listeners for commits of unknown outcome.
+    reported: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
+    #: The outbox's listeners for commits with an unknown outcome.
     notified: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
-    #: Transactions that ended well.
+    #: The number of committed transactions.
     commits: int = 0
-    #: Called between the reading and the writing of a transaction's changes.
+    #: Called between the reads and the writes of a transaction.
     before_change: Callable[[], None] | None = None
-    tell: bool = True
+    notify: bool = True
 
-    def stumble(self) -> None:
-        """Raises what was asked for."""
+    def raise_next(self) -> None:
+        """Raises the next error of `fail_next`."""
         if self.fail_next:
             raise self.fail_next.pop(0)
 
     def append(self, envelopes: Sequence[Envelope]) -> list[OutboxRow]:
-        """To the outbox, as a transaction of its own."""
+        """Appends to the outbox in its own transaction."""
         first = len(self.outbox) + 1
         rows = [OutboxRow(first + position, envelope) for position, envelope in enumerate(envelopes)]
         self.outbox.extend(rows)
-        if self.tell:
-            for told in self.told:
-                told(rows)
+        if self.notify:
+            for reported in self.reported:
+                reported(rows)
         return rows
 
-    def messages(self, key: Key | None = None) -> list[Envelope]:
-        """What the outbox ever got, of one call or of all."""
+    def messages(self, key: CallKey | None = None) -> list[Envelope]:
+        """All messages ever appended to the outbox, of one call or of all."""
         return [row.envelope for row in self.outbox if key is None or row.envelope.aggregate_id == key.service_call_id]
 
 
 class MemoryServiceCalls:
-    """The port `ServiceCallStore`."""
+    """Implements `ServiceCallStore`."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
         await asyncio.sleep(0)
-        self._tables.stumble()
+        self._tables.raise_next()
         transaction = _MemoryTransaction(self._tables)
         result = work(transaction)
         self._tables.calls, self._tables.tags = transaction.calls, transaction.all_tags
@@ -85,7 +85,7 @@ class _MemoryTransaction:
         self.all_tags = {key: set(tags) for key, tags in tables.tags.items()}
         self.appended: list[Envelope] = []
 
-    def load(self, keys: Collection[Key]) -> dict[Key, ServiceCall]:
+    def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
         return {key: msgspec.structs.replace(self.calls[key], tags=()) for key in keys if key in self.calls}
 
     def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
@@ -95,19 +95,19 @@ class _MemoryTransaction:
             if call.idempotency_key is not None and (call.tenant_id, call.idempotency_key) in keys
         }
 
-    def insert(self, calls: Sequence[ServiceCall]) -> set[Key]:
+    def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         added = set()
         for call in calls:
-            held = call.idempotency_key is not None and self.find_by_idempotency_key(
+            taken = call.idempotency_key is not None and self.find_by_idempotency_key(
                 [(call.tenant_id, call.idempotency_key)]
             )
-            if call.key not in self.calls and not held:
+            if call.key not in self.calls and not taken:
                 self.calls[call.key] = call
                 self.all_tags[call.key] = set(call.tags)
                 added.add(call.key)
         return added
 
-    def change(self, changes: Sequence[Change]) -> set[Key]:
+    def change(self, changes: Sequence[Change]) -> set[CallKey]:
         if self._tables.before_change is not None:
             self._tables.before_change()
             self.calls = dict(self._tables.calls)
@@ -119,22 +119,22 @@ class _MemoryTransaction:
                 written.add(before.key)
         return written
 
-    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
+    def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
         gone = {key for key in keys if key in self.calls and self.calls[key].status in WAITING}
         for key in gone:
             del self.calls[key]
             self.all_tags.pop(key, None)
         return gone
 
-    def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
+    def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
         return {key: tuple(sorted(self.all_tags[key])) for key in keys if self.all_tags.get(key)}
 
-    def add_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         for key, tag in tags:
             if key in self.calls:
                 self.all_tags.setdefault(key, set()).add(tag)
 
-    def remove_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         for key, tag in tags:
             self.all_tags.get(key, set()).discard(tag)
 
@@ -157,15 +157,15 @@ class _MemoryTransaction:
 
 
 class MemoryOutbox:
-    """The port `OutboxStore`. `marked` is set whenever something was marked."""
+    """Implements `OutboxStore`. `marked` is set whenever a row is marked."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
         self.marked = asyncio.Condition()
         self.pages = 0
 
-    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
-        self._tables.told.append(told)
+    def on_appended(self, reported: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._tables.reported.append(reported)
 
     def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
         self._tables.notified.append(notified)
@@ -179,12 +179,12 @@ class MemoryOutbox:
             if row.number > after and row.number not in tables.published and row.number not in tables.suspended
         ][:limit]
         await asyncio.sleep(0)
-        tables.stumble()
+        tables.raise_next()
         return found
 
     async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
         await asyncio.sleep(0)
-        self._tables.stumble()
+        self._tables.raise_next()
         self._tables.published.update(dict.fromkeys(numbers, at_us))
         await self._notify()
 
@@ -194,7 +194,7 @@ class MemoryOutbox:
 
     async def suspend(self, number: int, error: str, at_us: int) -> None:
         await asyncio.sleep(0)
-        self._tables.stumble()
+        self._tables.raise_next()
         self._tables.suspended[number] = error
         await self._notify()
 
@@ -219,10 +219,10 @@ class MemoryOutbox:
 
 
 class MemoryTimerStore:
-    """The port `TimerStore`. `fail_next` are raised by the next calls, one each."""
+    """Implements `TimerStore`. The next calls raise the errors in `fail_next`, one each."""
 
     def __init__(self) -> None:
-        self.entries: dict[Key, TimerEntry] = {}
+        self.entries: dict[CallKey, TimerEntry] = {}
         self.fail_next: list[Exception] = []
         self.queries = 0
 
@@ -241,7 +241,7 @@ class MemoryTimerStore:
             elif present.due_at < entry.due_at:
                 self.entries[entry.key] = entry._replace(registered_at=present.registered_at)
 
-    async def delete_timers(self, keys: Collection[Key]) -> None:
+    async def delete_timers(self, keys: Collection[CallKey]) -> None:
         await self._enter()
         for key in keys:
             self.entries.pop(key, None)
@@ -257,7 +257,7 @@ class MemoryTimerStore:
         await self._enter()
         return [e for e in self._waiting() if e.tenant_id in tenant_ids and from_us <= e.due_at <= now_us][:limit]
 
-    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         await self._enter()
         entries = self.entries
         waiting = [

@@ -94,7 +94,7 @@ class Api:
     async def settled(
         self, identifier: str, status: str, *, namespace: str = "default", timeout_s: float = PATIENCE_S
     ) -> Any:
-        """The timer, once its status is this. The API has no way to be told, so it is asked."""
+        """The timer, once it has this status. The API has no notifications, so this polls."""
         async with asyncio.timeout(timeout_s):
             while (timer := await self.get(identifier, namespace=namespace))["status"] != status:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)

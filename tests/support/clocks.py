@@ -28,7 +28,7 @@ class SettableClock:
         """From now on it is ahead of the machine's by so much, or behind it if negative."""
         whole = self._file.with_suffix(".new")
         whole.write_text(f"{seconds:+f}\n")
-        # In one step: whoever reads it finds the whole of either.
+        # In one step, so that readers see the old or the new value as a whole.
         whole.replace(self._file)
 
 

@@ -1,4 +1,4 @@
-"""Nodes of one cluster as processes, and clients that ask any of them, as behind a load balancer."""
+"""Nodes of a cluster as processes, and clients that use any of them, as behind a load balancer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = 
 
 
 def through(server: ServerProcess, proxy: Proxy, peer_port: int) -> None:
-    """Has the other nodes reach this one through the proxy, which has to lead to the port."""
+    """Makes the other nodes reach this one through the proxy, which must lead to the port."""
     server.env |= {"TOCSIN_CLUSTER_PORT": str(peer_port), "TOCSIN_ADVERTISE": f"127.0.0.1:{proxy.port}"}
 
 
@@ -76,7 +76,7 @@ async def proxies_to(urls: Sequence[str]) -> AsyncIterator[list[tuple[Proxy, str
 
 
 async def is_ready(server: ServerProcess) -> bool:
-    """Whether it says, soon enough for a load balancer, that it wants requests."""
+    """Whether the node reports, in time for a load balancer, that it is ready."""
     client = Client(server.address)
     try:
         status, _ = await client.get("/readyz", timeout_s=1)
@@ -89,7 +89,7 @@ async def is_ready(server: ServerProcess) -> bool:
 
 @asynccontextmanager
 async def balanced(servers: list[ServerProcess], gone: set[ServerProcess]) -> AsyncIterator[None]:
-    """While it lasts, `gone` is kept to the nodes that aren't ready, as a load balancer would look after them."""
+    """While it runs, keeps `gone` equal to the nodes that aren't ready, as a load balancer would."""
 
     async def watch(server: ServerProcess) -> None:
         while True:
@@ -109,7 +109,7 @@ async def balanced(servers: list[ServerProcess], gone: set[ServerProcess]) -> As
 
 
 async def view(server: ServerProcess) -> dict[str, Any]:
-    """What the node says of the cluster."""
+    """The cluster as the node reports it."""
     client = Client(server.address)
     try:
         status, body = await client.get("/api/v1/cluster")
@@ -120,7 +120,7 @@ async def view(server: ServerProcess) -> dict[str, Any]:
 
 
 async def owners(server: ServerProcess) -> Counter[str | None]:
-    """How many shards each node owns; nothing when the node can't be asked now."""
+    """How many shards each node owns; empty if the node can't be reached."""
     try:
         shards = (await view(server))["shards"]
     except (OSError, EOFError, TimeoutError):
@@ -129,9 +129,9 @@ async def owners(server: ServerProcess) -> Counter[str | None]:
 
 
 async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = PATIENCE_S) -> None:
-    """Asks until it holds."""
+    """Polls until the condition holds."""
     async with asyncio.timeout(timeout_s):
-        while not await condition():  # noqa: ASYNC110 -- nobody tells a client who owns what: it has to ask
+        while not await condition():  # noqa: ASYNC110 -- clients get no notification of ownership: they poll
             await asyncio.sleep(0.1)
 
 
@@ -146,7 +146,7 @@ async def shared_by(servers: list[ServerProcess], names: set[str]) -> None:
 
 @asynccontextmanager
 async def running(*servers: ServerProcess) -> AsyncIterator[None]:
-    """Starts them, the first alone, since it makes the tables; at the end kills whoever still runs."""
+    """Starts the nodes, the first one separately, since it creates the tables; at the end kills those still running."""
     async with ended(*servers):
         await servers[0].start()
         await asyncio.gather(*(server.start() for server in servers[1:]))
@@ -155,7 +155,7 @@ async def running(*servers: ServerProcess) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def ended(*servers: ServerProcess) -> AsyncIterator[None]:
-    """At the end kills those that were started meanwhile and still run."""
+    """At the end kills the nodes that were started meanwhile and still run."""
     try:
         yield
     finally:
@@ -170,7 +170,7 @@ ANSWER_TIMEOUT_S = 15.0
 
 class AnyNode:
     """A client of a cluster: it asks a node that answers its port, and another when that one refuses the connection or
-    has asked it to leave. `gone` are nodes that it is told not to ask, as a load balancer would know."""
+    has asked it to leave. `gone` are the nodes to skip, as a load balancer would."""
 
     def __init__(self, servers: list[ServerProcess], seed: int) -> None:
         self._servers = servers
@@ -179,9 +179,9 @@ class AnyNode:
         self.gone: set[ServerProcess] = set()
 
     async def post(self, path: str, body: Any) -> tuple[int, Any]:
-        """As Client's, from any node. OSError, EOFError or TimeoutError when a request was sent and not answered."""
+        """Like Client, from any node. Raises OSError, EOFError or TimeoutError if a request was sent without a response."""
         while True:
-            # With nobody left, a load balancer asks any.
+            # If no node is left, a load balancer uses any.
             servers = [server for server in self._servers if server not in self.gone] or self._servers
             server = self._random.choice(servers)
             try:

@@ -1,4 +1,4 @@
-"""How much CPU time something takes, in terms of what this machine does in that time.
+"""Measures CPU time relative to the speed of this machine.
 
 CPU time of the thread, not wall time: a machine that is busy with other things takes no more of it. What a slower machine
 takes more is measured by a piece of work that is always the same.
@@ -26,7 +26,7 @@ def machine_factor() -> float:
 
 
 def cpu_s(work: Callable[[], object]) -> float:
-    """CPU seconds of this thread that the work takes, whatever it raises."""
+    """CPU seconds of this thread that the work takes, even if it raises."""
     begun = time.thread_time()
     with contextlib.suppress(Exception):  # A refusal takes time, too; the tests of what is refused are elsewhere.
         work()
@@ -34,7 +34,7 @@ def cpu_s(work: Callable[[], object]) -> float:
 
 
 def held_s(work: Callable[[], object]) -> float:
-    """The same in seconds of the reference machine; the least of some tries once it is over the limit."""
+    """CPU seconds of the work on the reference machine; the minimum of several tries if the first exceeds the limit."""
     least = float("inf")
     for _ in range(_TRIES):
         least = min(least, cpu_s(work) / machine_factor())
@@ -44,7 +44,7 @@ def held_s(work: Callable[[], object]) -> float:
 
 
 def _reference() -> None:
-    """Some of what handling a request does: loops of Python, regular expressions, JSON."""
+    """A sample of the work of handling a request: Python loops, regular expressions, JSON."""
     text = json.dumps([{"id": f"timer-{number}", "tags": ["a", "b"]} for number in range(1_500)])
     json.loads(text)
     re.sub(r"[0-9]+", "", text)

@@ -1,6 +1,6 @@
 """Hooks for schemathesis: valid requests keep to what a schema can't say, so that the server has to take each of them.
 
-Nothing is asked of machines elsewhere: all that is called is a port of this one that nobody listens on.
+No other machine is called: all requests go to a local port on which nothing listens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ schemathesis.openapi.format("uri", st.sampled_from([NOBODY, f"{NOBODY}x?y=%20", 
 
 @schemathesis.hook
 def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwargs: dict[str, Any]) -> None:
-    """What schemathesis takes for valid becomes valid."""
+    """Makes requests that schemathesis considers valid valid for the server."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     if isinstance(case.body, dict):
@@ -35,7 +35,7 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
             # The header means the same, and another value is refused.
             case.headers.pop("idempotency-key", None)
         if "dueAt" in case.body:
-            # Examples of single fields are put together, whatever the schema says of both.
+            # Examples of single fields are combined, even if the schema forbids the combination.
             case.body.pop("delay", None)
     if case.query:
         case.query = {name: value for name, value in case.query.items() if name != "cursor"}
@@ -45,7 +45,7 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
 
 
 def _possible(name: str, value: Any) -> Any:
-    """The value, as one that the field can have besides what its schema says."""
+    """The value, adjusted to rules that the schema can't express."""
     if isinstance(value, float) and value.is_integer() and name not in ("payload", "body"):
         # To JSON Schema 3.0 is a whole number.
         value = int(value)
@@ -77,5 +77,5 @@ def _possible(name: str, value: Any) -> Any:
 
 
 def _visible(text: str) -> str:
-    """Without characters that can't be seen."""
+    """The text without invisible characters."""
     return "".join(letter for letter in text if letter.isprintable()) or "x"

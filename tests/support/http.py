@@ -20,7 +20,7 @@ class Client:
         self._writer: asyncio.StreamWriter | None = None
 
     async def post(self, path: str, body: Any, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
-        """The status and decoded body; OSError, EOFError or TimeoutError when there was no complete answer."""
+        """The status and decoded body. Raises OSError, EOFError or TimeoutError if there is no complete response."""
         raw = json.dumps(body).encode()
         return await self._ask(
             b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
@@ -30,7 +30,7 @@ class Client:
         )
 
     async def get(self, path: str, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
-        """The same for a GET."""
+        """The status and decoded body of a GET."""
         return await self._ask(
             b"GET %s HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % (path.encode(), self._headers), timeout_s
         )
@@ -43,7 +43,7 @@ class Client:
         return status
 
     async def _ask(self, request: bytes, timeout_s: float) -> tuple[int, Any]:
-        """On a connection whose answer is not waited for any more nothing else is asked: it would get that answer."""
+        """Closes the connection if a response is no longer awaited: the next request would get that response."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._exchange(request)

@@ -17,7 +17,7 @@ START_ATTEMPTS = 5
 
 
 class NatsServer:
-    """One server with its streams, which survive `kill` and `start`. `config` is further text for its configuration."""
+    """One server with its streams, which survive `kill` and `start`. `config` is appended to its configuration."""
 
     def __init__(self, config: str = "") -> None:
         self._program = _program()
@@ -27,7 +27,7 @@ class NatsServer:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns when it accepts connections; keeps its port when started again."""
+        """Returns when it accepts connections. A restart keeps the port."""
         for attempt in range(START_ATTEMPTS):
             port = self.port or free_port()
             config = self.folder / "nats.conf"
@@ -41,7 +41,7 @@ class NatsServer:
             try:
                 wait_for_port(port, self.process)
             except RuntimeError:
-                # Somebody else took the port in between.
+                # Another process took the port in between.
                 if attempt == START_ATTEMPTS - 1:
                     raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
                 continue
@@ -50,19 +50,19 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """How to reach it."""
+        """The URL of the server."""
         return f"nats://127.0.0.1:{self.port}"
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """SIGKILL; waits for the end."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ends it in order."""
+        """Stops it in order."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
-        """SIGSTOP, and wait for it: connections stay open, nothing answers."""
+        """SIGSTOP; waits until it is stopped: connections stay open, but nothing answers."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
         os.waitpid(self.process.pid, os.WUNTRACED)
@@ -79,13 +79,13 @@ class NatsServer:
             process.wait(30)
 
     def remove(self) -> None:
-        """Ends it and removes its data."""
+        """Stops it and removes its data."""
         self._end(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _program() -> str:
-    """The wheel's server beside this Python, else the system's; skips the test where there is none."""
+    """The server from the wheel beside this Python, else the system's; skips the test if there is none."""
     own = Path(sysconfig.get_path("scripts")) / "nats-server"
     found = str(own) if own.exists() else shutil.which("nats-server")
     if found is None:

@@ -1,4 +1,4 @@
-"""An asking node and an owner, each with its own clock, with links and sessions and no sockets between them."""
+"""A requesting node and an owner, each with its own clock, with links and sessions but without sockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
@@ -35,7 +35,7 @@ TIMER = Timer(
 
 
 class Pipe:
-    """One side's channel; frames wait in `sent` until `deliver` brings them over."""
+    """One side's channel; frames wait in `sent` until `deliver` transfers them."""
 
     def __init__(self) -> None:
         self.congested = False
@@ -54,12 +54,12 @@ class Pipe:
 
 
 class Owned:
-    """The owner's shards: holds what it accepts; refuses another epoch than `epoch`."""
+    """The owner's shards: records what it accepts; refuses any epoch other than `epoch`."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.epoch = 3
         self.accepted: list[tuple[Write, partial]] = []
-        #: What it knows of namespaces, and what a reading brings, once `reads` is set.
+        #: The namespaces that it knows, and those it knows after a refresh, once `reads` is set.
         self.namespace_version = self.stored_version = 1
         self.reads = asyncio.Event()
         self.reads.set()
@@ -81,7 +81,7 @@ class Owned:
 
 
 class Map:
-    """Ownership as the asking node knows it."""
+    """Ownership as the requesting node knows it."""
 
     incarnation = b"a" * 16
 
@@ -97,7 +97,7 @@ class Map:
 
 
 class Pair:
-    """An asking node and an owner, each with its own clock."""
+    """A requesting node and an owner, each with its own clock."""
 
     def __init__(self, **limits: int) -> None:
         self.limits = ClusterLimits(reconnect_interval_us=1, **limits)
@@ -113,9 +113,9 @@ class Pair:
         self.events: list[Event] = []
         self.ours = self.theirs = Pipe()
         self.session: PeerSession | None = None
-        #: The body of the owner's answers to relayed requests; None: it fails.
+        #: The body of the owner's responses to relayed requests; None: serving fails.
         self.serves: bytes | None = b""
-        #: What the owner says that it counted; None: its release doesn't tell.
+        #: The owner's statistics; None: its release does not send them.
         self.counted: StatisticsReport | None = None
         self.link = PeerLink(
             b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
@@ -128,10 +128,10 @@ class Pair:
         task.add_done_callback(self.tasks.discard)
         task.add_done_callback(self.ended.append)
 
-    async def _serve(self, request: Http) -> HttpAnswer:
+    async def _serve(self, request: RelayedRequest) -> RelayedResponse:
         if self.serves is None:
             raise RuntimeError("a defect")
-        return HttpAnswer(request.id, 200, [], self.serves)
+        return RelayedResponse(request.id, 200, [], self.serves)
 
     async def _dial(self, incarnation: bytes, address: str, end) -> None:
         self.dials += 1
@@ -156,19 +156,19 @@ class Pair:
         )
 
     def send(self, name: str, *, budget_us: int = 10 * SECOND) -> None:
-        """Sends it; what is told of it comes into `answers`."""
+        """Sends a write; its result is appended to `answers`."""
         self.link.send(self.write(name, budget_us=budget_us), 3, partial(self.answers.__setitem__, name))
 
     async def meet(self) -> None:
-        """The nodes are connected, and have just heard of one another."""
-        self.link.look()
+        """Connects the nodes; both have just received a message."""
+        self.link.announce_ownership()
         if self.session is not None:
             self.session._timer.cancel()  # type: ignore[union-attr]
             self.session._tick()
         await self.turn()
 
     async def turn(self, *, to_owner: bool = True, to_asker: bool = True) -> None:
-        """Everything gets its turn, and frames go over."""
+        """Runs pending callbacks and transfers frames."""
         for _ in range(6):
             await asyncio.sleep(0)
             ours, theirs, session = self.ours, self.theirs, self.session
@@ -182,12 +182,12 @@ class Pair:
                     session.received(frame)
 
     def passes(self, microseconds: int) -> None:
-        """Time, for both."""
+        """Advances both clocks."""
         self.here.advance(microseconds)
         self.there.advance(microseconds)
 
     def end(self) -> None:
-        """To be called by each test."""
+        """Call it at the end of each test."""
         self.link.close()
         if self.session is not None:
             self.session.void()

@@ -62,7 +62,7 @@ class PostgresServer:
             return
 
     def _wait_until_ready(self, port: int) -> None:
-        """It listens a moment before it answers."""
+        """The server listens shortly before it accepts sessions."""
         command = [
             str(self.programs / "pg_isready"),
             "-h",
@@ -97,7 +97,7 @@ class PostgresServer:
         return self.url(name)
 
     def kill(self) -> None:
-        """SIGKILL to the server's main process and to those that serve connections, and wait: a crash of the server."""
+        """Sends SIGKILL to the server's main process and its backends, and waits: a crash of the server."""
         assert self.process is not None
         children = _children(self.process.pid)
         self._end(signal.SIGKILL)
@@ -109,7 +109,7 @@ class PostgresServer:
             _wait_until_gone(child)
 
     def stop(self) -> None:
-        """Ends at once, in order: connections are cut, transactions under way are lost, committed ones are not."""
+        """Fast shutdown: connections are cut, and transactions in flight are rolled back."""
         self._end(signal.SIGINT)
 
     def _end(self, number: signal.Signals) -> None:
@@ -119,7 +119,7 @@ class PostgresServer:
             process.wait(30)
 
     def remove(self) -> None:
-        """Ends it and removes its data."""
+        """Stops the server and removes its data."""
         self._end(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -136,7 +136,7 @@ def _programs() -> Path:
 
 
 def _as_nobody() -> list[str]:
-    """PostgreSQL refuses root. In a user namespace root looks like somebody else and still reads its own files."""
+    """PostgreSQL refuses to run as root. In a user namespace, root appears as another user and can read its files."""
     return ["unshare", "-U", "--map-user=1000", "--map-group=1000", "--"] if os.geteuid() == 0 else []
 
 

@@ -1,4 +1,4 @@
-"""A TCP proxy that can be told to fall silent, to be slow, or to cut every connection."""
+"""A TCP proxy that can drop data, delay it, or cut every connection."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Proxy:
                     pair.asking.clear()
 
     def speak(self) -> None:
-        """Ends the silence."""
+        """Lets data pass again."""
         self._is_silent = _nobody
         for pair in self._pairs.values():
             pair.asking.set()
@@ -67,11 +67,11 @@ class Proxy:
         return len(self._pairs)
 
     def when(self, text: bytes, then: Callable[[], object]) -> None:
-        """Calls `then` once, as soon as a client sends the text and before the target has got it."""
+        """Calls `then` once, when a client sends the text, before the target receives it."""
         self._awaited = text, then
 
     def asked(self, data: bytes) -> None:
-        """A client has sent this."""
+        """Handles data from a client."""
         if self._awaited is not None and self._awaited[0] in data:
             (_, then), self._awaited = self._awaited, None
             then()
@@ -99,7 +99,7 @@ class Proxy:
 
 
 class _Pair:
-    """One connection, and the one that stands for it at the target."""
+    """A client's connection, and the corresponding one to the target."""
 
     def __init__(self, client_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.client_port = client_port
@@ -135,12 +135,12 @@ class _Pair:
                 writer.write(data)
                 await writer.drain()
         finally:
-            # An end isn't heard through a silence, either.
+            # While data is dropped, the end of a connection is not forwarded either.
             await passing.wait()
         writer.write_eof()
 
     def abort(self) -> None:
-        """Ends both sides at once."""
+        """Closes both sides immediately."""
         self.asking.set()
         self.answering.set()
         for writer in self._writers:

@@ -1,4 +1,4 @@
-"""Bytes to a server and bytes back, for what no well-behaved client sends."""
+"""Raw bytes to and from a server, for requests that no HTTP library sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.patience import PATIENCE_S
 
 @dataclass
 class RawAnswer:
-    """An answer taken apart; `headers` by lower-case name."""
+    """A parsed response; `headers` by lower-case name."""
 
     status: int
     headers: dict[str, str]
@@ -22,7 +22,7 @@ class RawAnswer:
 
     @property
     def problem(self) -> dict[str, Any]:
-        """The body, which has to be a complete problem."""
+        """The body, which must be a complete problem document."""
         assert self.headers["content-type"] == "application/problem+json", self
         problem = json.loads(self.body)
         assert problem.keys() >= {"type", "title", "status", "detail", "instance", "error", "message", "timestamp"}
@@ -32,8 +32,7 @@ class RawAnswer:
 
 
 async def say(address: tuple[str, int], sent: bytes, timeout_s: float = PATIENCE_S) -> RawAnswer:
-    """The answer to the bytes sent; the connection has to be closed by the server after it, and may be before all was
-    sent."""
+    """The response to the bytes sent. The server must close the connection after it, possibly before all bytes are sent."""
     return await asyncio.to_thread(_say, address, sent, timeout_s)
 
 
@@ -53,7 +52,7 @@ def _say(address: tuple[str, int], sent: bytes, timeout_s: float) -> RawAnswer:
 
 
 async def closed(address: tuple[str, int], timeout_s: float = PATIENCE_S) -> bytes:
-    """What the server sends to a client that says nothing, until it closes."""
+    """The data that the server sends to a silent client until it closes the connection."""
     async with asyncio.timeout(timeout_s):
         reader, writer = await asyncio.open_connection(*address)
         try:

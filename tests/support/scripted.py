@@ -1,4 +1,4 @@
-"""A webhook receiver that answers each timer by a script of its own, found by the path."""
+"""A webhook receiver with a script of responses for each path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, given when `until` is set. Status 0 closes the connection instead, -1 never answers."""
+    """A response, sent when `until` is set. Status 0 closes the connection instead, -1 never responds."""
 
     status: int
     body: bytes = b""
@@ -39,7 +39,7 @@ Script = Sequence[Reply | Callable[[], Reply]]
 
 
 class ScriptedReceiver:
-    """Listens on a free port. The last answer of a script is given for ever; what has no script is answered 200."""
+    """Listens on a free port. The last response of a script repeats; a path without a script gets 200."""
 
     def __init__(self, scripts: Mapping[str, Script]) -> None:
         self._scripts = scripts
@@ -66,7 +66,7 @@ class ScriptedReceiver:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{name}"
 
     async def count(self, name: str, number: int, timeout_s: float = PATIENCE_S) -> list[Arrival]:
-        """The calls of that script, once there are so many."""
+        """The script's received requests, once there are this many."""
         async with asyncio.timeout(timeout_s), self.arrived:
             await self.arrived.wait_for(lambda: len(self.calls[name]) >= number)
         return self.calls[name]

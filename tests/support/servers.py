@@ -14,7 +14,7 @@ from tests.support.postgresql import PostgresServer
 
 @pytest.fixture(scope="session")
 def shared_postgresql() -> Iterator[PostgresServer]:
-    """A server that nobody may stop; take `postgresql` for one's own."""
+    """A shared server that tests must not stop; `postgresql` is one for a single test."""
     server = PostgresServer()
     try:
         server.init()
@@ -44,7 +44,7 @@ def postgresql() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def shared_nats() -> Iterator[NatsServer]:
-    """A server that nobody may stop; take a subject prefix of one's own on it, or `nats` for one's own server."""
+    """A shared server that tests must not stop; use a separate subject prefix on it. `nats` is one for a single test."""
     server = NatsServer()
     try:
         server.start()
@@ -66,7 +66,7 @@ def nats() -> Iterator[NatsServer]:
 
 @pytest.fixture(scope="session")
 def shared_mysql() -> Iterator[MysqlServer]:
-    """A server that nobody may stop; take `mysql` for one's own."""
+    """A shared server that tests must not stop; `mysql` is one for a single test."""
     server = MysqlServer()
     try:
         server.init()

@@ -1,4 +1,4 @@
-"""Ends sessions of a database as its administrator would, or a balancer between: without a word, at any moment."""
+"""Terminates database sessions without notice, as an administrator or a load balancer would."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sessions:
             await self._mysql.ensure_closed()
 
     async def end_one(self) -> int:
-        """Ends one of them, any; returns how many were ended."""
+        """Terminates any one of them; returns how many were terminated."""
         database = self._url.path.lstrip("/")
         if self._postgresql is not None:
             ended = await self._postgresql.fetch(

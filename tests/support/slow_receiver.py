@@ -1,4 +1,4 @@
-"""A service that notes each request when it arrives and answers after a while."""
+"""A service that records the arrival of each request and responds after a delay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test's time limit, told to its coroutine."""
+"""A test's time limit, which ends its coroutine with a TimeoutError."""
 
 from __future__ import annotations
 

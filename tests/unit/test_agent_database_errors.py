@@ -1,14 +1,14 @@
-"""What is taken for a database's own fault, and for a connection that is gone."""
+"""Which errors are database errors, and which of them mean a lost connection."""
 
 from __future__ import annotations
 
 import asyncpg
 import pytest
 
-from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_lost, postgresql_meaning
+from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_lost, translate_postgresql_error
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 
-#: As asyncpg tells of a connection that is gone.
+#: How asyncpg reports a lost connection.
 LOST = (
     asyncpg.ConnectionDoesNotExistError("gone"),
     asyncpg.AdminShutdownError("terminating connection"),
@@ -20,14 +20,14 @@ LOST = (
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
-def test_a_connection_that_is_gone_is_met_by_whoever_expects_the_databases_faults(error: Exception) -> None:
+def test_a_lost_connection_is_a_database_error(error: Exception) -> None:
     assert postgresql_lost(error)
     assert isinstance(error, DATABASE_ERRORS)
-    assert isinstance(postgresql_meaning(error, "db"), StoreUnavailable)
-    assert isinstance(postgresql_meaning(error, "db", in_commit=True), OutcomeUnknown)
+    assert isinstance(translate_postgresql_error(error, "db"), StoreUnavailable)
+    assert isinstance(translate_postgresql_error(error, "db", in_commit=True), OutcomeUnknown)
 
 
-def test_a_value_that_the_driver_cannot_encode_is_the_programs_fault() -> None:
+def test_a_value_that_the_driver_cannot_encode_is_not_a_database_error() -> None:
     error = asyncpg.exceptions.DataError("invalid input")
     assert not postgresql_lost(error)
-    assert postgresql_meaning(error, "db") is error
+    assert translate_postgresql_error(error, "db") is error

@@ -11,7 +11,7 @@ from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.events import (
     AgentEvent,
-    AgentPurged,
+    AgentRowsPurged,
     AgentStepFailed,
     CallRescued,
     CommandHandled,
@@ -19,6 +19,7 @@ from tocsin.agent.events import (
 )
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
@@ -26,7 +27,6 @@ from tocsin.agent.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    Key,
     Message,
     Registry,
     RequestSpec,
@@ -35,9 +35,9 @@ from tocsin.agent.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.agent.orchestration.fold import ChangedMeanwhile
 from tocsin.agent.orchestration.handlers import Orchestration
 from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.orchestration.unit_of_work import ChangedMeanwhile
 from tocsin.agent.orchestration.watchdog import Watchdog
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
@@ -51,7 +51,7 @@ OK = ResponseMeta(200, {}, "", 1.0)
 
 
 class OneDelivery:
-    """A delivery that remembers how it was settled."""
+    """A delivery that records how it was settled."""
 
     def __init__(self, envelope: Envelope) -> None:
         self.envelope = envelope
@@ -69,7 +69,7 @@ class OneDelivery:
 
 
 class World:
-    """Orchestration with its tables; everything that it is told and tells."""
+    """Orchestration with its tables, and everything it receives and sends."""
 
     def __init__(self, limits: AgentLimits | None = None) -> None:
         self.clock = FakeClock()
@@ -83,15 +83,15 @@ class World:
         self.watchdog = Watchdog(self.store, self.registry, self.clock, self.limits, self.events.append)
         self.tenant = self.new_id()
 
-    def key(self, tenant: str | None = None) -> Key:
-        return Key(tenant or self.tenant, self.new_id())
+    def key(self, tenant: str | None = None) -> CallKey:
+        return CallKey(tenant or self.tenant, self.new_id())
 
-    def seal(self, key: Key, message: Message, correlation_id: str = "corr", cause: str | None = None) -> Envelope:
+    def seal(self, key: CallKey, message: Message, correlation_id: str = "corr", cause: str | None = None) -> Envelope:
         return self.registry.seal(message, tenant_id=key.tenant_id, correlation_id=correlation_id, causation_id=cause)
 
     def submission(
         self,
-        key: Key,
+        key: CallKey,
         *,
         ahead_us: int | None = None,
         fingerprint: str = "f",
@@ -109,30 +109,30 @@ class World:
             assert reply.causation_id == envelope.id
         return [self.registry.open(reply) for reply in replies]
 
-    async def tell(self, *envelopes: Envelope) -> list[OneDelivery]:
+    async def deliver(self, *envelopes: Envelope) -> list[OneDelivery]:
         deliveries = [OneDelivery(envelope) for envelope in envelopes]
         await self.orchestration.handle(deliveries)
         return deliveries
 
-    async def scheduled(self, ahead_us: int = 60 * SECOND) -> Key:
+    async def scheduled(self, ahead_us: int = 60 * SECOND) -> CallKey:
         key = self.key()
         await self.ask(self.submission(key, ahead_us=ahead_us))
         return key
 
-    async def running(self) -> Key:
+    async def running(self) -> CallKey:
         key = self.key()
         await self.ask(self.submission(key))
         return key
 
-    def call(self, key: Key) -> ServiceCall:
+    def call(self, key: CallKey) -> ServiceCall:
         return self.tables.calls[key]
 
-    def execution_id(self, key: Key) -> str:
+    def execution_id(self, key: CallKey) -> str:
         execution_id = self.call(key).execution_id
         assert execution_id is not None
         return execution_id
 
-    def types(self, key: Key) -> list[str]:
+    def types(self, key: CallKey) -> list[str]:
         return [envelope.type for envelope in self.tables.messages(key)]
 
 
@@ -151,7 +151,7 @@ class TestSubmit:
         assert sum(isinstance(event, CommandHandled) for event in world.events) == 5
         assert [event.status for event in world.events if isinstance(event, ServiceCallChanged)] == ["Scheduled"] * 5
 
-    async def test_messages_carry_their_cause_and_the_calls_correlation(self, world: World):
+    async def test_messages_carry_causation_and_correlation_ids(self, world: World):
         key = world.key()
         envelope = world.submission(key, correlation_id="request-1")
         await world.ask(envelope)
@@ -159,7 +159,7 @@ class TestSubmit:
             assert (sent.causation_id, sent.correlation_id) == (envelope.id, "request-1")
         assert len({sent.id for sent in world.tables.messages()}) == 3
 
-    async def test_a_repetition_gets_the_call_from_before(self, world: World):
+    async def test_a_repeated_submission_returns_the_existing_call(self, world: World):
         key, other = world.key(), world.key()
         await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k", correlation_id="first"))
         again = world.submission(key, ahead_us=SECOND, idempotency_key="k", correlation_id="second")
@@ -173,15 +173,15 @@ class TestSubmit:
         results = [event.result for event in world.events if isinstance(event, CommandHandled)]
         assert results == ["accepted", "repeated", "repeated"]
 
-    async def test_the_present_status_is_told(self, world: World):
+    async def test_a_repeated_submission_returns_the_current_status(self, world: World):
         key = await world.running()
         event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), EPOCH_US, OK)
-        await world.tell(world.seal(key, event))
+        await world.deliver(world.seal(key, event))
         assert await world.ask(world.submission(key)) == [
             CommandAccepted(key.service_call_id, "Succeeded", created=False)
         ]
 
-    async def test_another_call_under_the_same_id_or_key_is_a_conflict(self, world: World):
+    async def test_a_different_call_under_the_same_id_or_key_is_a_conflict(self, world: World):
         key, other = world.key(), world.key()
         await world.ask(world.submission(key, idempotency_key="k"))
         replies = await world.ask(
@@ -190,14 +190,14 @@ class TestSubmit:
         assert [reply.code for reply in replies if isinstance(reply, CommandRefused)] == ["IDEMPOTENCY_CONFLICT"] * 2
         assert len(world.tables.calls) == 1
 
-    async def test_keys_of_tenants_are_apart(self, world: World):
+    async def test_idempotency_keys_are_separate_per_tenant(self, world: World):
         mine, theirs = world.key(), world.key(world.new_id())
         replies = await world.ask(
             world.submission(mine, idempotency_key="k"), world.submission(theirs, fingerprint="g", idempotency_key="k")
         )
         assert [reply.created for reply in replies if isinstance(reply, CommandAccepted)] == [True, True]
 
-    async def test_equal_submissions_in_one_batch_make_one_call(self, world: World):
+    async def test_equal_submissions_in_one_batch_create_one_call(self, world: World):
         key, other = world.key(), world.key()
         replies = await world.ask(
             world.submission(key, idempotency_key="k"),
@@ -214,7 +214,7 @@ class TestSubmit:
         assert isinstance(replies[3], CommandRefused)
         assert list(world.tables.calls) == [key]
 
-    async def test_too_many_tags(self, world: World):
+    async def test_a_submission_with_too_many_tags_is_refused(self, world: World):
         tags = tuple(f"t{i}" for i in range(world.limits.tags_max + 1))
         [reply] = await world.ask(world.submission(world.key(), tags=tags))
         assert isinstance(reply, CommandRefused)
@@ -226,7 +226,7 @@ class TestSubmit:
         with pytest.raises(InvalidMessage):
             await world.ask(msgspec.structs.replace(envelope, payload=msgspec.Raw(b'{"nonsense":1}')))
 
-    async def test_nothing_is_told_of_what_did_not_commit(self, world: World):
+    async def test_no_event_is_emitted_for_a_transaction_that_did_not_commit(self, world: World):
         world.tables.fail_next.append(StoreUnavailable("disk full"))
         with pytest.raises(StoreUnavailable):
             await world.ask(world.submission(world.key()))
@@ -234,7 +234,7 @@ class TestSubmit:
 
 
 class TestTagsAndDelete:
-    async def test_tags_come_and_go(self, world: World):
+    async def test_tags_are_added_and_removed(self, world: World):
         key = world.key()
         await world.ask(world.submission(key, tags=("b",)))
         id = key.service_call_id
@@ -248,12 +248,12 @@ class TestTagsAndDelete:
         assert replies == [CommandAccepted(id, "Running")] * 5
         assert world.tables.tags[key] == {"a", "c"}
 
-    async def test_a_call_that_is_made_in_the_batch_can_be_tagged_in_it(self, world: World):
+    async def test_a_call_created_in_a_batch_can_be_tagged_in_the_same_batch(self, world: World):
         key = world.key()
         await world.ask(world.submission(key, tags=("b",)), world.seal(key, TagServiceCall(key.service_call_id, "a")))
         assert world.tables.tags[key] == {"a", "b"}
 
-    async def test_there_is_a_limit_to_tags(self):
+    async def test_tags_beyond_the_limit_are_refused(self):
         world = World(AgentLimits(tags_max=2))
         key = world.key()
         await world.ask(world.submission(key, tags=("a", "b")))
@@ -269,15 +269,15 @@ class TestTagsAndDelete:
         assert [type(reply) for reply in (repeated, removed, accepted)] == [CommandAccepted] * 3
         assert world.tables.tags[key] == {"b", "c"}
 
-    async def test_what_is_not_there_is_not_found(self, world: World):
+    async def test_commands_for_a_missing_call_are_refused_as_not_found(self, world: World):
         key, theirs = world.key(), await world.scheduled()
         id = key.service_call_id
-        stranger = Key(world.new_id(), theirs.service_call_id)
+        unknown = CallKey(world.new_id(), theirs.service_call_id)
         replies = await world.ask(
             world.seal(key, TagServiceCall(id, "a")),
             world.seal(key, UntagServiceCall(id, "a")),
             world.seal(key, DeleteServiceCall(id)),
-            world.seal(stranger, DeleteServiceCall(stranger.service_call_id)),
+            world.seal(unknown, DeleteServiceCall(unknown.service_call_id)),
         )
         assert [r.code for r in replies if isinstance(r, CommandRefused)] == ["SERVICE_CALL_NOT_FOUND"] * 4
         assert theirs in world.tables.calls
@@ -296,7 +296,7 @@ class TestTagsAndDelete:
             "corr",
         )
 
-    async def test_a_deleted_calls_id_and_key_are_free_in_the_same_batch(self, world: World):
+    async def test_id_and_key_of_a_deleted_call_can_be_reused_in_the_same_batch(self, world: World):
         key = world.key()
         await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k"))
         replies = await world.ask(
@@ -306,7 +306,7 @@ class TestTagsAndDelete:
         assert [type(reply) for reply in replies] == [CommandAccepted] * 2
         assert world.call(key).fingerprint == "g"
 
-    async def test_a_running_call_stays(self, world: World):
+    async def test_a_running_call_cannot_be_deleted(self, world: World):
         key = await world.running()
         [reply] = await world.ask(world.seal(key, DeleteServiceCall(key.service_call_id)))
         assert isinstance(reply, CommandRefused)
@@ -315,23 +315,23 @@ class TestTagsAndDelete:
 
 
 class TestEvents:
-    async def test_the_whole_way(self, world: World):
+    async def test_a_scheduled_call_runs_and_succeeds(self, world: World):
         key = await world.scheduled(SECOND)
         id = key.service_call_id
         world.clock.advance(SECOND + 250)
         due = world.seal(key, DueTimeReached(id, world.call(key).due_at, world.clock.now_us()))
-        await world.tell(due)
+        await world.deliver(due)
         assert world.call(key).status is Status.RUNNING
         running, start = world.tables.messages(key)[-2:]
         assert (running.causation_id, start.causation_id) == (due.id, due.id)
         assert [e.lag_us for e in world.events if isinstance(e, ServiceCallChanged)] == [None, 250]
-        await world.tell(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
+        await world.deliver(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
         assert world.call(key).started_at == world.clock.now_us()
-        await world.tell(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
+        await world.deliver(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
         assert world.call(key).status is Status.SUCCEEDED
         assert world.types(key)[3:] == ["ServiceCallRunning", "StartExecution", "ServiceCallSucceeded"]
 
-    async def test_several_messages_about_one_call_are_folded(self, world: World):
+    async def test_several_messages_about_one_call_are_one_change(self, world: World):
         key, other = await world.scheduled(SECOND), await world.scheduled(SECOND)
         world.clock.advance(SECOND)
         commits = world.tables.commits
@@ -339,10 +339,10 @@ class TestEvents:
             world.seal(k, DueTimeReached(k.service_call_id, world.call(k).due_at, world.clock.now_us()))
             for k in (key, other, key)
         ]
-        await world.tell(*dues)
+        await world.deliver(*dues)
         assert world.types(key).count("StartExecution") == 1
         execution_id = world.execution_id(key)
-        await world.tell(
+        await world.deliver(
             world.seal(key, ExecutionStarted(key.service_call_id, execution_id, EPOCH_US)),
             world.seal(key, ExecutionInterrupted(key.service_call_id, execution_id, EPOCH_US, EPOCH_US)),
             world.seal(key, ExecutionSucceeded(key.service_call_id, execution_id, EPOCH_US, OK)),
@@ -352,13 +352,13 @@ class TestEvents:
         assert world.call(key).executions == 2
         assert world.types(key).count("StartExecution") == 2
 
-    async def test_what_means_nothing_is_dealt_with(self, world: World):
+    async def test_messages_without_effect_are_acknowledged(self, world: World):
         key = await world.running()
-        stranger = world.key()
+        unknown = world.key()
         before = world.call(key)
-        deliveries = await world.tell(
+        deliveries = await world.deliver(
             world.seal(key, DueTimeReached(key.service_call_id, before.due_at, EPOCH_US)),
-            world.seal(stranger, DueTimeReached(stranger.service_call_id, EPOCH_US, EPOCH_US)),
+            world.seal(unknown, DueTimeReached(unknown.service_call_id, EPOCH_US, EPOCH_US)),
             world.seal(key, ExecutionSucceeded(key.service_call_id, world.new_id(), EPOCH_US, OK)),
         )
         assert [delivery.failed for delivery in deliveries] == [None] * 3
@@ -369,12 +369,12 @@ class TestEvents:
         key = await world.running()
         good = world.seal(key, ExecutionStarted(key.service_call_id, world.execution_id(key), EPOCH_US))
         bad = msgspec.structs.replace(good, payload=msgspec.Raw(b"{}"))
-        first, second = await world.tell(bad, good)
+        first, second = await world.deliver(bad, good)
         assert isinstance(first.failed, InvalidMessage)
         assert second.failed is None
         assert world.call(key).started_at == EPOCH_US
 
-    async def test_a_change_by_another_transaction_is_met_with_another_try(self, world: World):
+    async def test_a_change_by_another_transaction_is_retried(self, world: World):
         key = await world.scheduled(SECOND)
         due = world.seal(key, DueTimeReached(key.service_call_id, world.call(key).due_at, EPOCH_US))
 
@@ -386,11 +386,11 @@ class TestEvents:
             world.tables.calls[key] = changed
 
         world.tables.before_change = once
-        await world.tell(due)
+        await world.deliver(due)
         assert world.types(key).count("StartExecution") == 0
         assert world.call(key).executions == 1
 
-    async def test_endless_changes_are_the_buss_to_repeat(self, world: World):
+    async def test_after_repeated_conflicts_the_delivery_fails(self, world: World):
         key = await world.scheduled(SECOND)
         due = world.seal(key, DueTimeReached(key.service_call_id, world.call(key).due_at, EPOCH_US))
 
@@ -402,23 +402,23 @@ class TestEvents:
 
         world.tables.before_change = always
         with pytest.raises(ChangedMeanwhile):
-            await world.tell(due)
+            await world.deliver(due)
         assert world.types(key).count("StartExecution") == 0
 
 
 class TestWatchdog:
-    async def test_it_dispatches_repeats_and_asks(self, world: World):
+    async def test_watchdog_dispatches_repeats_and_checks_overdue_calls(self, world: World):
         limits = world.limits
         overdue = await world.scheduled(SECOND)
         waiting = await world.scheduled(3_600 * SECOND)
         unstarted, stuck = await world.running(), await world.running()
-        await world.tell(
+        await world.deliver(
             world.seal(stuck, ExecutionStarted(stuck.service_call_id, world.execution_id(stuck), EPOCH_US))
         )
         execution_id = world.execution_id(unstarted)
         world.clock.advance(limits.request_timeout_us + limits.watchdog_grace_us)
         world.events.clear()
-        assert await world.watchdog.look() == 3
+        assert await world.watchdog.check() == 3
         rescued = {e.service_call_id: e.action for e in world.events if isinstance(e, CallRescued)}
         assert rescued == {
             overdue.service_call_id: "dispatched",
@@ -435,29 +435,29 @@ class TestWatchdog:
         for key in (overdue, unstarted, stuck):
             assert last[key.service_call_id].causation_id is None
             assert last[key.service_call_id].correlation_id == "corr"
-        assert await world.watchdog.look() == 0
+        assert await world.watchdog.check() == 0
 
-    async def test_it_goes_on_batch_by_batch(self):
+    async def test_watchdog_continues_batch_by_batch(self):
         world = World(AgentLimits(watchdog_batch_max=2))
         for _ in range(5):
             await world.scheduled(SECOND)
         world.clock.advance(60 * SECOND)
-        assert await world.watchdog.look() == 5
+        assert await world.watchdog.check() == 5
         assert all(call.status is Status.RUNNING for call in world.tables.calls.values())
 
-    async def test_it_purges_what_ended_long_ago(self):
+    async def test_watchdog_purges_calls_after_the_retention_time(self):
         world = World(AgentLimits(purge_batch_max=2))
         old = [await world.running() for _ in range(5)]
         for key in old:
             event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), EPOCH_US, OK)
-            await world.tell(world.seal(key, event))
+            await world.deliver(world.seal(key, event))
         unfinished = await world.running()
         world.clock.advance(world.limits.retention_us + 1)
         assert await world.watchdog.purge() == 5
         assert list(world.tables.calls) == [unfinished]
-        assert world.events[-1] == AgentPurged("calls", 5)
+        assert world.events[-1] == AgentRowsPurged("calls", 5)
 
-    async def test_a_failing_round_is_told_and_followed_by_another(self):
+    async def test_a_failed_watchdog_round_is_reported_and_followed_by_another(self):
         limits = replace(AgentLimits(), watchdog_grace_us=1, watchdog_interval_us=1, purge_interval_us=3_600 * SECOND)
         world = World(limits)
         key = await world.scheduled(SECOND)

@@ -1,4 +1,4 @@
-"""The outbox dispatcher over a table in memory and a bus that the test answers for."""
+"""The outbox dispatcher over an in-memory table and a bus that the test controls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.events import (
     AgentEvent,
-    AgentPurged,
+    AgentRowsPurged,
     AgentStepFailed,
     MessagesPublished,
     MessageSuspended,
@@ -39,11 +39,11 @@ Answer = Callable[[Envelope], Exception | None]
 
 
 class ScriptedBus:
-    """Takes what `answer` says, at once or, while `held` is set, when the test settles it."""
+    """Settles posts as `answer` says, at once or, while `held` is set, when the test does."""
 
     def __init__(self) -> None:
         self.answer: Answer = lambda envelope: None
-        self.held = False
+        self.paused = False
         self.posts: list[Envelope] = []
         self.under_way: dict[str, Callable[[Exception | None], None]] = {}
         self.most_under_way = 0
@@ -57,9 +57,9 @@ class ScriptedBus:
         assert self.per_aggregate[envelope.aggregate_id] == 1, "two messages of one aggregate are under way"
         self.under_way[envelope.id] = done
         self.most_under_way = max(self.most_under_way, len(self.under_way))
-        if not self.held:
+        if not self.paused:
             asyncio.get_running_loop().call_soon(self.settle, envelope)
-        task = asyncio.create_task(self._tell())
+        task = asyncio.create_task(self._announce())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -71,7 +71,7 @@ class ScriptedBus:
         async with asyncio.timeout(PATIENCE_S), self.posted:
             await self.posted.wait_for(lambda: len(self.posts) >= number)
 
-    async def _tell(self) -> None:
+    async def _announce(self) -> None:
         async with self.posted:
             self.posted.notify_all()
 
@@ -123,7 +123,7 @@ class World:
             while not condition():
                 await self.happened.wait()
 
-    def told(self, kind: type) -> list[AgentEvent]:
+    def reported(self, kind: type) -> list[AgentEvent]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -131,11 +131,11 @@ class World:
 async def world() -> AsyncIterator[World]:
     world = World()
     yield world
-    world.bus.held = False
+    world.bus.paused = False
     await world.dispatcher.close()
 
 
-async def test_what_was_left_is_sent_at_the_start_page_by_page(world: World):
+async def test_rows_left_by_an_earlier_run_are_published_page_by_page(world: World):
     sent = world.append(35)
     world.dispatcher.start()
     await world.outbox.all_settled()
@@ -144,7 +144,7 @@ async def test_what_was_left_is_sent_at_the_start_page_by_page(world: World):
     assert world.outbox.pages == 4
 
 
-async def test_what_is_appended_goes_without_reading_the_table(world: World):
+async def test_appended_rows_are_published_without_reading_the_table(world: World):
     world.dispatcher.start()
     await world.bus.count(0)
     world.append(1)
@@ -158,16 +158,16 @@ async def test_what_is_appended_goes_without_reading_the_table(world: World):
     assert sum(e.messages for e in world.events if isinstance(e, MessagesPublished)) == 4
 
 
-async def test_one_aggregate_goes_one_by_one_others_beside_it(world: World):
+async def test_rows_of_one_aggregate_are_published_one_by_one_and_others_concurrently(world: World):
     world.dispatcher.start()
-    world.bus.held = True
+    world.bus.paused = True
     world.append(1)
     await world.bus.count(1)
     mine = world.append(4, aggregate_id=world.new_id())
     others = world.append(3)
     await world.bus.count(5)
     assert world.bus.posts[1:] == [mine[0], *others]
-    world.bus.held = False
+    world.bus.paused = False
     for envelope in list(world.bus.posts):
         world.bus.settle(envelope)
     await world.outbox.all_settled()
@@ -175,20 +175,20 @@ async def test_one_aggregate_goes_one_by_one_others_beside_it(world: World):
 
 
 @pytest.mark.parametrize("error", [BusUnavailable("gone"), BusOverloaded("full"), RuntimeError("a fault")])
-async def test_what_is_not_taken_is_sent_again(world: World, error: Exception):
+async def test_a_row_that_the_bus_refuses_is_published_again(world: World, error: Exception):
     left = [error] * 3
     world.bus.answer = lambda envelope: left.pop() if left else None
     world.dispatcher.start()
     mine = world.append(2, aggregate_id=world.new_id())
     await world.outbox.all_settled()
     assert world.bus.posts == [mine[0]] * 4 + [mine[1]]
-    failures = world.told(PublishFailed)
+    failures = world.reported(PublishFailed)
     assert [failure.attempts for failure in failures] == [1, 2, 3]
     assert world.tables.failures[1][0] in (1, 2, 3)
     assert type(error).__name__ in world.tables.failures[1][1]
 
 
-async def test_what_can_never_be_sent_is_suspended_and_its_aggregate_goes_on(world: World):
+async def test_an_invalid_row_is_suspended_and_its_aggregate_continues(world: World):
     mine = world.envelopes(3, aggregate_id=world.new_id())
     world.bus.answer = lambda envelope: InvalidMessage("no such type") if envelope is mine[1] else None
     world.dispatcher.start()
@@ -197,10 +197,10 @@ async def test_what_can_never_be_sent_is_suspended_and_its_aggregate_goes_on(wor
     assert world.tables.suspended == {2: "no such type"}
     assert sorted(world.tables.published) == [1, 3]
     assert world.bus.posts == mine
-    assert len(world.told(MessageSuspended)) == 1
+    assert len(world.reported(MessageSuspended)) == 1
 
 
-async def test_marking_is_tried_until_it_is_done(world: World):
+async def test_recording_is_retried_until_it_succeeds(world: World):
     world.dispatcher.start()
     world.append(1)
     await world.outbox.all_settled()
@@ -208,20 +208,20 @@ async def test_marking_is_tried_until_it_is_done(world: World):
     sent = world.append(3)
     await world.outbox.all_settled()
     assert world.bus.posts[1:] == sent
-    assert {event.step for event in world.told(AgentStepFailed) if isinstance(event, AgentStepFailed)} == {
+    assert {event.step for event in world.reported(AgentStepFailed) if isinstance(event, AgentStepFailed)} == {
         "outbox mark"
     }
 
 
-async def test_reading_is_tried_until_it_is_done(world: World):
+async def test_reading_is_retried_until_it_succeeds(world: World):
     world.append(3)
     world.tables.fail_next += [StoreUnavailable("disk full")] * 2
     world.dispatcher.start()
     await world.outbox.all_settled()
-    assert len(world.told(AgentStepFailed)) == 2
+    assert len(world.reported(AgentStepFailed)) == 2
 
 
-async def test_no_more_is_held_than_the_limit_and_nothing_is_lost_or_out_of_order():
+async def test_rows_in_memory_stay_within_the_limit_without_loss_or_reordering():
     limits = replace(LIMITS, outbox_in_flight_max=20)
     world = World(limits)
     aggregates = [world.new_id() for _ in range(30)]
@@ -242,37 +242,37 @@ async def test_no_more_is_held_than_the_limit_and_nothing_is_lost_or_out_of_orde
     for aggregate_id, envelopes in sent.items():
         assert [e for e in world.bus.posts if e.aggregate_id == aggregate_id] == envelopes
     await world.until(lambda: not world.dispatcher.behind)
-    assert not world.told(AgentStepFailed)
+    assert not world.reported(AgentStepFailed)
     last = world.append(1)
     await world.outbox.all_settled()
     assert world.bus.posts[-1:] == last
     await world.dispatcher.close()
 
 
-async def test_rows_of_which_nobody_told_are_found():
+async def test_rows_that_were_never_announced_are_found():
     world = World(replace(LIMITS, outbox_sweep_interval_us=1_000))
     world.dispatcher.start()
     world.append(1)
     await world.outbox.all_settled()
-    world.tables.tell = False
+    world.tables.announce = False
     unheard = world.append(2)
     await world.outbox.all_settled()
     assert world.bus.posts[1:] == unheard
     await world.dispatcher.close()
 
 
-async def test_rows_of_a_commit_of_unknown_outcome_go_before_later_ones_of_their_aggregate(world: World):
+async def test_rows_of_a_commit_with_unknown_outcome_precede_later_rows_of_their_aggregate(world: World):
     world.dispatcher.start()
     world.append(1)
     await world.outbox.all_settled()
     aggregate_id = world.new_id()
     for landed in (True, False):
-        world.tables.tell = False
+        world.tables.announce = False
         unknown = world.append(2, aggregate_id) if landed else world.envelopes(2, aggregate_id)
         numbers = range(100, 102)
         for notified in world.tables.notified:
             notified([OutboxRow(number, envelope) for number, envelope in zip(numbers, unknown, strict=True)])
-        world.tables.tell = True
+        world.tables.announce = True
         later = world.append(1, aggregate_id)
         other = world.append(1)
         await world.outbox.all_settled()
@@ -281,7 +281,7 @@ async def test_rows_of_a_commit_of_unknown_outcome_go_before_later_ones_of_their
         assert other[0] in world.bus.posts
 
 
-async def test_rows_that_land_after_the_search_go_before_later_ones(world: World):
+async def test_rows_committed_after_the_search_precede_later_rows(world: World):
     world.dispatcher.start()
     aggregate_id = world.new_id()
     unknown = world.envelopes(1, aggregate_id)
@@ -291,16 +291,16 @@ async def test_rows_that_land_after_the_search_go_before_later_ones(world: World
     async with asyncio.timeout(PATIENCE_S):
         while world.dispatcher.behind or world.outbox.pages == searched:  # noqa: ASYNC110 -- nothing reports the end of a search
             await asyncio.sleep(0)
-    world.tables.tell = False
+    world.tables.announce = False
     world.tables.append(unknown)
-    world.tables.tell = True
+    world.tables.announce = True
     later = world.append(1, aggregate_id)
     await world.outbox.all_settled()
     assert world.bus.posts == [*unknown, *later]
 
 
-async def test_close_waits_for_what_is_under_way_and_sends_nothing_more(world: World):
-    world.bus.held = True
+async def test_close_waits_for_rows_in_flight_and_publishes_nothing_more(world: World):
+    world.bus.paused = True
     world.dispatcher.start()
     mine = world.append(2, aggregate_id=world.new_id())
     await world.bus.count(1)
@@ -314,9 +314,9 @@ async def test_close_waits_for_what_is_under_way_and_sends_nothing_more(world: W
     assert world.bus.posts == [mine[0]]
 
 
-async def test_close_does_not_wait_for_ever():
+async def test_close_has_a_timeout():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
-    world.bus.held = True
+    world.bus.paused = True
     world.dispatcher.start()
     world.append(1)
     await world.bus.count(1)
@@ -327,7 +327,7 @@ async def test_close_does_not_wait_for_ever():
     assert not world.events
 
 
-async def test_close_tells_of_what_could_not_be_marked():
+async def test_close_reports_rows_that_could_not_be_recorded():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
     world.dispatcher.start()
     world.append(1)
@@ -340,7 +340,7 @@ async def test_close_tells_of_what_could_not_be_marked():
     assert steps[-1] == "outbox close"
 
 
-async def test_sent_but_not_marked_is_sent_again_after_a_crash():
+async def test_a_published_but_unrecorded_row_is_published_again_after_a_crash():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
     world.dispatcher.start()
     world.append(1)
@@ -352,7 +352,7 @@ async def test_sent_but_not_marked_is_sent_again_after_a_crash():
     after = World()
     after.tables = world.tables
     after.tables.fail_next.clear()
-    after.tables.told.clear()
+    after.tables.reported.clear()
     after.outbox = MemoryOutbox(after.tables)
     after.dispatcher = OutboxDispatcher(
         after.outbox,
@@ -378,5 +378,5 @@ async def test_old_published_rows_are_purged():
     world.clock.advance(limits.outbox_retention_us + 1)
     assert await world.dispatcher.purge() == 10
     assert world.tables.outbox == []
-    assert world.events[-1] == AgentPurged("messages", 10)
+    assert world.events[-1] == AgentRowsPurged("messages", 10)
     await world.dispatcher.close()

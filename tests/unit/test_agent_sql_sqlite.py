@@ -1,4 +1,4 @@
-"""The writing thread of the agent's SQLite database: what is committed together, and what fails alone."""
+"""The writing thread of the agent's SQLite database: which writes commit together, and which fail alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def numbers(database: SqliteDatabase) -> list[int]:
     return await database.read(lambda c: [n for (n,) in c.exec_driver_sql("SELECT n FROM t ORDER BY n")])
 
 
-async def test_what_gathers_is_committed_together_and_told_in_order(
+async def test_concurrent_writes_are_committed_together_and_reported_in_order(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups: list[int] = []
@@ -47,19 +47,19 @@ async def test_what_gathers_is_committed_together_and_told_in_order(
         return together(connection, jobs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(database, "_write_together", counted)
-    told: list[int] = []
+    reported: list[int] = []
     works = [
-        database.write(lambda c, n=n: add(c, n), lambda n=n: told.append(n))  # type: ignore[misc]
+        database.write(lambda c, n=n: add(c, n), lambda n=n: reported.append(n))  # type: ignore[misc]
         for n in range(20)
     ]
     assert await asyncio.gather(*works) == list(range(20))
-    assert told == list(range(20)) == await numbers(database)
+    assert reported == list(range(20)) == await numbers(database)
     assert sum(groups) == 20
     assert max(groups) == 4
 
 
-async def test_a_failing_work_undoes_nothing_but_itself(database: SqliteDatabase) -> None:
-    told: list[int] = []
+async def test_a_failing_write_rolls_back_only_itself(database: SqliteDatabase) -> None:
+    reported: list[int] = []
 
     def half(connection: Connection) -> None:
         add(connection, 100)
@@ -70,20 +70,20 @@ async def test_a_failing_work_undoes_nothing_but_itself(database: SqliteDatabase
         raise LookupError("decided otherwise")
 
     results = await asyncio.gather(
-        database.write(lambda c: add(c, 1), lambda: told.append(1)),
-        database.write(half, lambda: told.append(-1)),
-        database.write(raising, lambda: told.append(-2)),
-        database.write(lambda c: add(c, 2), lambda: told.append(2)),
+        database.write(lambda c: add(c, 1), lambda: reported.append(1)),
+        database.write(half, lambda: reported.append(-1)),
+        database.write(raising, lambda: reported.append(-2)),
+        database.write(lambda c: add(c, 2), lambda: reported.append(2)),
         return_exceptions=True,
     )
     assert [results[0], results[3]] == [1, 2]
     assert isinstance(results[1], sqlite3.IntegrityError)
     assert isinstance(results[2], LookupError)
-    assert told == [1, 2]
+    assert reported == [1, 2]
     assert await numbers(database) == [1, 2]
 
 
-async def test_a_full_disk_writes_nothing_and_is_got_over(database: SqliteDatabase) -> None:
+async def test_writes_fail_on_a_full_disk_and_succeed_afterwards(database: SqliteDatabase) -> None:
     (pages,) = await database.write(lambda c: tuple(c.exec_driver_sql("PRAGMA page_count").one()))
     await database.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages + 2}").close())
 
@@ -92,7 +92,7 @@ async def test_a_full_disk_writes_nothing_and_is_got_over(database: SqliteDataba
 
     results = await asyncio.gather(database.write(lambda c: add(c, 1)), database.write(large), return_exceptions=True)
     assert isinstance(results[1], StoreUnavailable)
-    # The other one either shared its transaction, and was undone with it, or had its own.
+    # The other write either shared the transaction and was rolled back with it, or had its own.
     assert results[0] == 1 or isinstance(results[0], StoreUnavailable)
     assert await numbers(database) == ([1] if results[0] == 1 else [])
     await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1000000").close())
@@ -100,7 +100,7 @@ async def test_a_full_disk_writes_nothing_and_is_got_over(database: SqliteDataba
     assert 7 in await numbers(database)
 
 
-async def test_an_io_error_of_the_commit_leaves_the_outcome_unknown(
+async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = Connection.commit
@@ -111,16 +111,16 @@ async def test_an_io_error_of_the_commit_leaves_the_outcome_unknown(
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
         raise error
 
-    told: list[int] = []
+    reported: list[int] = []
     with monkeypatch.context() as patched:
         patched.setattr(Connection, "commit", failing)
         with pytest.raises(OutcomeUnknown):
-            await database.write(lambda c: add(c, 1), lambda: told.append(1), lambda: told.append(-1))
-    assert told == [-1]
+            await database.write(lambda c: add(c, 1), lambda: reported.append(1), lambda: reported.append(-1))
+    assert reported == [-1]
     assert await database.write(lambda c: add(c, 2)) == 2
 
 
-async def test_readers_see_what_is_committed_and_write_nothing(database: SqliteDatabase) -> None:
+async def test_readers_see_committed_rows_and_cannot_write(database: SqliteDatabase) -> None:
     await database.write(lambda c: add(c, 1))
     assert await numbers(database) == [1]
     with pytest.raises(StoreUnavailable, match="readonly"):
@@ -141,7 +141,7 @@ async def test_the_pragmas_are_set(tmp_path: Path) -> None:
         await opened.close()
 
 
-async def test_another_program_that_writes_is_waited_for_and_then_reported(tmp_path: Path) -> None:
+async def test_a_write_waits_for_another_writer_and_then_fails(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     opened = SqliteDatabase(make_url(f"sqlite:///{path}"), SqlSettings(busy_timeout_ms=20))
     await opened.open()
@@ -155,23 +155,23 @@ async def test_another_program_that_writes_is_waited_for_and_then_reported(tmp_p
     await opened.close()
 
 
-async def test_what_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     path.write_bytes(b"something else " * 1_000)
     with pytest.raises(StoreCorrupted, match="not a SQLite database"):
         await AgentDatabase(f"sqlite:///{path}").open()
-    # The lock was given up.
+    # The lock was released.
     path.unlink()
     opened = AgentDatabase(f"sqlite:///{path}")
     await opened.open()
     await opened.close()
 
 
-async def test_a_missing_folder_is_made_or_named(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_created_or_named_in_the_error(tmp_path: Path) -> None:
     opened = AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
     await opened.open()
     await opened.close()
-    with pytest.raises(StoreUnavailable, match=r"agent.db can't be made"):
+    with pytest.raises(StoreUnavailable, match=r"cannot create .*agent.db"):
         await AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
 
 
@@ -181,15 +181,15 @@ async def test_the_lock_names_its_holder(database: SqliteDatabase, tmp_path: Pat
         await second.open()
 
 
-def test_an_old_sqlite_is_refused_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_sqlite_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.sqlite3, "sqlite_version_info", (3, 36, 0))
     monkeypatch.setattr(module.sqlite3, "sqlite_version", "3.36.0")
-    with pytest.raises(StoreUnavailable, match=r"SQLite 3.37.0 or newer is needed, this Python has 3.36.0"):
+    with pytest.raises(StoreUnavailable, match=r"requires SQLite 3.37.0 or newer; this Python has 3.36.0"):
         AgentDatabase("sqlite://")
 
 
 @pytest.mark.parametrize("instant_us", [-62_135_596_800_000_000, -1, 0, 1, 999_999, 1_800_000_000_123_456])
-def test_texts_of_instants_have_one_width_and_order(instant_us: int) -> None:
+def test_stored_instants_have_fixed_width_and_sort_by_time(instant_us: int) -> None:
     text = to_text(instant_us)
     assert text is not None
     assert (len(text), from_text(text)) == (27, instant_us)

@@ -1,4 +1,4 @@
-"""The timer module's handlers, and what of the polling worker only its table and its clock can show."""
+"""The timer module's handlers, and the behaviour of the poller that only its table and clock show."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentEvent, AgentStepFailed, DuePolled, DuePollFailed, DueTimesReached, TimersScheduled
+from tocsin.agent.events import (
+    AgentEvent,
+    AgentStepFailed,
+    DuePollCompleted,
+    DuePollFailed,
+    DueTimesReached,
+    TimersScheduled,
+)
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import DueTimeReached, Key, Message, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.agent.messages import CallKey, DueTimeReached, Message, Registry, ScheduleTimer, ServiceCallDeleted
 from tocsin.agent.timer.handlers import TimerModule, envelope_id
 from tocsin.agent.timer.polling import PollingTimers
 from tocsin.agent.timer.ports import OnDue, TimerEntry
@@ -28,13 +35,13 @@ SECOND = 1_000_000
 new_id = Uuid7Source(SystemClock().now_us)
 
 
-def entry(due_at: int, key: Key | None = None) -> TimerEntry:
-    key = key or Key(new_id(), new_id())
+def entry(due_at: int, key: CallKey | None = None) -> TimerEntry:
+    key = key or CallKey(new_id(), new_id())
     return TimerEntry(*key, "corr", due_at, EPOCH_US)
 
 
 class NotedTimers:
-    """Notes what is asked of it."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[object]]] = []
@@ -49,7 +56,7 @@ class NotedTimers:
             raise self.fail
         self.asked.append(("schedule", list(entries)))
 
-    async def cancel(self, keys: Collection[Key]) -> None:
+    async def cancel(self, keys: Collection[CallKey]) -> None:
         self.asked.append(("cancel", list(keys)))
 
     async def close(self) -> None:
@@ -57,7 +64,7 @@ class NotedTimers:
 
 
 class NotedBus:
-    """Notes what is published, and refuses it while `fail` is set."""
+    """Records published messages, and refuses them while `fail` is set."""
 
     def __init__(self) -> None:
         self.published: list[Envelope] = []
@@ -74,7 +81,7 @@ class NotedBus:
 
 
 class OneDelivery:
-    """A delivery that remembers its failure."""
+    """A delivery that records its failure."""
 
     def __init__(self, envelope: Envelope) -> None:
         self.envelope = envelope
@@ -98,7 +105,7 @@ class TestModule:
             self.events.append,
         )
 
-    async def tell(self, *messages: tuple[Key, Message] | Envelope) -> list[OneDelivery]:
+    async def deliver(self, *messages: tuple[CallKey, Message] | Envelope) -> list[OneDelivery]:
         deliveries = [
             OneDelivery(
                 message
@@ -112,19 +119,19 @@ class TestModule:
         await self.module.handle(deliveries)  # type: ignore[arg-type]
         return deliveries
 
-    def test_it_listens_for_schedules_and_their_ends(self):
+    def test_it_subscribes_to_schedules_and_deletions(self):
         self.module.attach()
         assert self.bus.subscribed == [("timer", ["ScheduleTimer", "ServiceCallDeleted"])]
 
-    async def test_a_batch_is_scheduled_at_once(self):
-        keys = [Key(new_id(), new_id()) for _ in range(3)]
-        await self.tell(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
+    async def test_a_batch_is_scheduled_in_one_call(self):
+        keys = [CallKey(new_id(), new_id()) for _ in range(3)]
+        await self.deliver(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
         assert self.timers.asked == [("schedule", [entry(EPOCH_US + 5, key) for key in keys])]
         assert self.events == [TimersScheduled(3)]
 
-    async def test_the_last_word_about_a_call_counts(self):
-        gone, back = Key(new_id(), new_id()), Key(new_id(), new_id())
-        await self.tell(
+    async def test_the_last_command_for_a_call_counts(self):
+        gone, back = CallKey(new_id(), new_id()), CallKey(new_id(), new_id())
+        await self.deliver(
             (gone, ScheduleTimer(gone.service_call_id, EPOCH_US)),
             (back, ServiceCallDeleted(back.service_call_id)),
             (gone, ServiceCallDeleted(gone.service_call_id)),
@@ -133,23 +140,23 @@ class TestModule:
         assert self.timers.asked == [("schedule", [entry(EPOCH_US, back)]), ("cancel", [gone])]
 
     async def test_a_malformed_message_fails_alone(self):
-        key = Key(new_id(), new_id())
+        key = CallKey(new_id(), new_id())
         good = self.registry.seal(
             ScheduleTimer(key.service_call_id, 1), tenant_id=key.tenant_id, correlation_id="corr", causation_id=None
         )
-        bad, fine = await self.tell(msgspec.structs.replace(good, payload=msgspec.Raw(b"[]")), good)
+        bad, fine = await self.deliver(msgspec.structs.replace(good, payload=msgspec.Raw(b"[]")), good)
         assert isinstance(bad.failed, InvalidMessage)
         assert fine.failed is None
         assert len(self.timers.asked) == 1
 
-    async def test_what_the_timers_raise_fails_the_batch(self):
+    async def test_an_error_of_the_timers_fails_the_batch(self):
         self.timers.fail = StoreUnavailable("disk full")
-        key = Key(new_id(), new_id())
+        key = CallKey(new_id(), new_id())
         with pytest.raises(StoreUnavailable):
-            await self.tell((key, ScheduleTimer(key.service_call_id, 1)))
+            await self.deliver((key, ScheduleTimer(key.service_call_id, 1)))
         assert not self.events
 
-    async def test_due_times_are_published_without_a_cause_under_an_id_of_their_own(self):
+    async def test_due_times_are_published_without_causation_under_a_stable_id(self):
         await self.module.start()
         assert self.timers.on_due is not None
         wanted = [entry(EPOCH_US - 300), entry(EPOCH_US)]
@@ -165,19 +172,19 @@ class TestModule:
         assert [(e.causation_id, e.correlation_id) for e in first] == [(None, "corr")] * 2
         assert self.events[0] == DueTimesReached(2, 300)
 
-    async def test_what_the_bus_refuses_is_raised(self):
+    async def test_an_error_of_the_bus_is_raised(self):
         self.bus.fail = BusUnavailable("gone")
         with pytest.raises(BusUnavailable):
-            await self.module.tell([entry(EPOCH_US)])
+            await self.module.publish_due([entry(EPOCH_US)])
         assert not self.events
 
-    async def test_a_schedule_that_makes_no_message_stops_no_other(self):
+    async def test_an_invalid_schedule_does_not_block_others(self):
         fine = entry(EPOCH_US)
-        await self.module.tell([TimerEntry("no uuid", new_id(), "corr", EPOCH_US, EPOCH_US), fine])
+        await self.module.publish_due([TimerEntry("no uuid", new_id(), "corr", EPOCH_US, EPOCH_US), fine])
         assert [envelope.aggregate_id for envelope in self.bus.published] == [fine.service_call_id]
         assert isinstance(self.events[0], AgentStepFailed)
 
-    def test_ids_tell_tenants_calls_and_due_times_apart(self):
+    def test_message_ids_differ_by_tenant_call_and_due_time(self):
         one = entry(EPOCH_US)
         others = [one._replace(tenant_id=new_id()), one._replace(service_call_id=new_id()), one._replace(due_at=1)]
         ids = {envelope_id(each) for each in [one, one._replace(registered_at=7), *others]}
@@ -186,13 +193,13 @@ class TestModule:
 
 
 class Worker:
-    """A polling worker with its table; waits by its events."""
+    """A poller with its table; waits for its events."""
 
     def __init__(self, clock: FakeClock | SystemClock, limits: AgentLimits) -> None:
         self.clock = clock
         self.store = MemoryTimerStore()
         self.events: list[AgentEvent] = []
-        self.told: list[list[TimerEntry]] = []
+        self.published: list[list[TimerEntry]] = []
         self.happened = Alarm()
         self.timers = PollingTimers(self.store, clock, limits, self._observe)
 
@@ -201,7 +208,7 @@ class Worker:
         self.happened.wake()
 
     async def on_due(self, entries: Sequence[TimerEntry]) -> None:
-        self.told.append(list(entries))
+        self.published.append(list(entries))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -210,19 +217,19 @@ class Worker:
 
     @property
     def polls(self) -> int:
-        return sum(isinstance(event, DuePolled) for event in self.events)
+        return sum(isinstance(event, DuePollCompleted) for event in self.events)
 
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Worker]:
-    """A worker whose clock stands still."""
+    """A poller with a fake clock."""
     worker = Worker(FakeClock(), AgentLimits(polling_batch_max=3))
     yield worker
     await worker.timers.close()
 
 
 class TestPolling:
-    async def test_the_table_is_left_alone_while_nothing_is_due(self, fake: Worker):
+    async def test_the_table_is_not_read_while_nothing_is_due(self, fake: Worker):
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 1)
         queries = fake.store.queries
@@ -232,19 +239,19 @@ class TestPolling:
         assert fake.store.queries == queries + 1
         assert fake.polls == 1
 
-    async def test_full_batches_follow_one_another_without_a_pause(self, fake: Worker):
+    async def test_full_batches_are_polled_without_a_pause(self, fake: Worker):
         await fake.timers.schedule([entry(EPOCH_US - i) for i in range(8)])
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 3)
-        assert [len(batch) for batch in fake.told] == [3, 3, 2]
-        assert [event.found for event in fake.events if isinstance(event, DuePolled)] == [3, 3, 2]
+        assert [len(batch) for batch in fake.published] == [3, 3, 2]
+        assert [event.found for event in fake.events if isinstance(event, DuePollCompleted)] == [3, 3, 2]
 
-    async def test_more_tenants_than_fit_are_all_served(self, fake: Worker):
+    async def test_more_tenants_than_one_poll_reads_are_all_served(self, fake: Worker):
         wanted = [entry(EPOCH_US - i) for i in range(7)]
         await fake.timers.schedule(wanted)
         await fake.timers.start(fake.on_due)
-        await fake.until(lambda: sum(map(len, fake.told)) == 7 and fake.polls >= 3)
-        assert [one for batch in fake.told for one in batch] == sorted(wanted, key=lambda one: one.due_at)
+        await fake.until(lambda: sum(map(len, fake.published)) == 7 and fake.polls >= 3)
+        assert [one for batch in fake.published for one in batch] == sorted(wanted, key=lambda one: one.due_at)
 
     async def test_a_clock_that_jumps_ahead_is_noticed_within_a_second(self, fake: Worker):
         await fake.timers.start(fake.on_due)
@@ -252,9 +259,9 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         assert isinstance(fake.clock, FakeClock)
         fake.clock.jump(3_601 * SECOND)
-        await fake.until(lambda: len(fake.told) == 1)
+        await fake.until(lambda: len(fake.published) == 1)
 
-    async def test_a_schedule_made_while_the_table_answers_is_not_overlooked(self, fake: Worker):
+    async def test_a_schedule_added_during_a_poll_is_found(self, fake: Worker):
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 1)
         ask = fake.store.next_due_at
@@ -269,13 +276,11 @@ class TestPolling:
         await fake.timers.schedule([entry(EPOCH_US - 2)])
         assert isinstance(fake.clock, FakeClock)
         fake.clock.advance(SECOND)
-        await fake.until(lambda: len(fake.told) >= 1)
+        await fake.until(lambda: len(fake.published) >= 1)
         fake.clock.advance(SECOND)
-        await fake.until(lambda: len(fake.told) == 2)
+        await fake.until(lambda: len(fake.published) == 2)
 
-    async def test_a_schedule_committed_just_after_the_look_that_should_have_found_it_is_not_overlooked(
-        self, fake: Worker
-    ):
+    async def test_a_schedule_committed_just_after_the_poll_that_should_have_found_it_is_found(self, fake: Worker):
         ask = fake.store.due_tenants
 
         async def meanwhile(from_us: int, now_us: int, limit: int) -> list[str]:
@@ -289,41 +294,41 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         assert isinstance(fake.clock, FakeClock)
         fake.clock.jump(SECOND)
-        await fake.until(lambda: len(fake.told) == 1)
+        await fake.until(lambda: len(fake.published) == 1)
 
-    async def test_what_falls_due_close_together_is_told_together(self):
+    async def test_schedules_due_close_together_are_published_together(self):
         clock = SystemClock()
         worker = Worker(clock, AgentLimits(polling_batch_delay_us=200_000))
         await worker.timers.start(worker.on_due)
         await worker.until(lambda: worker.polls == 1)
         base = clock.now_us() + 20_000
         await worker.timers.schedule([entry(base + i * 1_000) for i in range(50)])
-        await worker.until(lambda: sum(map(len, worker.told)) == 50)
+        await worker.until(lambda: sum(map(len, worker.published)) == 50)
         await worker.timers.close()
-        assert len(worker.told) == 1
+        assert len(worker.published) == 1
 
-    async def test_it_looks_at_least_once_an_interval(self):
+    async def test_it_polls_at_least_once_per_interval(self):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=5_000))
         await worker.timers.start(worker.on_due)
         await worker.until(lambda: worker.polls == 1)
         unheard = entry(0)
         worker.store.entries[unheard.key] = unheard
-        await worker.until(lambda: len(worker.told) == 1)
+        await worker.until(lambda: len(worker.published) == 1)
         await worker.timers.close()
 
     @pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("a fault")])
-    async def test_no_failure_ends_it(self, error: Exception):
+    async def test_polling_continues_after_failures(self, error: Exception):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=2_000))
         await worker.timers.schedule([entry(0)])
         worker.store.fail_next += [error] * 3
         await worker.timers.start(worker.on_due)
-        await worker.until(lambda: len(worker.told) == 1)
+        await worker.until(lambda: len(worker.published) == 1)
         await worker.timers.close()
         failures = [event for event in worker.events if isinstance(event, DuePollFailed)]
         assert len(failures) == 3
         assert type(error).__name__ in failures[0].error
 
-    async def test_what_can_not_be_told_comes_again(self):
+    async def test_a_schedule_that_could_not_be_published_is_published_again(self):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=2_000))
         left = [BusUnavailable("gone")] * 2
 
@@ -334,6 +339,6 @@ class TestPolling:
 
         await worker.timers.schedule([entry(0)])
         await worker.timers.start(on_due)
-        await worker.until(lambda: len(worker.told) == 1)
+        await worker.until(lambda: len(worker.published) == 1)
         await worker.timers.close()
         assert all(one.reached_at is not None for one in worker.store.entries.values())

@@ -1,4 +1,4 @@
-"""The quick forms agree with the model's."""
+"""The cached parsing and formatting of instants agrees with the model's."""
 
 from __future__ import annotations
 

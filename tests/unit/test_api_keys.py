@@ -1,4 +1,4 @@
-"""Which tenants and namespaces a key may touch."""
+"""The scope of a key: tenants and namespaces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_limits(
     assert limited.allows(Role.WRITE, None) is service
 
 
-def test_the_role_counts_first() -> None:
+def test_the_role_is_checked_first() -> None:
     assert not key(Role.READ).allows_tenant(Role.WRITE, TENANT)
     assert key(Role.READ).allows_tenant(Role.READ, TENANT)
     assert key(Role.ADMIN, tenants=(TENANT,)).allows_tenant(Role.WRITE, TENANT)

@@ -1,4 +1,4 @@
-"""Secrets are not shown."""
+"""Redaction of secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent's API makes of a submission: the fingerprint, the cursor, the statuses."""
+"""How the agent's API validates a submission: the fingerprint, the cursor, the statuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from tocsin.agent.api.ports import Place
+from tocsin.agent.api.ports import PagePosition
 from tocsin.agent.api.validation import (
     CallRules,
     CallStatus,
@@ -55,11 +55,11 @@ def test_statuses_are_those_of_orchestration() -> None:
         ({"tags": ("a", "b")}, {"tags": ("b", "a")}),
     ],
 )
-def test_the_same_wish_has_the_same_fingerprint(one: dict[str, object], other: dict[str, object]) -> None:
+def test_equal_submissions_have_equal_fingerprints(one: dict[str, object], other: dict[str, object]) -> None:
     assert print_of(**one) == print_of(**other)  # type: ignore[arg-type]
 
 
-def test_different_wishes_have_different_fingerprints() -> None:
+def test_different_submissions_have_different_fingerprints() -> None:
     huge = b"1" * 5_000
     prints = [
         print_of(),
@@ -86,13 +86,13 @@ def test_different_wishes_have_different_fingerprints() -> None:
 
 
 @given(st.integers(INSTANT_MIN, INSTANT_MAX), st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
-def test_a_cursor_says_where_a_page_ended(submitted_at: int, ms: int, tail: int) -> None:
-    place = Place(submitted_at, uuid7_text(ms, tail))
+def test_a_cursor_encodes_the_position_of_the_last_call(submitted_at: int, ms: int, tail: int) -> None:
+    place = PagePosition(submitted_at, uuid7_text(ms, tail))
     assert decode_cursor(encode_cursor(place)) == place
 
 
 @given(st.binary(min_size=25, max_size=25))
-def test_no_other_text_is_a_cursor(packed: bytes) -> None:
+def test_invalid_cursors_are_refused(packed: bytes) -> None:
     text = base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
     try:
         place = decode_cursor(text)
@@ -103,8 +103,8 @@ def test_no_other_text_is_a_cursor(packed: bytes) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda text: text + "=", lambda text: text[:-1], lambda text: text + "\n"])
-def test_a_cursor_is_taken_only_as_it_was(change: object) -> None:
-    text = encode_cursor(Place(0, ID))
+def test_a_changed_cursor_is_refused(change: object) -> None:
+    text = encode_cursor(PagePosition(0, ID))
     with pytest.raises(ValueError, match="cursor"):
         decode_cursor(change(text))  # type: ignore[operator]
 
@@ -137,7 +137,7 @@ def test_a_policy_is_resolved_when_its_call_is_submitted() -> None:
     assert rules().submission(ID, sent(), 0, lambda: ID)[1].retry_policy is None
 
 
-def test_bad_members_of_a_policy_and_of_a_time_are_named() -> None:
+def test_invalid_members_of_policy_and_time_are_named() -> None:
     wrong = PolicySent(max_attempts=0, initial_interval="2m", max_interval="1m")
     with pytest.raises(InvalidInput) as refused:
         rules().submission(ID, sent(retry=wrong, delay="1 day", name=""), 0, lambda: ID)
@@ -147,11 +147,11 @@ def test_bad_members_of_a_policy_and_of_a_time_are_named() -> None:
         "requestSpec.retryPolicy.maxInterval",
         "delay",
     ]
-    with pytest.raises(InvalidInput, match="stands beside dueAt; give one of the two"):
+    with pytest.raises(InvalidInput, match="cannot be combined with dueAt; give one of the two"):
         rules().submission(ID, sent(due_at="2027-01-31T12:00:00Z", delay="5s"), 0, lambda: ID)
 
 
-def test_a_delay_counts_from_now_and_what_is_left_of_it_is_the_same_wish() -> None:
+def test_a_delay_counts_from_now_and_any_delay_has_the_same_fingerprint() -> None:
     first, later, now, retried = (
         rules().submission(ID, sent(**fields), now_us, lambda: ID)[1]  # type: ignore[arg-type]
         for now_us, fields in (
@@ -166,7 +166,7 @@ def test_a_delay_counts_from_now_and_what_is_left_of_it_is_the_same_wish() -> No
     assert len({first.fingerprint, now.fingerprint, retried.fingerprint}) == 3
 
 
-def test_an_id_is_made_only_where_none_was_sent() -> None:
+def test_an_id_is_created_only_if_none_was_sent() -> None:
     def new_id() -> str:
         raise AssertionError("an id was made")
 
@@ -177,22 +177,22 @@ def test_an_id_is_made_only_where_none_was_sent() -> None:
 
 
 @pytest.mark.parametrize("name", ["👩\u200d💻 on call", "می\u200cخواهم", "क्\u200dष", "❤\ufe0f", "e\u0301"])
-def test_a_name_is_written_as_its_language_is(name: str) -> None:
+def test_a_name_may_have_the_letters_of_any_language(name: str) -> None:
     _, command = rules().submission(ID, sent(name=name), 0, lambda: ID)
     assert command.name == name
-    # Tags are compared, not read.
+    # Tags are compared, not interpreted.
     if "\u200c" in name or "\u200d" in name:
         with pytest.raises(InvalidInput, match=r"tags\[0\]: has the invisible character U\+200[CD]"):
             rules().submission(ID, sent(tags=(name,)), 0, lambda: ID)
 
 
 @pytest.mark.parametrize("name", ["a\u202eb", "a\u2066b", "a\u200eb", "a\u200bb", "a\x1bb", "a\x9bb", "\u200d\u200c"])
-def test_a_name_has_nothing_else_that_can_t_be_seen(name: str) -> None:
+def test_a_name_with_invisible_characters_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="name: has"):
         rules().submission(ID, sent(name=name), 0, lambda: ID)
 
 
-def test_the_fingerprint_knows_nothing_of_ids() -> None:
+def test_the_fingerprint_does_not_depend_on_ids() -> None:
     prints = {
         rules().submission(tenant, sent(service_call_id=call_id, idempotency_key=key), 0, lambda: ID)[1].fingerprint
         for tenant, call_id, key in ((ID, None, None), (ID, None, "k"), (uuid7_text(1, 2), uuid7_text(2, 3), None))
@@ -200,7 +200,7 @@ def test_the_fingerprint_knows_nothing_of_ids() -> None:
     assert len(prints) == 1
 
 
-def test_a_due_time_is_judged_as_of_now() -> None:
+def test_a_due_time_is_checked_against_the_current_time() -> None:
     _, command = rules().submission(ID, sent(due_at="1970-01-01T00:00:01.5Z"), 1_000_000, lambda: ID)
     assert command.due_at_us == 1_500_000
     with pytest.raises(InvalidInput, match="dueAt: is past"):
@@ -221,7 +221,7 @@ def test_a_due_time_is_judged_as_of_now() -> None:
         (b"[1, 2]", False),
     ],
 )
-def test_a_body_is_measured_as_it_goes_out(body: bytes, fits: bool) -> None:
+def test_the_limit_of_a_body_applies_to_what_is_sent(body: bytes, fits: bool) -> None:
     limited = rules(request_body_bytes_max=5)
     if fits:
         _, command = limited.submission(ID, sent(body=body), 0, lambda: ID)

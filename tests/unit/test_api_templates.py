@@ -19,7 +19,7 @@ def templates() -> Templates[str]:
     return made
 
 
-def test_parameters_are_the_parts_that_stand_for_them(templates: Templates[str]) -> None:
+def test_parameters_match_parts_of_the_path(templates: Templates[str]) -> None:
     found = templates.find(b"/a/1/b/2%2F%C3%BC")
     assert found is not None
     assert (found.by_method, found.parameters) == ({"GET": "two"}, {"x": "1", "y": "2/ü"})
@@ -28,7 +28,7 @@ def test_parameters_are_the_parts_that_stand_for_them(templates: Templates[str])
     assert (found.by_method, found.allowed) == ({"GET": "one", "PUT": "put one"}, "GET, PUT")
 
 
-def test_a_literal_goes_before_a_parameter(templates: Templates[str]) -> None:
+def test_a_literal_part_precedes_a_parameter(templates: Templates[str]) -> None:
     for path in (b"/a/all", b"/%61/all"):
         found = templates.find(path)
         assert found is not None
@@ -38,7 +38,7 @@ def test_a_literal_goes_before_a_parameter(templates: Templates[str]) -> None:
 @pytest.mark.parametrize(
     "path", [b"", b"/", b"/a", b"/a/", b"/a//b/2", b"/a/1/b", b"/a/1/b/", b"/b/1", b"a/1", b"/a/1/"]
 )
-def test_everything_else_leads_nowhere(templates: Templates[str], path: bytes) -> None:
+def test_other_paths_are_not_found(templates: Templates[str], path: bytes) -> None:
     assert templates.find(path) is None
 
 
@@ -69,7 +69,7 @@ def test_query_by_name() -> None:
     assert read_query(b"one", OPERATION) == {"one": [""]}
 
 
-def test_all_bad_names_of_a_query_are_told() -> None:
+def test_all_bad_query_parameters_are_named() -> None:
     with pytest.raises(InvalidInput) as caught:
         read_query(b"x=1&one=1&many=1&one=2&two=1", OPERATION)
     assert [error.path for error in caught.value.errors] == ["x", "one", "two"]

@@ -18,7 +18,7 @@ WHO = Actor("k", "10.0.0.1", AuditSource.API)
 
 
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.UNKNOWN_DONE, Fault.UNKNOWN_LOST])
-async def test_what_the_store_did_not_take_is_seen_and_written_later(fault: Fault) -> None:
+async def test_entries_that_could_not_be_stored_are_counted_and_retried(fault: Fault) -> None:
     failures: list[int] = []
     store = FaultyStore(MemoryStore(), Random(1), NO_FAULTS)
     audit = Audit(store, "n", 100, lambda: failures.append(1))
@@ -33,7 +33,7 @@ async def test_what_the_store_did_not_take_is_seen_and_written_later(fault: Faul
     assert [entry.action for entry in await audit.read(AuditQuery())] == ["sign_out", "sign_in"]
 
 
-async def test_entries_go_when_their_time_is_over() -> None:
+async def test_entries_are_removed_after_their_retention() -> None:
     now_s = 1_000.0
     audit = Audit(MemoryStore(), "n", 5_000, lambda: None, lambda: now_s)
     await audit.write(AuditAction.SIGN_IN, WHO)

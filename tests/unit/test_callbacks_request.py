@@ -1,4 +1,4 @@
-"""The bytes of a request: what is in them, and what can't get in."""
+"""Composing a callback's request, and refusing invalid headers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_methods(method: str) -> None:
     assert ("content-type" in headers) != bodiless
 
 
-def test_own_headers_replace_what_they_may() -> None:
+def test_custom_headers_replace_defaults() -> None:
     theirs = {"Authorization": "Bearer x", "User-Agent": "mine", "Content-Type": "application/x", "Traceparent": "t"}
     _, headers, _ = composed(headers=theirs, traceparent=TRACE)
     assert theirs.items() <= headers.items()
@@ -103,7 +103,7 @@ def test_own_headers_replace_what_they_may() -> None:
 
 
 @pytest.mark.parametrize("trace", ["", "x", TRACE + "\r\nx: y", TRACE.upper()])
-def test_what_is_no_traceparent_is_left_out(trace: str) -> None:
+def test_an_invalid_traceparent_is_omitted(trace: str) -> None:
     assert "traceparent" not in composed(traceparent=trace)[1]
 
 
@@ -137,13 +137,13 @@ def test_targets(url: str, line: str, host: str) -> None:
         {"execute_at": 2**62},
     ],
 )
-def test_what_can_t_be_sent_is_final(changes: dict[str, Any]) -> None:
+def test_an_invalid_request_is_final(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest) as raised:
         composed(**changes)
     assert (raised.value.code, raised.value.final) == ("INVALID_REQUEST", True)
 
 
-def test_a_bad_secret_may_be_mended() -> None:
+def test_an_invalid_secret_is_retried() -> None:
     with pytest.raises(InvalidRequest) as raised:
         composed(secrets=("whsec_x",))
     assert (raised.value.code, raised.value.final) == ("INVALID_SECRET", False)
@@ -171,11 +171,11 @@ def test_headers_accepted() -> None:
 def test_headers_are_limited() -> None:
     assert "given twice" in check_headers({"X": "1", "x": "2"})[0]
     assert "headers; at most" in check_headers({f"x{n}": "" for n in range(33)})[0]
-    assert "bytes; at most" in check_headers({"x": "a" * 8_192})[0]
+    assert "bytes in total; at most" in check_headers({"x": "a" * 8_192})[0]
 
 
 @given(st.dictionaries(st.text(max_size=12), st.text(max_size=12), max_size=4))
-def test_no_header_gets_a_line_of_its_own(headers: dict[str, str]) -> None:
+def test_no_header_value_can_add_a_line(headers: dict[str, str]) -> None:
     if check_headers(headers):
         with pytest.raises(InvalidRequest):
             composed(headers=headers)
@@ -193,7 +193,7 @@ def test_no_header_gets_a_line_of_its_own(headers: dict[str, str]) -> None:
         (RawBody("text/plain", text=""), b""),
     ],
 )
-def test_a_raw_body_is_sent_and_signed_as_it_is_with_the_envelope_in_headers(body: RawBody, sent: bytes) -> None:
+def test_a_raw_body_is_sent_and_signed_unchanged_with_the_envelope_in_headers(body: RawBody, sent: bytes) -> None:
     line, headers, got = composed(
         body=body, timer_id="größe/ 1\U0001f514", secrets=(SECRET,), headers={"X-Own": "1"}, method="PUT"
     )

@@ -1,4 +1,4 @@
-"""The clock of what goes by instants on a node whose wall clock may be set wrong."""
+"""The clock of a node whose wall clock may be set wrong."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tocsin.testing.clock import EPOCH_US, FakeClock
 SECOND = 1_000_000
 
 
-def test_before_anything_was_confirmed_it_is_the_wall_clock() -> None:
+def test_before_a_confirmation_the_wall_clock_is_used() -> None:
     machine = FakeClock(boottime_us=77 * SECOND)
     clock = ConfirmedClock(machine, SECOND // 2)
     machine.jump(-3 * SECOND)
     assert (clock.now_us(), clock.boottime_us()) == (EPOCH_US - 3 * SECOND, 77 * SECOND)
 
 
-def test_a_wall_clock_that_is_set_wrong_is_not_believed_until_it_is_confirmed_or_right() -> None:
+def test_a_wrong_wall_clock_is_ignored_until_it_is_confirmed_or_corrected() -> None:
     machine = FakeClock(boottime_us=77 * SECOND)
     clock = ConfirmedClock(machine, SECOND // 2)
     clock.confirm(machine.now_us(), machine.boottime_us())

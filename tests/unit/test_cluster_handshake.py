@@ -1,4 +1,4 @@
-"""Nodes prove to one another that they know the secret; frames can't be changed, left out, repeated or moved."""
+"""Nodes authenticate each other with the secret; frames cannot be changed, dropped, repeated or moved."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pytest
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.handshake import Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.stream import Called, dial
+from tocsin.cluster.stream import AcceptedConnection, dial
 
 SECRET, OTHER = "correct horse battery", "wrong horse battery!!"
 OWN, THEIRS = b"o" * 16, b"t" * 16
 
 
 class End:
-    """Notes what comes."""
+    """Records the channel's events."""
 
     def __init__(self) -> None:
         self.channel = None
         self.got: list[bytes] = []
-        self.heard = asyncio.Event()
+        self.changed = asyncio.Event()
         self.over: list[str] = []
 
     def opened(self, channel) -> None:
@@ -31,27 +31,27 @@ class End:
 
     def received(self, payload: bytes) -> None:
         self.got.append(payload)
-        self.heard.set()
+        self.changed.set()
 
     def writable(self) -> None:
         pass
 
     def lost(self, reason: str) -> None:
         self.over.append(reason)
-        self.heard.set()
+        self.changed.set()
 
 
 class Listener:
-    """A node that takes connections."""
+    """A node that accepts connections."""
 
     def __init__(self, secret: str = SECRET, limits: ClusterLimits | None = None) -> None:
         self.secret, self.limits = secret, limits or ClusterLimits()
-        self.end, self.arrivals, self.refusals, self.strangers = End(), [], [], {}
+        self.end, self.arrivals, self.refusals, self.unauthenticated = End(), [], [], {}
         self.address = ""
 
-    def make(self) -> Called:
+    def make(self) -> AcceptedConnection:
         """The protocol of a new connection."""
-        return Called(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.strangers)
+        return AcceptedConnection(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.unauthenticated)
 
     def _arrived(self, incarnation: bytes, channel) -> End:
         self.arrivals.append(incarnation)
@@ -79,7 +79,7 @@ def shake(caller_secret: str, called_secret: str, *, expected: bytes = THEIRS):
     return proven, None if proven is None else called.check_proof(proven[0])
 
 
-def test_both_sides_prove_themselves_and_agree_on_seals() -> None:
+def test_both_sides_authenticate_and_agree_on_seals() -> None:
     proven, accepted = shake(SECRET, SECRET)
     assert accepted is not None
     assert (accepted[0], accepted[1]) == (OWN, proven[1])
@@ -87,7 +87,7 @@ def test_both_sides_prove_themselves_and_agree_on_seals() -> None:
     assert proven[2].called.of(b"x") == accepted[2].called.of(b"x")
 
 
-def test_another_secret_another_node_and_a_proof_for_another_connection_are_refused() -> None:
+def test_wrong_secret_wrong_node_and_replayed_proof_are_refused() -> None:
     assert shake(SECRET, OTHER)[1] is None
     assert shake(SECRET, SECRET, expected=b"x" * 16)[0] is None
     proven, _ = shake(SECRET, SECRET)
@@ -96,19 +96,19 @@ def test_another_secret_another_node_and_a_proof_for_another_connection_are_refu
     assert another.check_proof(b"") is None
 
 
-def test_a_node_of_another_protocol_is_not_the_one_that_was_meant() -> None:
+def test_a_node_with_another_protocol_version_is_refused() -> None:
     hello = Handshake(SECRET, THEIRS, b"s" * 32).hello()
     assert Handshake(SECRET, OWN, b"c" * 32).prove(hello.replace(b"PEERS/1", b"PEERS/2"), THEIRS) is None
 
 
-def test_the_secret_is_in_nothing_that_is_sent() -> None:
+def test_the_secret_is_never_sent() -> None:
     proven, accepted = shake(SECRET, SECRET)
     sent = Handshake(SECRET, THEIRS, b"s" * 32).hello() + proven[0] + accepted[1]
     assert SECRET.encode() not in sent
     assert hashlib.sha256(SECRET.encode()).digest() not in sent
 
 
-def test_a_seal_fits_its_frame_once_and_in_order() -> None:
+def test_a_seal_verifies_each_frame_once_and_in_order() -> None:
     sender, reader = Seal(b"k" * 32), Seal(b"k" * 32)
     first, second = sender.of(b"one"), sender.of(b"two")
     assert reader.fits(b"one", first)
@@ -117,31 +117,31 @@ def test_a_seal_fits_its_frame_once_and_in_order() -> None:
     assert not Seal(b"k" * 32).fits(b"One", first)
 
 
-async def test_frames_go_both_ways() -> None:
+async def test_frames_are_sent_in_both_directions() -> None:
     async with Listener() as listener:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"a" * 100_000)
-        await listener.end.heard.wait()
+        await listener.end.changed.wait()
         listener.end.channel.send(b"answer")
-        await end.heard.wait()
+        await end.changed.wait()
         assert (listener.end.got, end.got, listener.arrivals) == ([b"a" * 100_000], [b"answer"], [OWN])
-        assert not listener.strangers
+        assert not listener.unauthenticated
         end.channel.close()
 
 
 @pytest.mark.parametrize(
     ("secret", "incarnation", "reason"),
-    [(OTHER, THEIRS, "`cluster_secret` is not the same"), (SECRET, OWN, "another start of the node")],
+    [(OTHER, THEIRS, "cluster.secret differs"), (SECRET, OWN, "a different incarnation of the node")],
 )
-async def test_who_does_not_belong_is_told_why(secret: str, incarnation: bytes, reason: str) -> None:
+async def test_a_refused_node_learns_the_reason(secret: str, incarnation: bytes, reason: str) -> None:
     async with Listener() as listener:
         with pytest.raises(PeerUnreachable, match=reason):
             await dial(ClusterLimits(), secret, OWN, incarnation, listener.address, End())
         assert listener.arrivals == []
 
 
-async def test_what_is_no_node_is_not_listened_to() -> None:
+async def test_a_client_without_the_protocol_is_disconnected() -> None:
     async with Listener() as listener:
         host, _, port = listener.address.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -149,11 +149,11 @@ async def test_what_is_no_node_is_not_listened_to() -> None:
         hello = await reader.readexactly(63)
         assert hello.startswith(b"TOCSIN-PEERS/1 ")
         assert set(await reader.read()) <= {0}
-        assert (listener.arrivals, listener.refusals) == ([], ["it doesn't know the cluster's secret"])
+        assert (listener.arrivals, listener.refusals) == ([], ["wrong cluster.secret"])
         writer.close()
 
 
-async def test_who_says_nothing_is_sent_away() -> None:
+async def test_a_silent_client_is_disconnected() -> None:
     async with Listener(limits=ClusterLimits(connect_timeout_us=50_000)) as listener:
         host, _, port = listener.address.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -168,53 +168,53 @@ async def test_a_frame_that_is_too_large_ends_the_connection() -> None:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"a" * 101)
-        await listener.end.heard.wait()
-        assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes"])
-        await end.heard.wait()
+        await listener.end.changed.wait()
+        assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes, which is too large"])
+        await end.changed.wait()
         assert end.over
 
 
 async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A stranger: it has been greeted, and says nothing."""
+    """An unauthenticated client that has received the greeting and sends nothing."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     await reader.readexactly(63)
     return reader, writer
 
 
-async def test_strangers_keep_nobody_out_who_belongs_here() -> None:
+async def test_unauthenticated_connections_do_not_block_cluster_nodes() -> None:
     async with Listener(
         limits=ClusterLimits(unauthenticated_connections_max=3, connect_timeout_us=60_000_000)
     ) as listener:
-        strangers = [await connected(listener.address) for _ in range(5)]
-        assert len(listener.strangers) == 3
-        for reader, _ in strangers[:2]:
+        unauthenticated = [await connected(listener.address) for _ in range(5)]
+        assert len(listener.unauthenticated) == 3
+        for reader, _ in unauthenticated[:2]:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         assert listener.arrivals == [OWN]
-        assert len(listener.strangers) == 2
+        assert len(listener.unauthenticated) == 2
         end.channel.abort()
-        for _, writer in strangers:
+        for _, writer in unauthenticated:
             writer.close()
 
 
-async def test_a_stranger_that_sends_without_end_is_listened_to_for_a_proof_and_no_longer() -> None:
+async def test_an_unauthenticated_client_can_send_no_more_than_a_proof() -> None:
     async with Listener() as listener:
         reader, writer = await connected(listener.address)
-        stream = next(iter(listener.strangers))
+        stream = next(iter(listener.unauthenticated))
         writer.write(b"x" * 40)
         await writer.drain()
         writer.write(b"y" * 1_000_000)
         assert set(await until_closed(reader)) <= {0}
         assert len(stream._buffer) < 512 * 1024
-        assert listener.refusals == ["it doesn't know the cluster's secret"]
+        assert listener.refusals == ["wrong cluster.secret"]
         writer.close()
 
 
 async def until_closed(reader: asyncio.StreamReader) -> bytes:
-    """What is read before the connection ends, orderly or not."""
+    """The bytes that arrive before the connection ends, in order or not."""
     got = b""
     try:
         while part := await reader.read(1_000):
@@ -225,7 +225,7 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
 
 
 class Between:
-    """Stands between two nodes, and does to the frames what it is told."""
+    """A man in the middle that changes frames as instructed."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -260,13 +260,13 @@ class Between:
 
 
 @pytest.mark.parametrize("what", ["again", "changed", "of another connection", "back"])
-async def test_who_stands_between_can_only_break_the_connection(what: str) -> None:
+async def test_a_man_in_the_middle_can_only_break_the_connection(what: str) -> None:
     async with Listener() as listener, Between(listener.address) as between:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
         end.channel.send(b"first")
-        await listener.end.heard.wait()
-        listener.end.heard.clear()
+        await listener.end.changed.wait()
+        listener.end.changed.clear()
         frame = between.passed[-1]
         if what == "changed":
             frame = frame[:-1] + b"!"
@@ -275,17 +275,17 @@ async def test_who_stands_between_can_only_break_the_connection(what: str) -> No
             assert another is not None
             frame = frame[:4] + another[2].caller.of(b"first") + b"first"
         elif what == "back":
-            # What the called node would send is no message of the caller's.
+            # A message of the accepting node is not valid in the other direction.
             seal = listener.end.channel._outgoing.of(b"first")
             frame = frame[:4] + seal + b"first"
         assert between.writer is not None
         between.writer.write(frame)
-        await listener.end.heard.wait()
-        assert (listener.end.got, listener.end.over) == ([b"first"], ["a message that was not sent so"])
+        await listener.end.changed.wait()
+        assert (listener.end.got, listener.end.over) == ([b"first"], ["a message with an invalid MAC"])
         end.channel.abort()
 
 
-async def test_a_proof_heard_once_opens_no_second_connection() -> None:
+async def test_a_replayed_proof_is_refused() -> None:
     async with Listener() as listener, Between(listener.address) as between:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
@@ -297,7 +297,7 @@ async def test_a_proof_heard_once_opens_no_second_connection() -> None:
         writer.close()
 
 
-async def test_frames_arrive_whole_however_they_are_cut() -> None:
+async def test_frames_are_reassembled_from_any_segments() -> None:
     async with Listener() as listener:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
@@ -312,8 +312,8 @@ async def test_frames_arrive_whole_however_they_are_cut() -> None:
             await asyncio.sleep(0)
         transport.write(whole[120:])
         while len(listener.end.got) < 4:
-            await listener.end.heard.wait()
-            listener.end.heard.clear()
+            await listener.end.changed.wait()
+            listener.end.changed.clear()
         assert [len(payload) for payload in listener.end.got] == [0, 1, 3, 70_000]
         channel._transport = transport
         channel.abort()
@@ -330,12 +330,12 @@ class _Cut:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:1", "127.0.0.1:70000", "nowhere", "", "[::1]:x", "x" * 300 + ":1", "\ud800:1"]
 )
-async def test_an_address_at_which_nobody_can_be_is_unreachable(address: str) -> None:
+async def test_an_invalid_address_is_unreachable(address: str) -> None:
     with pytest.raises(PeerUnreachable):
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, address, End())
 
 
-async def test_a_listener_that_never_greets_is_given_up() -> None:
+async def test_dialing_a_silent_listener_times_out() -> None:
     silent = await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0)
     address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
     with pytest.raises(PeerUnreachable, match="no answer in time"):
@@ -343,7 +343,7 @@ async def test_a_listener_that_never_greets_is_given_up() -> None:
     silent.close()
 
 
-async def test_nodes_meet_over_ipv6() -> None:
+async def test_nodes_connect_over_ipv6() -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
     listener = Listener()
@@ -360,7 +360,7 @@ async def test_nodes_meet_over_ipv6() -> None:
     assert listener.arrivals == [OWN]
 
 
-async def test_who_was_refused_is_not_heard_again() -> None:
+async def test_a_refused_connection_is_not_read_again() -> None:
     async with Listener() as listener:
         host, _, port = listener.address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -372,26 +372,26 @@ async def test_who_was_refused_is_not_heard_again() -> None:
         writer.close()
 
 
-async def test_who_has_proven_itself_is_not_sent_away_later() -> None:
+async def test_an_authenticated_connection_has_no_handshake_timeout() -> None:
     async with Listener() as listener:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"x")
-        await listener.end.heard.wait()
+        await listener.end.changed.wait()
         late = listener.end.channel._late
         assert late is not None
         assert late.cancelled()
         end.channel.abort()
 
 
-async def test_a_congested_connection_says_so_and_says_when_it_is_not() -> None:
+async def test_a_connection_reports_congestion_and_its_end() -> None:
     async with Listener() as listener:
         end = End()
-        told: list[bool] = []
-        end.writable = lambda: told.append(end.channel.congested)  # type: ignore[method-assign]
+        reported: list[bool] = []
+        end.writable = lambda: reported.append(end.channel.congested)  # type: ignore[method-assign]
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.pause_writing()
-        assert (end.channel.congested, told) == (True, [])
+        assert (end.channel.congested, reported) == (True, [])
         end.channel.resume_writing()
-        assert told == [False]
+        assert reported == [False]
         end.channel.abort()

@@ -1,4 +1,4 @@
-"""Writes between two nodes, and what is told of them when the connection fails: links against sessions, without sockets."""
+"""Writes between two nodes, and how they are settled when the connection fails: links and sessions without sockets."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import partial
 from msgspec import structs
 from tests.support.peers import SECOND, TIMER, Pair
 
-from tocsin.cluster.wire import read_to_asker, read_to_owner
+from tocsin.cluster.wire import decode_reply, decode_request
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
 from tocsin.ports.forward import Written
 from tocsin.ports.observer import WritesSent
 
 
-async def test_writes_that_come_together_travel_together_and_are_answered_one_by_one() -> None:
+async def test_concurrent_writes_are_sent_together_and_answered_one_by_one() -> None:
     pair = Pair()
     for name in ("a", "b", "c"):
         pair.send(name)
     await pair.turn(to_owner=False)
-    frames = [read_to_owner(frame) for frame in pair.ours.sent]
+    frames = [decode_request(frame) for frame in pair.ours.sent]
     assert [len(frame.ops) for frame in frames] == [3]
     assert [event for event in pair.events if isinstance(event, WritesSent)] == [WritesSent(3)]
     await pair.turn()
@@ -32,23 +32,23 @@ async def test_writes_that_come_together_travel_together_and_are_answered_one_by
     pair.end()
 
 
-async def test_the_answer_to_a_create_does_not_bring_the_timer_back() -> None:
+async def test_the_result_of_a_create_does_not_repeat_the_timer() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
     ((write, settle),) = pair.owned.accepted
-    # The owner has its own copy, and names it.
+    # The owner has its own copy and identifies it.
     write.timer.firing = "3-1a"
     settle(Written(write.timer, 7))
     await pair.turn(to_asker=False)
-    ((answer,),) = (read_to_asker(frame).answers for frame in pair.theirs.sent)
+    ((answer,),) = (decode_reply(frame).answers for frame in pair.theirs.sent)
     assert not answer.record
     await pair.turn()
     assert pair.answers["a"] == Written(structs.replace(TIMER, firing="3-1a"), 7)
     pair.end()
 
 
-async def test_what_was_not_sent_may_go_elsewhere_at_once() -> None:
+async def test_an_unsent_write_may_go_elsewhere_at_once() -> None:
     pair = Pair()
     pair.reachable = False
     pair.send("a")
@@ -57,7 +57,7 @@ async def test_what_was_not_sent_may_go_elsewhere_at_once() -> None:
     pair.end()
 
 
-async def test_an_unknown_outcome_is_told_once_the_shard_has_another_version() -> None:
+async def test_an_unknown_outcome_is_reported_once_the_shard_has_a_newer_epoch() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -71,7 +71,7 @@ async def test_an_unknown_outcome_is_told_once_the_shard_has_another_version() -
     pair.end()
 
 
-async def test_an_unknown_outcome_is_told_when_the_deadline_has_passed() -> None:
+async def test_an_unknown_outcome_is_reported_when_the_deadline_has_passed() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -86,7 +86,7 @@ async def test_an_unknown_outcome_is_told_when_the_deadline_has_passed() -> None
     pair.end()
 
 
-async def test_an_unknown_outcome_is_told_when_a_new_connection_has_made_the_former_void() -> None:
+async def test_an_unknown_outcome_is_reported_when_a_new_connection_voids_the_former() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn(to_owner=False)
@@ -103,7 +103,7 @@ async def test_an_unknown_outcome_is_told_when_a_new_connection_has_made_the_for
     pair.end()
 
 
-async def test_a_write_that_lay_unread_is_as_old_as_it_is() -> None:
+async def test_an_old_unread_write_is_refused() -> None:
     pair = Pair(message_age_max_us=2 * SECOND)
     pair.send("a", budget_us=4 * SECOND)
     pair.send("b", budget_us=1 * SECOND)
@@ -120,14 +120,14 @@ async def test_a_write_that_lay_unread_is_as_old_as_it_is() -> None:
     pair.end()
 
 
-async def test_a_write_counts_once_and_in_the_version_that_it_names() -> None:
+async def test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names() -> None:
     pair = Pair()
     await pair.meet()
     asking = asyncio.create_task(pair.link.ask())
     await asyncio.sleep(0)
     pair.send("a")
     await pair.turn(to_owner=False)
-    # The question is repeated as well: it must not have older writes taken for new ones.
+    # The request is repeated as well: it must not make older writes count as new ones.
     pair.ours.sent *= 2
     await pair.turn()
     await asking
@@ -139,7 +139,7 @@ async def test_a_write_counts_once_and_in_the_version_that_it_names() -> None:
     pair.end()
 
 
-async def test_an_owner_that_leaves_says_what_it_has_not_looked_at() -> None:
+async def test_a_stopping_owner_reports_which_writes_it_has_not_processed() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -156,7 +156,7 @@ async def test_an_owner_that_leaves_says_what_it_has_not_looked_at() -> None:
     pair.end()
 
 
-async def test_a_silent_connection_is_given_up() -> None:
+async def test_a_silent_connection_is_closed() -> None:
     pair = Pair(peer_timeout_us=2 * SECOND)
     pair.send("a")
     await pair.turn()
@@ -167,7 +167,7 @@ async def test_a_silent_connection_is_given_up() -> None:
     pair.end()
 
 
-async def test_what_waits_and_what_is_under_way_are_bounded() -> None:
+async def test_queued_writes_and_writes_in_flight_are_bounded() -> None:
     pair = Pair(send_queue_max=3, in_flight_max=2, frame_writes_max=1)
     for name in ("a", "b", "c"):
         pair.send(name)
@@ -185,7 +185,7 @@ async def test_what_waits_and_what_is_under_way_are_bounded() -> None:
     pair.end()
 
 
-async def test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it() -> None:
+async def test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_read_it() -> None:
     pair = Pair()
     pair.owned.stored_version = 2
     pair.owned.reads.clear()
@@ -203,8 +203,8 @@ async def test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_o
     pair.end()
 
 
-async def test_what_waits_for_a_reading_of_the_namespaces_is_void_with_its_connection() -> None:
-    """The client may be told by then that nobody knows, and have written again."""
+async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection() -> None:
+    """The client may already know that the outcome is unknown, and have written again."""
     pair = Pair()
     pair.owned.reads.clear()
     pair.link.send(pair.write("a")._replace(namespace_version=2), 3, partial(pair.answers.__setitem__, "a"))

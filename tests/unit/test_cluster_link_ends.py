@@ -1,4 +1,4 @@
-"""Writes between two nodes when releases differ, time runs out, or a connection is worth nothing: who waits hears of it."""
+"""Writes between two nodes when releases differ, deadlines pass or connections fail: every write is settled."""
 
 from __future__ import annotations
 
@@ -9,19 +9,28 @@ import pytest
 from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.link import PeerLink
-from tocsin.cluster.wire import Answer, Answers, Op, Ops, encode, op_of, read_to_asker, result_of
+from tocsin.cluster.wire import (
+    PeerWrite,
+    PeerWrites,
+    WriteResult,
+    WriteResults,
+    decode_reply,
+    decode_result,
+    encode,
+    encode_write,
+)
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable, Unavailable
 from tocsin.model.timer import encode_record
 from tocsin.ports.forward import NodeReport, StatisticsReport, Written
 
 
-async def test_an_answer_that_only_a_later_release_can_read_leaves_nobody_waiting() -> None:
+async def test_a_result_that_only_a_later_release_can_decode_is_settled() -> None:
     pair = Pair()
     for name in ("a", "b"):
         pair.send(name)
     await pair.turn()
-    newer = Answer(1, 7, b'{"v":99,"of":"a later release"}')
-    pair.theirs.send(encode(Answers([newer, Answer(2, 8, encode_record(TIMER))])))
+    newer = WriteResult(1, 7, b'{"v":99,"of":"a later release"}')
+    pair.theirs.send(encode(WriteResults([newer, WriteResult(2, 8, encode_record(TIMER))])))
     await pair.turn()
     assert type(pair.answers["a"]) is ShardUnavailable
     assert pair.answers["b"] == Written(TIMER, 8)
@@ -29,7 +38,7 @@ async def test_an_answer_that_only_a_later_release_can_read_leaves_nobody_waitin
     pair.end()
 
 
-async def test_a_message_of_a_later_release_costs_neither_side_the_connection() -> None:
+async def test_an_unknown_message_does_not_end_the_connection() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -43,19 +52,19 @@ async def test_a_message_of_a_later_release_costs_neither_side_the_connection() 
     pair.end()
 
 
-async def test_a_write_that_the_owner_can_not_read_is_refused_alone() -> None:
+async def test_a_write_that_the_owner_cannot_decode_is_refused_alone() -> None:
     pair = Pair()
     await pair.meet()
-    ops = [Op(1, 9, 1, 3, b"n", "default", SECOND, b""), op_of(pair.write("a"), 2, 3, SECOND)]
-    pair.ours.send(encode(Ops(1, 0, ops)))
+    ops = [PeerWrite(1, 9, 1, 3, b"n", "default", SECOND, b""), encode_write(pair.write("a"), 2, 3, SECOND)]
+    pair.ours.send(encode(PeerWrites(1, 0, ops)))
     await pair.turn(to_asker=False)
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a"]
-    (answers,) = [message for message in map(read_to_asker, pair.theirs.sent) if isinstance(message, Answers)]
-    assert [(answer.id, type(result_of(answer))) for answer in answers.answers] == [(1, ShardUnavailable)]
+    (answers,) = [message for message in map(decode_reply, pair.theirs.sent) if isinstance(message, WriteResults)]
+    assert [(answer.id, type(decode_result(answer))) for answer in answers.answers] == [(1, ShardUnavailable)]
     pair.end()
 
 
-async def test_answers_with_whole_timers_are_sent_in_messages_that_are_taken() -> None:
+async def test_results_with_whole_timers_stay_within_the_message_limit() -> None:
     pair = Pair(frame_fill_bytes=1_000)
     for number in range(20):
         pair.send(f"{number}")
@@ -71,8 +80,8 @@ async def test_answers_with_whole_timers_are_sent_in_messages_that_are_taken() -
     pair.end()
 
 
-async def test_what_can_not_be_sent_in_its_time_is_told_so() -> None:
-    """The owner has as much as it may have, and answers nothing."""
+async def test_a_write_that_cannot_be_sent_before_its_deadline_expires() -> None:
+    """The owner has as many writes in flight as allowed and answers none."""
     pair = Pair(in_flight_max=1)
     pair.send("sent")
     await pair.turn()
@@ -90,7 +99,7 @@ async def test_what_can_not_be_sent_in_its_time_is_told_so() -> None:
     pair.end()
 
 
-async def test_what_waits_for_a_connection_waits_no_longer_than_its_time() -> None:
+async def test_a_write_waiting_for_a_connection_expires_at_its_deadline() -> None:
     pair = Pair()
     pair.reaches = asyncio.Event()
     pair.send("a", budget_us=SECOND)
@@ -103,7 +112,7 @@ async def test_what_waits_for_a_connection_waits_no_longer_than_its_time() -> No
     pair.end()
 
 
-async def test_a_connection_that_is_lost_as_it_is_made_leaves_nobody_waiting() -> None:
+async def test_writes_on_a_connection_lost_at_once_are_settled() -> None:
     pair = Pair()
     made = pair.link._dial
 
@@ -113,11 +122,11 @@ async def test_a_connection_that_is_lost_as_it_is_made_leaves_nobody_waiting() -
             pair.theirs.sent.clear()
             end.lost("lost at once")
             pair.send("a")
-            # The loop gets to the write before whoever waits for the connection hears of it.
+            # The loop handles the write before the task that waits for the connection.
             await asyncio.sleep(0)
 
     pair.link._dial = dial
-    pair.link.look()
+    pair.link.announce_ownership()
     await pair.turn()
     assert pair.dials == 2
     pair.owned.accepted[0][1](None)
@@ -126,18 +135,18 @@ async def test_a_connection_that_is_lost_as_it_is_made_leaves_nobody_waiting() -
     pair.end()
 
 
-async def test_a_write_dated_by_a_tick_that_nobody_knows_was_not_done() -> None:
+async def test_a_write_dated_by_an_unknown_tick_is_refused() -> None:
     pair = Pair()
     await pair.meet()
-    pair.ours.send(encode(Ops(77, 0, [op_of(pair.write("a"), 1, 3, SECOND)])))
+    pair.ours.send(encode(PeerWrites(77, 0, [encode_write(pair.write("a"), 1, 3, SECOND)])))
     await pair.turn(to_asker=False)
     assert pair.owned.accepted == []
-    (answers,) = [message for message in map(read_to_asker, pair.theirs.sent) if isinstance(message, Answers)]
-    assert type(result_of(answers.answers[0])) is ShardMoved
+    (answers,) = [message for message in map(decode_reply, pair.theirs.sent) if isinstance(message, WriteResults)]
+    assert type(decode_result(answers.answers[0])) is ShardMoved
     pair.end()
 
 
-async def test_a_session_that_is_void_accepts_and_sends_nothing() -> None:
+async def test_a_void_session_accepts_and_sends_nothing() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -156,7 +165,7 @@ async def test_a_session_that_is_void_accepts_and_sends_nothing() -> None:
     pair.end()
 
 
-async def test_an_asker_that_has_fallen_silent_is_given_up() -> None:
+async def test_a_silent_requesting_node_is_disconnected() -> None:
     pair = Pair(peer_timeout_us=2 * SECOND)
     await pair.meet()
     assert pair.session is not None
@@ -169,7 +178,7 @@ async def test_an_asker_that_has_fallen_silent_is_given_up() -> None:
     pair.end()
 
 
-async def test_garbage_ends_the_connection_on_either_side_and_what_was_sent_is_in_doubt() -> None:
+async def test_garbage_ends_the_connection_on_either_side_and_leaves_sent_writes_in_doubt() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -184,7 +193,7 @@ async def test_garbage_ends_the_connection_on_either_side_and_what_was_sent_is_i
     pair.end()
 
 
-async def test_an_unknown_outcome_is_not_told_for_a_shard_that_nobody_owns_yet() -> None:
+async def test_an_unknown_outcome_is_not_reported_while_the_shard_has_no_owner() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
@@ -196,7 +205,7 @@ async def test_an_unknown_outcome_is_not_told_for_a_shard_that_nobody_owns_yet()
     pair.end()
 
 
-async def test_an_answer_that_never_comes_is_waited_for_no_longer_than_a_commit_may_take() -> None:
+async def test_a_missing_result_is_unknown_after_the_answer_grace() -> None:
     pair = Pair(answer_grace_us=3 * SECOND)
     pair.send("a", budget_us=SECOND)
     await pair.turn()
@@ -212,7 +221,7 @@ async def test_an_answer_that_never_comes_is_waited_for_no_longer_than_a_commit_
     pair.end()
 
 
-async def test_a_congested_connection_is_sent_nothing_until_it_is_writable() -> None:
+async def test_nothing_is_sent_on_a_congested_connection_until_it_is_writable() -> None:
     pair = Pair()
     await pair.meet()
     pair.ours.congested = True
@@ -226,12 +235,12 @@ async def test_a_congested_connection_is_sent_nothing_until_it_is_writable() -> 
     pair.end()
 
 
-async def test_questions_are_answered_and_hear_of_a_lost_connection() -> None:
+async def test_requests_are_answered_and_fail_with_a_lost_connection() -> None:
     pair = Pair()
     asking = asyncio.ensure_future(pair.link.ask())
     await pair.turn()
     assert (await asking).release == "1"
-    # A release that tells what it counted, and one that doesn't.
+    # A release that sends statistics, and one that does not.
     for pair.counted in (StatisticsReport(1, 2, [b"point"], b"present", False), None):
         statistics = asyncio.ensure_future(pair.link.ask_statistics(5))
         await pair.turn()

@@ -1,4 +1,4 @@
-"""A node among others: their connections, its farewell, and its end."""
+"""A node among others: its connections, its leaving, and its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import Ask, Bye, Http, Look, Ops, Report, encode, op_of, read_to_asker, read_to_owner
+from tocsin.cluster.wire import (
+    Goodbye,
+    OwnershipChanged,
+    PeerReport,
+    PeerWrites,
+    RelayedRequest,
+    ReportRequest,
+    decode_reply,
+    decode_request,
+    encode,
+    encode_write,
+)
 from tocsin.model.access import hash_key
 from tocsin.ports.forward import NodeReport, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
@@ -22,16 +33,16 @@ SAID = NodeReport("1", True, None, False, [])
 
 
 class Placed(Map):
-    """Ownership as this node knows it, and how often it was asked to look."""
+    """Ownership as this node knows it, and how often it was refreshed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.looks = 0
+        self.refreshes = 0
 
     def refresh(self) -> None:
-        self.looks += 1
+        self.refreshes += 1
 
-    def watch(self, looked: object) -> None:
+    def watch(self, refreshed: object) -> None:
         pass
 
     def others(self) -> dict[bytes, str]:
@@ -42,7 +53,7 @@ class Placed(Map):
 
 
 class Node:
-    """A cluster of which others are pipes."""
+    """A cluster whose other nodes are pipes."""
 
     def __init__(self, **limits: int) -> None:
         self.clock, self.placed, self.events = FakeClock(boottime_us=SECOND), Placed(), list[Event]()
@@ -63,7 +74,7 @@ class Node:
 
     def ops(self, name: bytes) -> bytes:
         write = Write(WriteKind.CREATE, 1, name, "default", TIMER, None, 0)
-        return encode(Ops(1, 0, [op_of(write, 1, 3, 5 * SECOND)]))
+        return encode(PeerWrites(1, 0, [encode_write(write, 1, 3, 5 * SECOND)]))
 
 
 @pytest.fixture
@@ -73,7 +84,7 @@ async def node() -> AsyncIterator[Node]:
     node.cluster.close()
 
 
-async def test_a_new_connection_makes_the_former_void_and_no_other(node: Node) -> None:
+async def test_a_new_connection_voids_only_the_former_one_of_the_same_node(node: Node) -> None:
     first, former = await node.meets(A)
     other, session_b = await node.meets(B)
     second, present = await node.meets(A)
@@ -82,13 +93,13 @@ async def test_a_new_connection_makes_the_former_void_and_no_other(node: Node) -
     present.received(node.ops(b"new"))
     session_b.received(node.ops(b"b"))
     assert [write.uuid for write, _ in node.owned.accepted] == [b"new", b"b"]
-    # What is heard of the former's end does not concern the present one.
+    # The end of the former connection does not affect the present one.
     former.lost("broken")
     third, _ = await node.meets(A)
     assert (second.open, third.open) == (False, True)
 
 
-async def test_nodes_that_come_and_go_leave_nothing(node: Node) -> None:
+async def test_links_and_sessions_of_former_nodes_are_removed(node: Node) -> None:
     for number in range(300):
         _, session = await node.meets(number.to_bytes(16, "big"))
         session.lost("gone")
@@ -96,26 +107,26 @@ async def test_nodes_that_come_and_go_leave_nothing(node: Node) -> None:
     assert node.events == []
 
 
-async def test_more_nodes_than_may_be_are_refused() -> None:
+async def test_connections_beyond_sessions_max_are_refused() -> None:
     node = Node(connections_max=2)
     pipes = [(await node.meets(bytes([number]) * 16))[0] for number in range(3)]
     assert [pipe.open for pipe in pipes] == [True, True, False]
     assert [type(event) for event in node.events] == [PeerRefused]
-    # Who is connected already may connect anew.
+    # A node that is connected may reconnect.
     again, _ = await node.meets(bytes([1]) * 16)
     assert again.open
     node.cluster.close()
 
 
-async def test_questions_are_answered_and_a_hint_has_it_look(node: Node) -> None:
+async def test_requests_are_answered_and_an_announcement_refreshes_the_placement(node: Node) -> None:
     pipe, session = await node.meets(A)
-    session.received(encode(Ask(7)))
-    assert read_to_asker(pipe.sent[-1]) == Report(7, SAID)
-    session.received(encode(Look()))
-    assert node.placed.looks == 1
+    session.received(encode(ReportRequest(7)))
+    assert decode_reply(pipe.sent[-1]) == PeerReport(7, SAID)
+    session.received(encode(OwnershipChanged()))
+    assert node.placed.refreshes == 1
 
 
-async def test_it_leaves_when_what_it_took_is_answered_and_says_where_it_stopped(node: Node) -> None:
+async def test_a_leaving_node_answers_accepted_writes_and_reports_the_last_id(node: Node) -> None:
     pipe, session = await node.meets(A)
     session.received(node.ops(b"a"))
     leaving = asyncio.ensure_future(node.cluster.leave(60 * SECOND))
@@ -124,33 +135,33 @@ async def test_it_leaves_when_what_it_took_is_answered_and_says_where_it_stopped
     assert not leaving.done()
     node.owned.accepted[0][1](None)
     await leaving
-    assert read_to_asker(pipe.sent[-1]) == Bye(1)
+    assert decode_reply(pipe.sent[-1]) == Goodbye(1)
     assert not pipe.open
 
 
-async def test_it_leaves_without_an_answer_that_does_not_come_in_time(node: Node) -> None:
+async def test_a_leaving_node_does_not_wait_beyond_its_timeout(node: Node) -> None:
     pipe, session = await node.meets(A)
     session.received(node.ops(b"a"))
     await node.cluster.leave(1)
-    assert read_to_asker(pipe.sent[-1]) == Bye(1)
+    assert decode_reply(pipe.sent[-1]) == Goodbye(1)
 
 
-async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
+async def test_a_closed_cluster_sends_and_receives_nothing(node: Node) -> None:
     pipe, _ = await node.meets(A)
-    told: list[object] = []
+    reported: list[object] = []
     link = node.cluster.link(B, "b:1")
-    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, told.append)
+    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, reported.append)
     await asyncio.sleep(0)
     tasks = set(node.cluster._tasks)
     assert tasks
     node.cluster.close()
     node.cluster.announce()
     await asyncio.wait(tasks)
-    assert (pipe.open, len(told)) == (False, 1)
+    assert (pipe.open, len(reported)) == (False, 1)
     assert all(task.cancelled() for task in tasks)
 
 
-async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next_one(node: Node) -> None:
+async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next(node: Node) -> None:
     async def refused(incarnation: bytes, address: str, end: object) -> None:
         raise PeerUnreachable("connection refused")
 
@@ -158,7 +169,7 @@ async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next
         OWN, node.placed, node.owned, lambda: SAID, secret="", clock=node.clock, limits=ClusterLimits(),
         observe=node.events.append, dial_with=refused,
     )  # fmt: skip
-    # Where it was found last.
+    # Where it was last found.
     gone._agent_at = A
     assert await gone.ask_agent("POST", b"/x", [], b"") is None
     assert gone._agent_at is None
@@ -166,7 +177,7 @@ async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next
 
 
 @pytest.mark.parametrize("takes_hashes", [True, False])
-async def test_a_key_goes_to_the_agents_node_only_if_its_release_takes_no_hash(takes_hashes: bool) -> None:
+async def test_the_api_key_is_forwarded_only_to_a_release_that_takes_no_hash(takes_hashes: bool) -> None:
     pair = Pair()
     cluster = Cluster(
         OWN, Placed(), pair.owned, lambda: SAID, secret="", clock=pair.here, limits=ClusterLimits(),
@@ -177,7 +188,7 @@ async def test_a_key_goes_to_the_agents_node_only_if_its_release_takes_no_hash(t
     headers = [(b"authorization", b"bearer tk_1"), (b"accept", b"*/*")]
     asking = asyncio.create_task(cluster.ask_agent("GET", b"/x", headers, b""))
     await pair.turn(to_owner=False)
-    (request,) = [message for frame in pair.ours.sent if isinstance(message := read_to_owner(frame), Http)]
+    (request,) = [message for frame in pair.ours.sent if isinstance(message := decode_request(frame), RelayedRequest)]
     if takes_hashes:
         assert (request.headers, request.key_hash) == (headers[1:], hash_key("tk_1"))
     else:

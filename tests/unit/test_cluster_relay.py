@@ -1,4 +1,4 @@
-"""Requests that one node serves for another: whoever asked always hears."""
+"""Requests that one node serves for another: every request gets an answer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from tests.support.peers import Pair
 
 from tocsin.cluster.link import NotSent
-from tocsin.cluster.wire import HttpAnswer
+from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 
 
-async def asked(pair: Pair) -> HttpAnswer:
-    """The answer to a request, over a connection."""
+async def asked(pair: Pair) -> RelayedResponse:
+    """The response to a request over a connection."""
     await pair.meet()
     asking = asyncio.create_task(pair.link.request("GET", b"/x", [], b""))
     while not asking.done():
@@ -21,7 +21,7 @@ async def asked(pair: Pair) -> HttpAnswer:
     return await asking
 
 
-async def test_an_answer_comes_back() -> None:
+async def test_a_response_is_returned() -> None:
     pair = Pair()
     pair.serves = b"here"
     answer = await asked(pair)
@@ -29,7 +29,7 @@ async def test_an_answer_comes_back() -> None:
     pair.end()
 
 
-async def test_an_answer_that_is_too_large_for_a_message_is_said_to_be() -> None:
+async def test_a_response_too_large_for_a_message_is_an_error() -> None:
     pair = Pair(frame_bytes_max=1_000)
     pair.serves = bytes(2_000)
     answer = await asked(pair)
@@ -48,7 +48,7 @@ async def test_a_defect_is_answered_and_reported() -> None:
     pair.end()
 
 
-async def test_a_request_to_a_node_that_has_gone_may_go_elsewhere() -> None:
+async def test_a_request_to_an_unreachable_node_may_go_elsewhere() -> None:
     pair = Pair()
     pair.reachable = False
     with pytest.raises(NotSent):
@@ -56,7 +56,7 @@ async def test_a_request_to_a_node_that_has_gone_may_go_elsewhere() -> None:
     pair.end()
 
 
-async def test_a_node_that_stops_says_which_requests_it_has_not_looked_at() -> None:
+async def test_a_stopping_node_reports_which_requests_it_has_not_processed() -> None:
     pair = Pair()
     await pair.meet()
     seen = asyncio.create_task(pair.link.request("POST", b"/seen", [], b""))
@@ -64,7 +64,7 @@ async def test_a_node_that_stops_says_which_requests_it_has_not_looked_at() -> N
     missed = asyncio.create_task(pair.link.request("POST", b"/missed", [], b""))
     assert pair.session is not None
     pair.session.leave()
-    # What had been answered before it left still comes; what came afterwards was not looked at.
+    # Responses from before it left still arrive; later requests were not processed.
     await pair.turn()
     assert (await seen).status == 200
     with pytest.raises(NotSent):
@@ -72,7 +72,7 @@ async def test_a_node_that_stops_says_which_requests_it_has_not_looked_at() -> N
     pair.end()
 
 
-async def test_whether_a_request_was_served_is_unknown_when_its_connection_breaks() -> None:
+async def test_a_lost_connection_leaves_a_request_in_doubt() -> None:
     pair = Pair()
     await pair.meet()
     sent = asyncio.create_task(pair.link.request("POST", b"/x", [], b""))

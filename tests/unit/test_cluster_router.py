@@ -1,4 +1,4 @@
-"""Where a write goes while its shard has an owner, changes hands, or has none."""
+"""Where a write goes while its shard has an owner, moves, or has none."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ HERE, THERE, ELSEWHERE = b"h" * 16, b"t" * 16, b"e" * 16
 
 
 class Map:
-    """Who owns what, as the node knows it."""
+    """The owners of shards as the node knows them."""
 
     incarnation = HERE
 
     def __init__(self) -> None:
         self.owners: dict[int, Owner] = {}
         self.members: dict[bytes, str] = {}
-        self.looks = 0
+        self.refreshes = 0
         self._watchers: list[Callable[[], None]] = []
 
     def owner(self, shard_id: int) -> Owner | None:
         return self.owners.get(shard_id)
 
     def refresh(self) -> None:
-        self.looks += 1
+        self.refreshes += 1
 
-    def watch(self, looked: Callable[[], None]) -> None:
-        self._watchers.append(looked)
+    def watch(self, refreshed: Callable[[], None]) -> None:
+        self._watchers.append(refreshed)
 
     def others(self) -> Mapping[bytes, str]:
         return self.members
@@ -45,13 +45,13 @@ class Map:
     def address(self, incarnation: bytes) -> str:
         return self.members.get(incarnation, "")
 
-    def looked(self) -> None:
+    def refreshed(self) -> None:
         for watcher in self._watchers:
             watcher()
 
 
 class Link:
-    """A link that notes what it is given, and refuses when it is told to."""
+    """A link that records writes, and refuses them when instructed."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Write, int, Settle]] = []
@@ -85,7 +85,7 @@ class Desk:
         self.router.forward(write, partial(self.answers.__setitem__, name))
 
     async def refresh(self) -> None:
-        self.map.looked()
+        self.map.refreshed()
         await asyncio.sleep(0)
 
     def names(self, node: bytes) -> list[str]:
@@ -99,7 +99,7 @@ async def desk():
     desk.router.close()
 
 
-async def test_a_write_goes_to_the_owner_under_the_version_known(desk: Desk) -> None:
+async def test_a_write_goes_to_the_owner_with_the_known_epoch(desk: Desk) -> None:
     desk.map.owners[1] = Owner(THERE, 3, "there")
     desk.forward("a")
     ((_, epoch, settle),) = desk.links[THERE].sent
@@ -108,20 +108,20 @@ async def test_a_write_goes_to_the_owner_under_the_version_known(desk: Desk) -> 
     assert desk.answers == {"a": Written(TIMER, 5)}
 
 
-async def test_a_shard_of_this_node_takes_it_in_any_version(desk: Desk) -> None:
+async def test_a_write_to_an_own_shard_is_accepted_in_any_epoch(desk: Desk) -> None:
     desk.map.owners[1] = Owner(HERE, 3, "")
     desk.forward("a")
     assert [(write.uuid, version) for write, version, _ in desk.accepted] == [(b"a", None)]
 
 
-async def test_what_was_not_done_goes_on_to_the_next_owner_and_an_unknown_outcome_does_not(desk: Desk) -> None:
+async def test_an_undone_write_goes_to_the_next_owner_and_an_unknown_one_does_not(desk: Desk) -> None:
     desk.map.owners[1] = Owner(THERE, 3, "there")
     desk.forward("moved")
     desk.forward("unknown")
     moved, unknown = desk.links[THERE].sent
     unknown[2](ShardUnavailable("nobody knows"))
     moved[2](ShardMoved("not here"))
-    assert (type(desk.answers["unknown"]), desk.router.waiting, desk.map.looks) == (ShardUnavailable, 1, 1)
+    assert (type(desk.answers["unknown"]), desk.router.waiting, desk.map.refreshes) == (ShardUnavailable, 1, 1)
     desk.map.owners[1] = Owner(ELSEWHERE, 4, "elsewhere")
     await desk.refresh()
     assert desk.names(ELSEWHERE) == ["moved"]
@@ -130,7 +130,7 @@ async def test_what_was_not_done_goes_on_to_the_next_owner_and_an_unknown_outcom
 
 
 @pytest.mark.parametrize("owner", [None, Owner(THERE, 3, "")])
-async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(desk: Desk, owner: Owner | None) -> None:
+async def test_writes_wait_for_an_owner_in_order_until_their_deadline(desk: Desk, owner: Owner | None) -> None:
     if owner is not None:
         desk.map.owners[1] = owner
     desk.forward("a")
@@ -144,7 +144,7 @@ async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(d
     desk.forward("expires", budget_us=1)
     desk.clock.advance(1)
     desk.map.owners[1] = Owner(THERE, 3, "there")
-    # Who comes now doesn't overtake who waits.
+    # A new write does not overtake waiting ones.
     desk.forward("c")
     await desk.refresh()
     assert desk.names(THERE) == ["a", "b", "c"]
@@ -152,7 +152,7 @@ async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(d
     assert desk.router.waiting == 0
 
 
-async def test_an_expired_write_goes_nowhere_though_its_shard_has_an_owner_again(desk: Desk) -> None:
+async def test_an_expired_write_is_not_sent_to_a_new_owner(desk: Desk) -> None:
     desk.forward("expires", budget_us=1)
     desk.clock.advance(1)
     desk.map.owners[1] = Owner(THERE, 3, "there")
@@ -161,7 +161,7 @@ async def test_an_expired_write_goes_nowhere_though_its_shard_has_an_owner_again
     assert isinstance(desk.answers["expires"], RequestExpired)
 
 
-async def test_it_tries_by_itself_when_nobody_tells_of_a_look(desk: Desk) -> None:
+async def test_waiting_writes_are_retried_without_a_refresh(desk: Desk) -> None:
     desk.forward("a")
     desk.map.owners[1] = Owner(THERE, 3, "there")
     assert desk.router._timer is not None
@@ -171,14 +171,14 @@ async def test_it_tries_by_itself_when_nobody_tells_of_a_look(desk: Desk) -> Non
     assert desk.router._timer is None
 
 
-async def test_a_shard_without_owner_holds_up_no_other(desk: Desk) -> None:
+async def test_a_shard_without_owner_does_not_block_others(desk: Desk) -> None:
     desk.forward("waits", 1)
     desk.map.owners[2] = Owner(THERE, 3, "there")
     desk.forward("goes", 2)
     assert desk.names(THERE) == ["goes"]
 
 
-async def test_full_is_only_who_has_to_wait() -> None:
+async def test_the_waiting_limit_applies_only_to_writes_that_wait() -> None:
     desk = Desk(waiting_writes_max=2)
     desk.forward("a")
     desk.forward("b")
@@ -190,7 +190,7 @@ async def test_full_is_only_who_has_to_wait() -> None:
     desk.router.close()
 
 
-async def test_what_the_link_or_the_node_itself_refuses_is_told(desk: Desk) -> None:
+async def test_refusals_of_link_and_local_node_are_returned(desk: Desk) -> None:
     desk.map.owners[1] = Owner(THERE, 3, "there")
     desk.links[THERE].error = Overloaded("full")
     desk.forward("a")
@@ -201,7 +201,7 @@ async def test_what_the_link_or_the_node_itself_refuses_is_told(desk: Desk) -> N
     assert desk.router.waiting == 1
 
 
-async def test_at_the_end_nothing_is_left_waiting() -> None:
+async def test_close_settles_all_waiting_writes() -> None:
     desk = Desk()
     desk.map.owners[2] = Owner(THERE, 3, "there")
     desk.forward("waits", 1)
@@ -227,28 +227,28 @@ def cluster(where: Map, **limits: int) -> Cluster:
     )  # fmt: skip
 
 
-async def test_links_to_nodes_that_are_gone_go_too() -> None:
+async def test_links_to_removed_nodes_are_closed() -> None:
     where = Map()
     nodes = cluster(where)
     for number in range(50):
         where.members = {bytes([number]) * 16: f"10.0.0.{number}:1"}
         assert nodes.link(bytes([number]) * 16, where.members[bytes([number]) * 16]).idle
-        where.looked()
+        where.refreshed()
     assert len(nodes._links) == 1
     nodes.close()
 
 
-async def test_a_link_that_somebody_waits_for_stays() -> None:
+async def test_a_link_in_use_is_kept() -> None:
     where = Map()
     nodes = cluster(where)
     write = Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 10 * SECOND)
     nodes.link(THERE, "there:1").send(write, 3, print)
-    where.looked()
+    where.refreshed()
     assert list(nodes._links) == [THERE]
     nodes.close()
 
 
-async def test_who_asks_for_reports_and_goes_leaves_nothing_behind() -> None:
+async def test_a_cancelled_request_for_reports_leaves_nothing_behind() -> None:
     where = Map()
     where.members = {THERE: "there:1"}
     nodes = cluster(where)
@@ -263,7 +263,7 @@ async def test_who_asks_for_reports_and_goes_leaves_nothing_behind() -> None:
     nodes.close()
 
 
-async def test_who_does_not_answer_in_time_is_absent_from_the_reports() -> None:
+async def test_a_late_node_is_missing_from_the_reports() -> None:
     where = Map()
     where.members = {THERE: "there:1"}
     nodes = cluster(where, report_timeout_us=1)

@@ -6,12 +6,12 @@ import asyncio
 
 from tests.support.peers import SECOND, TIMER, Pair
 
-from tocsin.cluster.wire import Ops, read_to_owner
+from tocsin.cluster.wire import PeerWrites, decode_request
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable
 from tocsin.ports.forward import Written
 
 
-async def test_what_has_expired_is_not_sent() -> None:
+async def test_an_expired_write_is_not_sent() -> None:
     pair = Pair()
     await pair.meet()
     pair.ours.congested = True
@@ -22,13 +22,15 @@ async def test_what_has_expired_is_not_sent() -> None:
     pair.ours.congested = False
     pair.link.writable()
     await pair.turn(to_owner=False)
-    messages = [read_to_owner(frame) for frame in pair.ours.sent]
-    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, Ops)] == [[b"in time"]]
+    messages = [decode_request(frame) for frame in pair.ours.sent]
+    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, PeerWrites)] == [
+        [b"in time"]
+    ]
     assert isinstance(pair.answers["late"], RequestExpired)
     pair.end()
 
 
-async def test_a_message_brings_no_more_than_may_be_under_way() -> None:
+async def test_a_message_has_no_more_writes_than_may_be_in_flight() -> None:
     pair = Pair(in_flight_max=2, frame_writes_max=500)
     for name in ("a", "b", "c"):
         pair.send(name)
@@ -37,18 +39,18 @@ async def test_a_message_brings_no_more_than_may_be_under_way() -> None:
     pair.end()
 
 
-async def test_large_writes_are_spread_over_messages() -> None:
+async def test_large_writes_are_split_into_several_messages() -> None:
     pair = Pair(frame_fill_bytes=1)
     for name in ("a", "b", "c"):
         pair.send(name)
     await pair.turn(to_owner=False)
-    messages = [read_to_owner(frame) for frame in pair.ours.sent]
-    assert [len(message.ops) for message in messages if isinstance(message, Ops)] == [1, 1, 1]
+    messages = [decode_request(frame) for frame in pair.ours.sent]
+    assert [len(message.ops) for message in messages if isinstance(message, PeerWrites)] == [1, 1, 1]
     pair.end()
 
 
-async def test_nothing_is_sent_that_could_not_be_dated() -> None:
-    """Neither on the first connection nor on one after it, before the owner has said that it is there."""
+async def test_no_write_is_sent_before_the_first_tick() -> None:
+    """Neither on the first connection nor on a later one."""
     pair = Pair()
     for round_ in ("first", "second"):
         pair.send(round_)
@@ -66,7 +68,7 @@ async def test_nothing_is_sent_that_could_not_be_dated() -> None:
     pair.end()
 
 
-async def test_a_write_is_dated_by_when_it_was_sent_and_not_by_the_last_tick() -> None:
+async def test_a_write_is_dated_by_its_time_of_sending() -> None:
     pair = Pair(message_age_max_us=SECOND)
     await pair.meet()
     pair.passes(3 * SECOND)
@@ -85,11 +87,11 @@ async def test_every_tick_is_answered() -> None:
     pair.session._timer.cancel()  # type: ignore[union-attr]
     pair.session._tick()
     await pair.turn(to_owner=False)
-    assert [read_to_owner(frame) for frame in pair.ours.sent] == [Ops(2, 0, [])]
+    assert [decode_request(frame) for frame in pair.ours.sent] == [PeerWrites(2, 0, [])]
     pair.end()
 
 
-async def test_a_link_that_was_closed_as_it_connected_stays_closed() -> None:
+async def test_a_link_closed_while_connecting_stays_closed() -> None:
     pair = Pair()
     pair.reaches.clear()
     pair.send("a")
@@ -103,7 +105,7 @@ async def test_a_link_that_was_closed_as_it_connected_stays_closed() -> None:
     pair.end()
 
 
-async def test_at_the_end_nobody_is_left_waiting_for_what_was_sent() -> None:
+async def test_close_settles_writes_in_flight_as_unknown() -> None:
     pair = Pair()
     pair.send("sent")
     await pair.turn()
@@ -113,17 +115,17 @@ async def test_at_the_end_nobody_is_left_waiting_for_what_was_sent() -> None:
     pair.end()
 
 
-async def test_what_was_to_be_said_to_a_node_that_is_gone_is_forgotten() -> None:
+async def test_messages_for_an_unreachable_node_are_dropped() -> None:
     pair = Pair()
     pair.reachable = False
     for _ in range(100):
-        pair.link.look()
+        pair.link.announce_ownership()
     await pair.turn()
     assert pair.link._unsent == []
     pair.end()
 
 
-async def test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided() -> None:
+async def test_writes_taken_by_a_leaving_owner_are_in_doubt_until_decided() -> None:
     pair = Pair()
     pair.send("taken")
     await pair.turn()
@@ -137,7 +139,7 @@ async def test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is
     pair.end()
 
 
-async def test_a_session_is_quiet_when_all_is_answered_and_not_before() -> None:
+async def test_a_session_is_quiet_once_all_writes_are_answered() -> None:
     pair = Pair()
     pair.send("a")
     pair.send("b")
@@ -162,7 +164,7 @@ async def test_old_ticks_are_forgotten() -> None:
     pair.end()
 
 
-async def test_answers_are_sent_in_messages_of_bounded_length() -> None:
+async def test_results_are_sent_in_messages_of_bounded_length() -> None:
     pair = Pair(frame_writes_max=2)
     for name in "abcde":
         pair.send(name)
@@ -174,7 +176,7 @@ async def test_answers_are_sent_in_messages_of_bounded_length() -> None:
     pair.end()
 
 
-async def test_a_session_that_was_void_before_it_began_says_nothing() -> None:
+async def test_a_session_voided_before_it_began_sends_nothing() -> None:
     pair = Pair()
     await pair.meet()
     assert pair.session is not None
@@ -187,7 +189,7 @@ async def test_a_session_that_was_void_before_it_began_says_nothing() -> None:
     pair.end()
 
 
-async def test_a_lost_session_is_told_once_and_takes_nothing_more() -> None:
+async def test_a_lost_session_is_reported_once_and_accepts_nothing_more() -> None:
     pair = Pair()
     ended: list[object] = []
     await pair.meet()

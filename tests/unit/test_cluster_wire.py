@@ -1,4 +1,4 @@
-"""What nodes say to one another: as it was sent, in a form that must not change by accident, and across releases."""
+"""The messages between nodes: they round-trip, in an encoding that must not change by accident, across releases."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from tests.support.peers import TIMER
 from tocsin.cluster import wire
 from tocsin.cluster.handshake import Handshake
 from tocsin.cluster.wire import (
-    Answer,
-    Answers,
-    Ask,
-    Bye,
-    Failure,
-    Http,
-    HttpAnswer,
-    Look,
-    Op,
-    Ops,
-    PeerConfused,
-    Refresh,
-    Refreshed,
-    Report,
+    Goodbye,
+    NamespacesRefreshed,
+    OwnershipChanged,
+    PeerError,
+    PeerProtocolError,
+    PeerReport,
+    PeerWrite,
+    PeerWrites,
+    RefreshNamespaces,
+    RelayedRequest,
+    RelayedResponse,
+    ReportRequest,
     Tick,
-    answer_of,
+    WriteResult,
+    WriteResults,
+    decode_reply,
+    decode_request,
+    decode_result,
+    decode_write,
     encode,
-    op_of,
-    read_to_asker,
-    read_to_owner,
-    result_of,
-    write_of,
+    encode_result,
+    encode_write,
 )
 from tocsin.model import errors
 from tocsin.model.condition import Condition, OnConflict, Outcome
@@ -45,98 +45,102 @@ from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import NodeReport, ShardReport, StatisticsReport, Write, WriteKind, Written
-from tocsin.ui.statistics import Bucket, CallBucket, Failing, Unreadable, pack, unpack
+from tocsin.ui.statistics import Bucket, CallBucket, DestinationFailures, Unreadable, pack, unpack
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
-#: A point of the charts, every field of it.
+#: A point of the charts with every field set.
 BUCKET = Bucket(
-    20, 1, 2, 3, 4, 5, 6, 7, [8, *[0] * 37, 9], 1.5, {"http://x:80": Failing(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
-    CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": Failing(5)}),
+    20, 1, 2, 3, 4, 5, 6, 7, [8, *[0] * 37, 9], 1.5, {"http://x:80": DestinationFailures(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
+    CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": DestinationFailures(5)}),
 )  # fmt: skip
 
 CONDITION = b'["keep",["aa","bb"]]'
 
-#: One message of each kind. Those that have grown stand in `earlier` in their former forms, with what they meant.
+#: One message of each type. `earlier` has the former encodings of those that have grown, with their meaning.
 MESSAGES = {
-    "ops": Ops(7, 1_500, [
-        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
-        Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
-        Op(3, 5, 3, 4, b"u" * 16, "default", 9, encode_record(TIMER), True, 7, CONDITION),
+    "ops": PeerWrites(7, 1_500, [
+        PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
+        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+        PeerWrite(3, 5, 3, 4, b"u" * 16, "default", 9, encode_record(TIMER), True, 7, CONDITION),
     ]),
-    "refresh": Refresh(8),
-    "refreshed": Refreshed(8),
-    "result of an attempt": Ops(7, 1_500, [
-        op_of(
+    "refresh": RefreshNamespaces(8),
+    "refreshed": NamespacesRefreshed(8),
+    "result of an attempt": PeerWrites(7, 1_500, [
+        encode_write(
             Write(WriteKind.CONCLUDE, 3, b"w" * 16, "default", TIMER, None, 0, 7, 1_700_000_000_000_000, b"g" * 32),
             3, 4, 5,
         ),
     ]),
-    "ask": Ask(5, 1_700_000_000_000_000),
-    "look": Look(),
-    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28", "192.0.2.7"),
+    "ask": ReportRequest(5, 1_700_000_000_000_000),
+    "look": OwnershipChanged(),
+    "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28", "192.0.2.7"),
     "tick": Tick(2**40),
-    "answers": Answers([
-        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
-        Answer(4, 78, firing="3-1a"), Answer(5, 79, encode_record(TIMER), outcome=Outcome.REPLAYED),
+    "answers": WriteResults([
+        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2),
+        WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
+        WriteResult(4, 78, firing="3-1a"), WriteResult(5, 79, encode_record(TIMER), outcome=Outcome.REPLAYED),
     ]),
-    "report": Report(
+    "report": PeerReport(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
         StatisticsReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
     ),
-    "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
-    "bye": Bye(9),
+    "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),
+    "bye": Goodbye(9),
 }  # fmt: skip
 EARLIER = {
-    "http, without the client": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
-    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
-    "report, without what it takes": Report(
+    "http, without the client": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
+    "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
+    "report, without what it takes": PeerReport(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
         StatisticsReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
     ),
-    "ask": Ask(5),
-    "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
-    "ops": Ops(7, 1_500, [
-        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    "ask": ReportRequest(5),
+    "report": PeerReport(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
+    "ops": PeerWrites(7, 1_500, [
+        PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)),
+        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
-    "ops, without a namespace's version": Ops(7, 1_500, [
-        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
-        Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    "ops, without a namespace's version": PeerWrites(7, 1_500, [
+        PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
+        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
-    "ops, without a condition": Ops(7, 1_500, [
-        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
-        Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    "ops, without a condition": PeerWrites(7, 1_500, [
+        PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
+        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
-    "answers, without an outcome": Answers([
-        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
-        Answer(4, 78, firing="3-1a"),
+    "answers, without an outcome": WriteResults([
+        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2),
+        WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
+        WriteResult(4, 78, firing="3-1a"),
     ]),
-    "answers": Answers([
-        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
+    "answers": WriteResults([
+        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2),
+        WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
     ]),
 }  # fmt: skip
 TO_OWNER = ("ops", "result of an attempt", "ask", "look", "refresh", "http")
 
 
 def read(name: str, payload: bytes) -> object:
-    return read_to_owner(payload) if name.partition(",")[0] in TO_OWNER else read_to_asker(payload)
+    return decode_request(payload) if name.partition(",")[0] in TO_OWNER else decode_reply(payload)
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_the_form_of_a_message_stays(name: str) -> None:
+def test_the_encoding_of_messages_is_stable(name: str) -> None:
     """An earlier release reads and writes these bytes: a change here breaks rolling restarts."""
     assert encode(MESSAGES[name]).hex() == VECTORS["messages"][name]
     assert read(name, bytes.fromhex(VECTORS["messages"][name])) == MESSAGES[name]
 
 
-def test_a_point_arrives_as_it_was() -> None:
+def test_a_statistics_point_round_trips() -> None:
     report = read("report", bytes.fromhex(VECTORS["messages"]["report"]))
-    assert isinstance(report, Report)
+    assert isinstance(report, PeerReport)
     assert report.statistics is not None
     assert [unpack(point) for point in report.statistics.points] == [BUCKET]
 
 
-def test_what_a_later_release_adds_to_a_point_is_passed_over() -> None:
+def test_unknown_fields_of_a_statistics_point_are_ignored() -> None:
     point = msgspec.msgpack.decode(pack(BUCKET))
     point[10]["http://x:80"].append("more of a destination")
     point[14].append("more of the calls")
@@ -144,7 +148,7 @@ def test_what_a_later_release_adds_to_a_point_is_passed_over() -> None:
     assert unpack(msgspec.msgpack.encode(point)) == BUCKET
 
 
-def test_a_point_with_other_classes_of_lag_is_refused() -> None:
+def test_a_statistics_point_with_other_lag_buckets_is_refused() -> None:
     point = msgspec.msgpack.decode(pack(BUCKET))
     point[8].append(1)
     for packed in (msgspec.msgpack.encode(point), b"", b"\xff", msgspec.msgpack.encode("x")):
@@ -153,51 +157,55 @@ def test_a_point_with_other_classes_of_lag_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", EARLIER)
-def test_the_former_form_of_a_message_is_read(name: str) -> None:
+def test_the_former_encoding_of_messages_is_decoded(name: str) -> None:
     assert read(name, bytes.fromhex(VECTORS["earlier"][name])) == EARLIER[name]
 
 
-def test_there_is_a_vector_of_each_kind() -> None:
-    assert {type(message).__struct_config__.tag for message in MESSAGES.values()} == wire._TO_OWNER | wire._TO_ASKER
+def test_every_message_type_has_a_vector() -> None:
+    assert {
+        type(message).__struct_config__.tag for message in MESSAGES.values()
+    } == wire._REQUEST_TAGS | wire._REPLY_TAGS
     assert VECTORS["messages"].keys() == MESSAGES.keys()
 
 
-def test_the_form_of_the_handshake_stays() -> None:
+def test_the_encoding_of_the_handshake_is_stable() -> None:
     caller = Handshake("correct horse battery", b"o" * 16, b"c" * 32)
     called = Handshake("correct horse battery", b"t" * 16, b"s" * 32)
     hello = called.hello()
     proven = caller.prove(hello, b"t" * 16)
     assert proven is not None
     proof, welcome, seals = proven
-    told = {"hello": hello, "proof": proof, "welcome": welcome}
-    told |= {f"frame {number} {name}": seal.of(b"frame") for name, seal in seals._asdict().items() for number in (0, 1)}
-    assert {name: part.hex() for name, part in told.items()} == VECTORS["handshake"]
+    reported = {"hello": hello, "proof": proof, "welcome": welcome}
+    reported |= {
+        f"frame {number} {name}": seal.of(b"frame") for name, seal in seals._asdict().items() for number in (0, 1)
+    }
+    assert {name: part.hex() for name, part in reported.items()} == VECTORS["handshake"]
 
 
 # ---------------------------------------------------------------------- other releases
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_fields_of_a_later_release_are_passed_over(name: str) -> None:
+def test_unknown_fields_are_ignored(name: str) -> None:
     longer = [*msgspec.msgpack.decode(encode(MESSAGES[name])), "new"]
     assert read(name, msgspec.msgpack.encode(longer)) == MESSAGES[name]
 
 
-def test_what_a_later_release_adds_within_a_message_is_passed_over() -> None:
+def test_unknown_nested_fields_are_ignored() -> None:
     report = msgspec.msgpack.decode(encode(MESSAGES["report"]))
     report[2][4][0].append("more of a shard")
     report[2].append("more of a node")
     report[3].append("more of its statistics")
-    assert read_to_asker(msgspec.msgpack.encode(report)) == MESSAGES["report"]
+    assert decode_reply(msgspec.msgpack.encode(report)) == MESSAGES["report"]
     ops = msgspec.msgpack.decode(encode(MESSAGES["ops"]))
     ops[3][0].append("more of a write")
-    assert read_to_owner(msgspec.msgpack.encode(ops)) == MESSAGES["ops"]
+    assert decode_request(msgspec.msgpack.encode(ops)) == MESSAGES["ops"]
 
 
-def test_a_kind_of_message_of_a_later_release_is_none_of_ours() -> None:
+def test_a_message_with_an_unknown_tag_is_ignored() -> None:
     for payload in (msgspec.msgpack.encode(["zz", 1, {"x": []}]), msgspec.msgpack.encode(["zz"])):
-        assert read_to_owner(payload) is None
-        assert read_to_asker(payload) is None
+        assert decode_request(payload) is None
+        assert decode_reply(payload) is None
 
 
 @pytest.mark.parametrize(
@@ -205,39 +213,39 @@ def test_a_kind_of_message_of_a_later_release_is_none_of_ours() -> None:
     [b"", b"\xc1", b"\x91", b"\x90", msgspec.msgpack.encode(["o"]), msgspec.msgpack.encode(["t", "x"]), b"\x80",
      msgspec.msgpack.encode([1]), encode(MESSAGES["ops"])[:-1], b"\x91\xa1\xff"],
 )  # fmt: skip
-def test_what_is_no_message_is_told_so(payload: bytes) -> None:
-    for reader in (read_to_owner, read_to_asker):
+def test_an_undecodable_message_is_a_protocol_error(payload: bytes) -> None:
+    for reader in (decode_request, decode_reply):
         try:
             message = reader(payload)
-        except PeerConfused:
+        except PeerProtocolError:
             continue
-        # A kind that goes the other way.
+        # A message of the other direction.
         assert message is None
 
 
-def test_a_write_that_only_a_later_release_can_ask_for_is_refused_alone() -> None:
-    op = Op(1, 9, 3, 4, b"u" * 16, "default", 5, b"")
+def test_a_write_of_an_unknown_kind_is_refused_alone() -> None:
+    op = PeerWrite(1, 9, 3, 4, b"u" * 16, "default", 5, b"")
     with pytest.raises(RecordUndecodable):
-        write_of(op, 1)
-    newer = Op(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, b'{"execute_at":5,"jitter":7}')
+        decode_write(op, 1)
+    newer = PeerWrite(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, b'{"execute_at":5,"jitter":7}')
     with pytest.raises(RecordUndecodable, match="jitter"):
-        write_of(newer, 1)
-    too_new = Op(1, int(WriteKind.CREATE), 3, 4, b"u" * 16, "default", 5, b'{"v":99,"x":1}')
+        decode_write(newer, 1)
+    too_new = PeerWrite(1, int(WriteKind.CREATE), 3, 4, b"u" * 16, "default", 5, b'{"v":99,"x":1}')
     with pytest.raises(RecordUndecodable, match="99"):
-        write_of(too_new, 1)
+        decode_write(too_new, 1)
     for condition in (b"", b"[]x", b'["overwrite",null]'):
         with pytest.raises(RecordUndecodable):
-            write_of(Op(1, 5, 3, 4, b"u" * 16, "default", 5, encode_record(TIMER), condition=condition), 1)
+            decode_write(PeerWrite(1, 5, 3, 4, b"u" * 16, "default", 5, encode_record(TIMER), condition=condition), 1)
     for body in (b"", b"\xff", b"[]"):
         with pytest.raises(RecordUndecodable):
-            write_of(Op(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, body), 1)
+            decode_write(PeerWrite(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, body), 1)
 
 
-def test_an_error_of_a_later_release_decides_nothing() -> None:
+def test_an_unknown_error_is_an_unknown_outcome() -> None:
     for kind in ("SomethingNew", "dataclass", "FieldError", "__name__"):
-        told = result_of(Answer(1, failure=Failure(kind, "why", [])))
-        assert type(told) is ShardUnavailable
-        assert "why" in str(told)
+        reported = decode_result(WriteResult(1, failure=PeerError(kind, "why", [])))
+        assert type(reported) is ShardUnavailable
+        assert "why" in str(reported)
 
 
 # ---------------------------------------------------------------------- round trips
@@ -274,7 +282,7 @@ UUIDS = st.binary(min_size=16, max_size=16)
 
 
 def parts(value: Timer | Changes | None) -> dict[str, object] | None:
-    """Its fields, raw JSON as bytes."""
+    """The fields of a message, raw JSON as bytes."""
     if value is None:
         return None
     fields = {name: getattr(value, name) for name in Timer.__struct_fields__ if hasattr(value, name)}
@@ -285,16 +293,16 @@ def parts(value: Timer | Changes | None) -> dict[str, object] | None:
     kind=st.sampled_from(WriteKind), shard=st.integers(0, 65_535), uuid=UUIDS, namespace=TEXTS, timer=TIMERS,
     changes=CHANGES, version=st.integers(0, 2**62), deadline=INTEGERS,
 )  # fmt: skip
-def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
+def test_a_write_round_trips(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
     write = Write(
         kind, shard, uuid, namespace,
         timer if kind in (WriteKind.CREATE, WriteKind.CONCLUDE) else None,
         changes if kind is WriteKind.UPDATE else None, deadline,
         version % 7, *((-version, b"g" * 32) if kind is WriteKind.CONCLUDE else ()),
     )  # fmt: skip
-    message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, version, 4)])))
-    assert isinstance(message, Ops)
-    came = write_of(message.ops[0], deadline)
+    message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, version, 4)])))
+    assert isinstance(message, PeerWrites)
+    came = decode_write(message.ops[0], deadline)
     assert message.ops[0].epoch == version
     assert came._replace(timer=None, changes=None) == write._replace(timer=None, changes=None)
     assert parts(came.timer) == parts(write.timer)
@@ -302,43 +310,43 @@ def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes,
 
 
 @given(timer=TIMERS, on_conflict=st.sampled_from(OnConflict), key=st.none() | st.builds(CreateKey, TEXTS, TEXTS))
-def test_a_condition_arrives_as_it_was(timer: Timer, on_conflict: OnConflict, key: CreateKey | None) -> None:
+def test_a_condition_round_trips(timer: Timer, on_conflict: OnConflict, key: CreateKey | None) -> None:
     condition = Condition(on_conflict, key)
     write = Write(WriteKind.CREATE, 1, b"u" * 16, "n", timer, None, 5, condition=condition)
-    message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, 4, 5)])))
-    assert isinstance(message, Ops)
-    # A kind of its own, which a release that would not see the condition refuses.
+    message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, 4, 5)])))
+    assert isinstance(message, PeerWrites)
+    # A kind of its own, which a release that does not know conditions refuses.
     assert message.ops[0].kind not in list(WriteKind)
-    assert write_of(message.ops[0], 5).condition == condition
+    assert decode_write(message.ops[0], 5).condition == condition
 
 
 @given(timer=TIMERS, at=INTEGERS, outcome=st.sampled_from(Outcome))
-def test_a_timer_that_was_found_arrives_as_it_was(timer: Timer, at: int, outcome: Outcome) -> None:
-    answer = answer_of(1, Written(timer, at, outcome), brief=outcome is not Outcome.CREATED)
-    message = read_to_asker(encode(Answers([answer])))
-    assert isinstance(message, Answers)
-    came = result_of(message.answers[0], timer)
+def test_a_found_timer_round_trips(timer: Timer, at: int, outcome: Outcome) -> None:
+    answer = encode_result(1, Written(timer, at, outcome), brief=outcome is not Outcome.CREATED)
+    message = decode_reply(encode(WriteResults([answer])))
+    assert isinstance(message, WriteResults)
+    came = decode_result(message.answers[0], timer)
     assert isinstance(came, Written)
     assert (came.next_attempt_at, came.outcome, parts(came.timer)) == (at, outcome, parts(timer))
 
 
 @given(timer=TIMERS, at=INTEGERS)
-def test_a_written_timer_arrives_as_it_was(timer: Timer, at: int) -> None:
-    message = read_to_asker(encode(Answers([answer_of(1, Written(timer, at))])))
-    assert isinstance(message, Answers)
-    came = result_of(message.answers[0])
+def test_a_written_timer_round_trips(timer: Timer, at: int) -> None:
+    message = decode_reply(encode(WriteResults([encode_result(1, Written(timer, at))])))
+    assert isinstance(message, WriteResults)
+    came = decode_result(message.answers[0])
     assert isinstance(came, Written)
     assert (came.next_attempt_at, parts(came.timer)) == (at, parts(timer))
 
 
 @given(timer=TIMERS, at=INTEGERS, firing=st.text(min_size=1))
-def test_a_brief_answer_brings_what_the_owner_added(timer: Timer, at: int, firing: str) -> None:
+def test_a_brief_result_carries_what_the_owner_added(timer: Timer, at: int, firing: str) -> None:
     written = msgspec.structs.replace(timer, firing=firing)
-    answer = answer_of(1, Written(written, at), brief=True)
+    answer = encode_result(1, Written(written, at), brief=True)
     assert not answer.record
-    message = read_to_asker(encode(Answers([answer])))
-    assert isinstance(message, Answers)
-    came = result_of(message.answers[0], timer)
+    message = decode_reply(encode(WriteResults([answer])))
+    assert isinstance(message, WriteResults)
+    came = decode_result(message.answers[0], timer)
     assert isinstance(came, Written)
     assert (came.next_attempt_at, parts(came.timer)) == (at, parts(written))
 
@@ -354,16 +362,16 @@ def every_error() -> list[type[TocsinError]]:
 
 
 @pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
-def test_every_error_arrives_as_it_was(kind: type[TocsinError]) -> None:
+def test_every_error_round_trips(kind: type[TocsinError]) -> None:
     error = (
         kind(FieldError("a.b", "is bad"), FieldError("", "is worse")) if issubclass(kind, InvalidInput) else kind("why")
     )
-    message = read_to_asker(encode(Answers([answer_of(1, error)])))
-    assert isinstance(message, Answers)
-    came = result_of(message.answers[0])
+    message = decode_reply(encode(WriteResults([encode_result(1, error)])))
+    assert isinstance(message, WriteResults)
+    came = decode_result(message.answers[0])
     assert (type(came), str(came)) == (kind, str(error))
     assert getattr(came, "errors", None) == getattr(error, "errors", None)
 
 
-def test_nothing_is_the_answer_to_a_delete() -> None:
-    assert result_of(answer_of(1, None)) is None
+def test_the_result_of_a_delete_is_empty() -> None:
+    assert decode_result(encode_result(1, None)) is None

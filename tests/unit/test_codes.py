@@ -1,4 +1,4 @@
-"""The table of codes has each one that can be met, with its status."""
+"""The table of error codes is complete, with the right statuses."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 import tocsin
 from tocsin.http.codes import CODES, FAILURES
-from tocsin.http.errors import answered_classes, kind_of_class
+from tocsin.http.errors import error_classes_by_code, problem_kind_of_class
 
 SOURCES = Path(tocsin.__file__).parent
 #: What timers of the service agent meet within the server, where no client sees it.
 _INTERNAL = {"adapters/agent_caller.py", "server/relay.py"}
 
 
-def test_every_error_that_is_answered_has_its_code_in_the_table() -> None:
+def test_every_error_code_is_in_the_table() -> None:
     for module in pkgutil.walk_packages(tocsin.__path__, "tocsin."):
         if not module.name.endswith(("__main__", "migrations.env")):
             importlib.import_module(module.name)
-    answered = answered_classes()
+    answered = error_classes_by_code()
     assert answered.keys() == CODES.keys()
     for code, classes in answered.items():
-        assert {kind_of_class(kind).status for kind in classes} == {CODES[code].status}, code
+        assert {problem_kind_of_class(kind).status for kind in classes} == {CODES[code].status}, code
 
 
 def test_every_failure_of_an_attempt_is_in_the_table() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.agent.limits import AgentLimits
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
 from tocsin.config.former import CONSTANT, RENAMED

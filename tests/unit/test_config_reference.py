@@ -1,4 +1,4 @@
-"""The reference pages are those that the code makes, and every setting is described."""
+"""The generated reference pages are current, and every setting is described."""
 
 from __future__ import annotations
 

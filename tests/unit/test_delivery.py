@@ -1,4 +1,4 @@
-"""Pauses, groups and bounds of the delivery core, in virtual time."""
+"""Pauses, batches and limits of the delivery core, in virtual time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LIMITS = BusLimits(deliveries_max=8, backoff_initial_us=100_000, backoff_max_us=
 
 
 class World:
-    """One subscription whose handler notes when it was given what."""
+    """One subscription whose handler records when it received what."""
 
     def __init__(self, limits: BusLimits = LIMITS, batch_max: int = 64) -> None:
         self.loop = SimulationLoop()
         self.calls: list[tuple[float, list[Envelope]]] = []
         self.events: list[BusEvent] = []
         self.settled: list[object] = []
-        self.given_up: list[tuple[DeadLetter, list[object]]] = []
+        self.dead_lettered: list[tuple[DeadLetter, list[object]]] = []
         self.act: Callable[[Sequence[Delivery]], None] = lambda deliveries: None
         self.subscription: Subscription[object] = Subscription(
             "one",
@@ -35,7 +35,7 @@ class World:
             limits,
             self.events.append,
             settled=self.settled.append,
-            given_up=lambda letter, tokens: self.given_up.append((letter, list(tokens))),
+            dead_lettered=lambda letter, tokens: self.dead_lettered.append((letter, list(tokens))),
         )
 
     async def _handle(self, deliveries: Sequence[Delivery]) -> None:
@@ -43,7 +43,7 @@ class World:
         self.act(deliveries)
 
     def run(self, until_s: float, *offered: Envelope) -> None:
-        """Starts, offers, and lets the time pass."""
+        """Starts the subscription, offers the messages, and lets time pass."""
 
         async def main() -> None:
             self.subscription.start()
@@ -82,22 +82,22 @@ def test_pauses_double_up_to_the_longest_and_end_with_a_dead_letter() -> None:
     sent = message("a")
     world.run(100, sent)
     assert world.times == [0, 0.1, 0.3, 0.7, 1.5, 2.5, 3.5, 4.5]
-    assert [(letter.attempts, letter.error, tokens) for letter, tokens in world.given_up] == [
+    assert [(letter.attempts, letter.error, tokens) for letter, tokens in world.dead_lettered] == [
         (8, "ValueError: never", [sent.id])
     ]
     assert world.settled == []
 
 
-def test_a_message_that_fails_for_reasons_that_pass_is_tried_without_end() -> None:
+def test_transient_failures_are_retried_without_limit() -> None:
     world = World()
     world.act = raising(StoreUnavailable("away"))
     world.run(50, message("a"))
     assert world.times[:5] == [0, 0.1, 0.3, 0.7, 1.5]
     assert world.times[-1] > 48
-    assert world.given_up == []
+    assert world.dead_lettered == []
 
 
-def test_what_fails_together_comes_again_alone_and_at_once() -> None:
+def test_messages_of_a_failed_batch_are_delivered_again_alone_at_once() -> None:
     world = World()
 
     def act(deliveries: Sequence[Delivery]) -> None:
@@ -109,13 +109,13 @@ def test_what_fails_together_comes_again_alone_and_at_once() -> None:
     world.run(1, *sent)
     assert world.calls == [(0, sent), *((0, [each]) for each in sent)]
     assert world.settled == [each.id for each in sent]
-    # One report for the batch, not one for each.
+    # One report for the batch, not one for each message.
     assert [event.error for event in world.events if isinstance(event, DeliveryFailed)] == [
         "ValueError: one of these (a batch of 5)"
     ]
 
 
-def test_while_everything_fails_few_are_tried_and_when_it_passes_batches_grow_again() -> None:
+def test_batches_shrink_while_everything_fails_and_grow_again_afterwards() -> None:
     world = World()
 
     def act(deliveries: Sequence[Delivery]) -> None:
@@ -128,7 +128,7 @@ def test_while_everything_fails_few_are_tried_and_when_it_passes_batches_grow_ag
     during = [len(batch) for at, batch in world.calls if at < 10]
     after = [len(batch) for at, batch in world.calls if at >= 10]
     assert during[:7] == [64, 32, 16, 8, 4, 2, 1]
-    # A pause of 0.4 s between tries, not a thousand messages hammering at what isn't there.
+    # Pauses of 0.4 s between attempts, instead of a thousand messages retried without pause.
     assert len(during) < 50
     assert max(after) == 64
     assert sum(after) == 1_000
@@ -136,7 +136,7 @@ def test_while_everything_fails_few_are_tried_and_when_it_passes_batches_grow_ag
     assert len(world.settled) == 1_000
 
 
-def test_one_bad_message_does_not_pause_the_others() -> None:
+def test_one_bad_message_does_not_pause_the_subscription() -> None:
     world = World()
 
     def act(deliveries: Sequence[Delivery]) -> None:
@@ -161,7 +161,7 @@ def test_one_bad_message_does_not_pause_the_others() -> None:
     assert all(len(batch) == 1 for _, batch in world.calls if bad in batch)
 
 
-def test_duplicates_share_the_fate_of_the_one_in_hand() -> None:
+def test_duplicates_are_settled_with_the_message_being_handled() -> None:
     world = World(replace(LIMITS, deliveries_max=2))
     world.act = raising(ValueError("never"))
     sent = message("a")
@@ -176,8 +176,8 @@ def test_duplicates_share_the_fate_of_the_one_in_hand() -> None:
         await world.subscription.close()
 
     world.loop.run_until_complete(main())
-    assert [tokens for _, tokens in world.given_up] == [[1, 2]]
-    # It counts as dealt with.
+    assert [tokens for _, tokens in world.dead_lettered] == [[1, 2]]
+    # It counts as handled.
     assert world.settled == [3]
     assert world.subscription.unsettled == 0
 
@@ -205,7 +205,7 @@ def test_the_latest_ids_are_remembered(ids_max: int) -> None:
     assert len(world.settled) == 1_000 + ids_max // 2
 
 
-def test_after_a_drain_nothing_is_tried_again() -> None:
+def test_after_a_drain_nothing_is_retried() -> None:
     world = World()
     world.act = raising(ValueError("no"))
 

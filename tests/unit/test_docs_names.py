@@ -1,4 +1,4 @@
-"""Pages written by hand name only settings and metrics that there are."""
+"""Hand-written pages name only existing settings and metrics."""
 
 from __future__ import annotations
 

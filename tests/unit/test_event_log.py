@@ -1,16 +1,16 @@
-"""Lines of the log that others can cause at will come in rations."""
+"""Log lines that clients and peers can cause are rate-limited."""
 
 from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tocsin.agent.events import AgentLost, AgentStepFailed
+from tocsin.agent.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.ports.observer import PeerRefused
 from tocsin.telemetry.agent_logs import WARNING_LINES_PER_SECOND_MAX, AgentLog
 from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
 
 
-def test_refused_peers_are_logged_in_rations_and_counted() -> None:
+def test_log_lines_about_refused_peers_are_limited_and_counted() -> None:
     now_s = 1.0
     with capture_logs() as lines:
         log = EventLog(lambda: now_s)
@@ -23,10 +23,12 @@ def test_refused_peers_are_logged_in_rations_and_counted() -> None:
     assert lines[-1]["log_level"] == "warning"
 
 
-def test_who_runs_the_agent_is_logged_however_much_fails_in_that_moment() -> None:
+def test_changes_of_the_agents_node_are_logged_even_during_many_failures() -> None:
     with capture_logs() as lines:
         log = AgentLog(lambda: 1.0)
         for _ in range(50):
-            log(AgentStepFailed("outbox mark", "node two runs the agent on it now"))
-        log(AgentLost("node two runs the agent on it now"))
-    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + ["agent lost"]
+            log(AgentStepFailed("outbox mark", "node two has taken over the agent"))
+        log(AgentLeadershipLost("node two has taken over the agent"))
+    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + [
+        "agent leadership lost"
+    ]

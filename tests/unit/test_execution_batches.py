@@ -1,4 +1,4 @@
-"""Group writing: what gathers, what is tried again, what is refused."""
+"""Group commit: which items accumulate, which are retried, which are refused."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailabl
 
 
 class Table:
-    """Writes what it is given, unless told otherwise; `written` grows by batches."""
+    """Writes what it receives, unless told otherwise; `written` grows by batches."""
 
     def __init__(self) -> None:
         self.written: list[list[int]] = []
         self.failures: list[Exception] = []
         self.bad: set[int] = set()
         self.refused: list[tuple[int, str]] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.open = asyncio.Event()
         self.open.set()
         self.changed = asyncio.Condition()
@@ -25,7 +25,7 @@ class Table:
         return Batches(
             self.write,
             refused=lambda item, error: self.refused.append((item, str(error))),
-            failed=lambda error: self.told.append(type(error).__name__),
+            failed=lambda error: self.reported.append(type(error).__name__),
             pause_initial_us=1_000,
             pause_max_us=2_000,
         )
@@ -45,7 +45,7 @@ class Table:
             await self.changed.wait_for(lambda: items <= {item for batch in self.written for item in batch})
 
 
-async def test_what_comes_during_a_write_is_the_next_batch() -> None:
+async def test_items_added_during_a_write_form_the_next_batch() -> None:
     table = Table()
     batches = table.batches()
     table.open.clear()
@@ -61,13 +61,13 @@ async def test_what_comes_during_a_write_is_the_next_batch() -> None:
     await table.until({6})
 
 
-async def test_a_database_that_is_away_only_delays() -> None:
+async def test_an_unavailable_database_only_delays() -> None:
     table = Table()
     table.failures = [StoreUnavailable("away"), OutcomeUnknown("?"), StoreUnavailable("away")] * 2
     batches = table.batches()
     batches.add(1)
     await table.until({1})
-    assert table.told == ["StoreUnavailable", "OutcomeUnknown", "StoreUnavailable"] * 2
+    assert table.reported == ["StoreUnavailable", "OutcomeUnknown", "StoreUnavailable"] * 2
     assert table.refused == []
 
 
@@ -88,10 +88,10 @@ async def test_a_programming_error_is_refused_too() -> None:
     batches.add(1)
     batches.add(2)
     await table.until({1, 2})
-    assert table.told == ["KeyError", "KeyError"]
+    assert table.reported == ["KeyError", "KeyError"]
 
 
-async def test_close_gives_up_and_nothing_is_written_later() -> None:
+async def test_close_cancels_and_nothing_is_written_afterwards() -> None:
     table = Table()
     table.failures = [StoreUnavailable("away")] * 1_000
     batches = table.batches()

@@ -1,4 +1,4 @@
-"""Bodies, content types, and turns."""
+"""Bodies, content types, and slots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT = "text/plain; charset=utf-8"
         (b'"' + b"[" * 50_000 + b'"', b"[" * 50_000, TEXT),
     ],
 )
-def test_bodies(body: bytes, data: bytes, content_type: str) -> None:
+def test_bodies_are_encoded_with_their_content_type(body: bytes, data: bytes, content_type: str) -> None:
     assert encode_body(msgspec.Raw(body)) == (data, content_type)
 
 
@@ -37,29 +37,29 @@ class Item:
     destination: str
 
 
-def test_turns_are_fair_within_both_limits() -> None:
+def test_destinations_take_fair_turns_within_both_limits() -> None:
     slots: Slots[Item] = Slots(in_flight_max=4, per_destination_max=3)
     items = [Item(name) for name in "aaaaaaab"]
     for item in items:
-        slots.hold(item)
+        slots.add(item)
     first = slots.admit()
     assert [item.destination for item in first] == ["a", "b", "a", "a"]
-    assert (slots.in_flight, slots.held) == (4, 4)
+    assert (slots.in_flight, slots.deferred) == (4, 4)
     slots.answered(first[1])
-    assert slots.admit() == []  # Its result isn't durable yet.
+    assert slots.admit() == []  # Its result is not durable yet.
     slots.released()
-    assert slots.admit() == []  # Only `a` waits, and has its three.
+    assert slots.admit() == []  # Only `a` waits, and it has its three slots.
     slots.answered(first[0])
     assert [item.destination for item in slots.admit()] == ["a"]
     slots.released()
     assert slots.admit() == []
-    assert (slots.in_flight, slots.held) == (3, 3)
+    assert (slots.in_flight, slots.deferred) == (3, 3)
 
 
-def test_a_destination_with_much_work_delays_another_by_one_turn() -> None:
+def test_a_busy_destination_delays_another_by_one_turn_only() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     for name in ("a", "a", "a", "b"):
-        slots.hold(Item(name))
+        slots.add(Item(name))
     order = []
     for _ in range(4):
         (item,) = slots.admit()
@@ -69,14 +69,14 @@ def test_a_destination_with_much_work_delays_another_by_one_turn() -> None:
     assert order == ["a", "b", "a", "a"]
 
 
-def test_what_is_held_can_be_taken_back() -> None:
+def test_deferred_items_can_be_removed() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     items = [Item(name) for name in "abc"]
     for item in items:
-        slots.hold(item)
+        slots.add(item)
     (going,) = slots.admit()
-    assert slots.forget_held() == items[1:]
-    assert (slots.in_flight, slots.held) == (1, 0)
+    assert slots.drop_deferred() == items[1:]
+    assert (slots.in_flight, slots.deferred) == (1, 0)
     slots.answered(going)
     slots.released()
     assert slots.admit() == []

@@ -1,4 +1,4 @@
-"""What is kept holds no secrets, keeps its bounds, and is text that databases take."""
+"""Stored data contains no secrets, stays within its limits, and is text that databases accept."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ PLAIN_NAMES = [
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_secret_names(name: str) -> None:
+def test_secret_headers_are_redacted(name: str) -> None:
     assert is_secret_name(name)
     assert redact_header(name, "s3cret-value", 100) == REDACTED
 
 
 @pytest.mark.parametrize("name", PLAIN_NAMES)
-def test_plain_names(name: str) -> None:
+def test_plain_headers_are_kept(name: str) -> None:
     assert not is_secret_name(name)
     assert redact_header(name, "value", 100) == "value"
 
 
 @pytest.mark.parametrize("value", ["Bearer abc", "basic dXNlcjpwYXNz", "Digest username=x"])
-def test_credentials_are_known_by_their_form_too(value: str) -> None:
+def test_credentials_are_recognized_by_their_form(value: str) -> None:
     assert redact_header("x-upstream", value, 100) == REDACTED
 
 
@@ -51,24 +51,24 @@ def test_credentials_are_known_by_their_form_too(value: str) -> None:
         ("https://a.example/?mail=a@b.example", "https://a.example/?mail=a@b.example"),
     ],
 )
-def test_urls(url: str, kept: str) -> None:
+def test_secret_parameters_of_urls_are_redacted(url: str, kept: str) -> None:
     assert redact_url(url) == kept
 
 
-def test_urls_in_headers() -> None:
+def test_secret_parameters_of_urls_in_headers_are_redacted() -> None:
     assert redact_header("Location", "/next?token=t&page=2", 100) == "/next?token=[redacted]&page=2"
     assert redact_header("link", '<https://a/?key=t>; rel="next"', 100) == '<https://a/?key=[redacted]>; rel="next"'
 
 
 @given(st.sampled_from(SECRET_NAMES), st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=8))
-def test_an_echoed_secret_is_taken_out(name: str, secret: str) -> None:
+def test_an_echoed_secret_is_redacted(name: str, secret: str) -> None:
     headers = [("x-plain", "1"), (name, f"Bearer {secret}")]
     secrets = secrets_of(f"http://a/?token={secret}x", headers)
     echoed = f'{{"all": "Bearer {secret}", "part": "{secret}", "query": "{secret}x"}}'.encode()
     assert secret not in snippet(echoed, 4_096, secrets).text
 
 
-def test_a_secret_does_not_hide_in_the_cut() -> None:
+def test_a_secret_across_the_cut_is_redacted() -> None:
     secrets = secrets_of("http://a", [("authorization", "Bearer 0123456789")])
     assert snippet(b"x" * 5 + b"0123456789", 9, secrets) == ("xxxxx[red", True)
 
@@ -78,7 +78,7 @@ def test_innocent_requests_have_no_secrets() -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 60))
-def test_snippets_of_anything(data: bytes, bytes_max: int) -> None:
+def test_snippets_of_any_bytes_are_valid(data: bytes, bytes_max: int) -> None:
     text, cut = snippet(data, bytes_max)
     encoded = text.encode()
     assert len(encoded) <= bytes_max
@@ -104,7 +104,7 @@ def test_control_characters_become_visible() -> None:
     assert cut_text("\ud800", 10) == ("\ufffd", False)
 
 
-def test_bounds() -> None:
+def test_snippets_stay_within_their_limit() -> None:
     assert snippet("ää".encode(), 4) == ("ää", False)
     assert snippet("ää".encode(), 3) == ("ä", True)
     assert snippet(b"a" * 10, 10) == ("a" * 10, False)

@@ -1,4 +1,4 @@
-"""The page of messages names every type and field, with its type, and none that there isn't."""
+"""The reference page of messages lists exactly the existing types and fields."""
 
 from __future__ import annotations
 

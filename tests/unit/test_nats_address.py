@@ -19,7 +19,7 @@ from tocsin.model.errors import ConfigError
         ("nats://me:x@a:1,nats://b, nats://c:3", NatsAddress(("nats://a:1", "nats://b:4222", "nats://c:3"), "me", "x")),
     ],
 )
-def test_what_is_understood(url: str, address: NatsAddress) -> None:
+def test_valid_addresses_are_parsed(url: str, address: NatsAddress) -> None:
     assert parse_nats_address(url) == address
 
 
@@ -35,7 +35,7 @@ def test_what_is_understood(url: str, address: NatsAddress) -> None:
         "nats://h?secret=1",
     ],
 )
-def test_what_is_not(url: str) -> None:
+def test_invalid_addresses_are_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="nats://host:4222") as error:
         parse_nats_address(url)
     assert "secret" not in str(error.value)

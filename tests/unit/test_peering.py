@@ -1,4 +1,4 @@
-"""How a node meets others, and when it must not."""
+"""How a node is reached by other nodes, and when it must not be."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def peering(worker: int = 0, **flags):
     return peering_of(load_settings({"store": STORE, **flags}), shared=True, secret=SECRET, worker=worker)
 
 
-def test_on_a_loopback_address_nodes_meet_on_this_machine() -> None:
+def test_a_loopback_address_is_announced_as_it_is() -> None:
     met = peering()
     assert (met.host, met.secret, met.announced(9070)) == ("127.0.0.1", SECRET, "127.0.0.1:9070")
 
 
-def test_a_store_of_one_node_has_no_others() -> None:
+def test_an_unshared_store_has_no_peers() -> None:
     assert peering_of(load_settings({}), shared=False, secret=SECRET) is None
 
 
-def test_what_is_announced() -> None:
+def test_the_advertised_or_bound_address_is_announced() -> None:
     assert peering(host="10.0.0.5").announced(1) == "10.0.0.5:1"
     assert peering(host="::", advertise="[fd00::5]").announced(1) == "[fd00::5]:1"
     assert peering(host="0.0.0.0", advertise="a.internal:7").announced(1) == "a.internal:7"
     assert peering(worker=2, cluster_port=9070).port == 9072
 
 
-def test_of_every_address_the_one_towards_the_database_is_announced() -> None:
+def test_bound_to_every_address_the_one_towards_the_database_is_announced() -> None:
     own = _outward_address()
     if own is None:
         pytest.skip("this machine has no way out of itself")
@@ -50,12 +50,12 @@ def test_of_every_address_the_one_towards_the_database_is_announced() -> None:
 
 
 @pytest.mark.parametrize("store", [STORE, "postgresql://x@nowhere.invalid/x", "postgresql:///x?host=/run/postgresql"])
-def test_with_the_database_on_this_machine_or_nobody_knows_where_the_hosts_name_is_announced(store: str) -> None:
+def test_with_a_local_or_unknown_database_the_host_name_is_announced(store: str) -> None:
     assert peering(host="0.0.0.0", store=store).announced(1) == f"{socket.gethostname()}:1"
 
 
 def _outward_address() -> str | None:
-    """This machine's address on its way to an address that nobody has (RFC 5737)."""
+    """This machine's local address for packets to an unassigned address (RFC 5737)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("198.51.100.1", 9))
@@ -99,14 +99,14 @@ def _outward_address() -> str | None:
         ),
     ],
 )
-def test_what_is_refused(flags, reason) -> None:
+def test_invalid_cluster_settings_are_refused(flags, reason) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings(flags)
     assert reason in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
-def test_names_and_addresses_of_all_kinds_are_taken() -> None:
+def test_names_and_addresses_of_all_kinds_are_accepted() -> None:
     for name in ("node 1", "zürich-1", "節点", "a/b:c"):
         assert load_settings({"node_name": name}).node_name == name
     assert load_settings({"node_name": ""}).node_name is None

@@ -1,4 +1,4 @@
-"""Transitions of a service call, one by one. What holds for all of them is in tests/properties."""
+"""The transitions of a service call, one by one. Invariants over all transitions are in tests/properties."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class World:
         return self.call.execution_id
 
 
-def test_a_call_for_later_is_scheduled():
+def test_a_call_with_a_future_due_time_is_scheduled():
     due_at = EPOCH_US + 60 * SECOND
     world = World(due_at)
     assert world.call.status is Status.SCHEDULED
@@ -128,7 +128,7 @@ def test_a_call_for_later_is_scheduled():
     )
 
 
-def test_the_event_of_a_submission_keeps_no_secret():
+def test_the_event_of_a_submission_contains_no_secret():
     secret = msgspec.structs.replace(SPEC, url="http://service/x?api_key=abc123&a=b")
     step = service_call.submit(
         SubmitServiceCall(World().id, "bill", secret, "f"),
@@ -145,7 +145,7 @@ def test_the_event_of_a_submission_keeps_no_secret():
 
 
 @pytest.mark.parametrize("due_at", [None, EPOCH_US, EPOCH_US - 5 * SECOND])
-def test_a_call_for_now_runs_at_once(due_at: int | None):
+def test_a_call_without_due_time_runs_at_once(due_at: int | None):
     world = World(due_at)
     assert world.call.status is Status.RUNNING
     assert world.call.due_at == (EPOCH_US if due_at is None else due_at)
@@ -157,7 +157,7 @@ def test_a_call_for_now_runs_at_once(due_at: int | None):
     )
 
 
-def test_due_then_started_then_succeeded():
+def test_a_due_call_starts_and_succeeds():
     world = World(EPOCH_US + SECOND)
     world.clock.advance(2 * SECOND)
     step = world.due()
@@ -186,7 +186,7 @@ def test_due_then_started_then_succeeded():
     )
 
 
-def test_a_failure_keeps_the_answer():
+def test_a_failed_call_keeps_the_response():
     world = World()
     end = ExecutionFailed(world.id, world.execution_id, EPOCH_US, OOPS, OK)
     step = service_call.failed(world.call, end, limits=LIMITS)
@@ -195,7 +195,7 @@ def test_a_failure_keeps_the_answer():
     assert step.after.outcome == Outcome(OK, OOPS)
 
 
-def test_results_of_another_execution_mean_nothing():
+def test_results_of_another_execution_are_ignored():
     world = World()
     other = world.new_id()
     assert service_call.started(world.call, ExecutionStarted(world.id, other, EPOCH_US), limits=LIMITS) is None
@@ -232,7 +232,7 @@ class TestWatchdog:
         assert world.watch() is not None
         assert world.call.status is Status.RUNNING
 
-    def test_an_order_that_nobody_began_is_repeated_at_growing_intervals_without_end(self):
+    def test_an_unstarted_order_is_repeated_at_growing_intervals_without_limit(self):
         world = World()
         execution_id, looks = world.execution_id, 0
         while world.clock.now_us() < EPOCH_US + 3 * LIMITS.start_timeout_us:
@@ -250,7 +250,7 @@ class TestWatchdog:
         assert looks < 15
         assert world.call.status is Status.RUNNING
 
-    def test_a_call_whose_execution_began_is_asked_after_and_never_failed(self):
+    def test_a_started_overdue_call_is_checked_and_never_failed(self):
         world = World()
         world.clock.advance(SECOND)
         world.started()
@@ -267,7 +267,7 @@ class TestWatchdog:
         assert world.call.status is Status.SUCCEEDED
 
 
-def test_only_a_call_that_waits_can_be_deleted():
+def test_only_a_waiting_call_can_be_deleted():
     assert service_call.delete(World().call) is None
     world = World(EPOCH_US + SECOND)
     assert service_call.delete(world.call) == (ServiceCallDeleted(world.id),)
@@ -284,7 +284,7 @@ INTERRUPTED = ErrorMeta("INTERRUPTED", "the process ended during the execution, 
 
 
 class TestRetries:
-    def test_a_failed_attempt_is_made_again_when_its_time_comes(self):
+    def test_a_failed_attempt_is_retried_at_its_time(self):
         world = World(policy=POLICY)
         world.started()
         first, began = world.execution_id, world.clock.now_us()
@@ -299,7 +299,7 @@ class TestRetries:
         assert (world.call.status, world.call.attempts, world.call.finished_at) == (Status.RETRYING, 1, None)
         assert world.call.outcome == Outcome(None, TIMEOUT)
         assert world.call.watch_at == next_at + LIMITS.watchdog_grace_us
-        # The first due time comes once more.
+        # The first due time is reported once more.
         assert world.due() is None
         assert world.failed(TIMEOUT) is None
         step = world.retry_due()
@@ -324,7 +324,7 @@ class TestRetries:
         assert step.messages == (ServiceCallFailed(world.id, OOPS),)
         assert (world.call.status, world.call.attempts) == (Status.FAILED, 3)
 
-    def test_no_attempt_begins_after_the_policy_s_duration(self):
+    def test_no_attempt_begins_after_the_policys_duration(self):
         world = World(policy=RetryPolicy(max_attempts=9, initial_interval_us=10 * SECOND, max_duration_us=20 * SECOND))
         world.started()
         world.failed()
@@ -334,7 +334,7 @@ class TestRetries:
         world.failed()
         assert world.call.status is Status.FAILED
 
-    def test_a_report_that_comes_late_plans_what_it_would_have_planned_in_time(self):
+    def test_a_late_report_plans_the_same_retry(self):
         plans = set()
         for late_us in (0, 3_600 * SECOND):
             world = World(policy=POLICY)
@@ -348,8 +348,9 @@ class TestRetries:
             plans.add(step.after.next_attempt_at)
         assert len(plans) == 1
 
-    def test_interruptions_beyond_the_limit_are_failed_attempts(self):
-        """Two are made again at once and count for nothing, of `executions_max` 3; each further one is an attempt."""
+    def test_interruptions_beyond_the_limit_count_as_failed_attempts(self):
+        """With `executions_max` 3, two interrupted executions are repeated at once and do not count; each further one
+        is a failed attempt."""
         world = World(policy=POLICY)
         for _ in range(2):
             world.interrupted()
@@ -384,13 +385,13 @@ class TestRetries:
         *((kind, None, True) for kind in sorted(FINAL_KINDS)),
     ],
 )
-def test_what_may_be_made_again(kind: str, status: int | None, final: bool):
+def test_which_failures_are_retried(kind: str, status: int | None, final: bool):
     response = None if status is None else ResponseMeta(status, {}, "", 1.0)
     assert judge(ErrorMeta(kind, ""), response, EPOCH_US, SECOND) == Verdict(final)
 
 
-def test_every_kind_that_the_client_calls_final_is_final_here():
-    """The HTTP client says it of an outcome, the event has only its kind."""
+def test_every_final_error_of_the_http_client_is_final():
+    """The HTTP client marks an outcome as final; the event has only its kind."""
     source = Path(tocsin.__file__).parent
     texts = [
         path.read_text() for folder in ("callbacks", "agent/execution") for path in (source / folder).rglob("*.py")

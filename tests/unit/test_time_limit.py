@@ -1,4 +1,4 @@
-"""A test whose coroutine waits for ever ends, whichever task runs when its time is over, and cleans up."""
+"""A test whose coroutine waits forever ends and cleans up, whichever task runs at the time limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.support.time_limit import limited
 
 
-async def test_where_it_waits_it_is_told_that_its_time_is_over() -> None:
+async def test_a_waiting_coroutine_gets_a_timeout_error() -> None:
     cleaned_up = []
 
     async def waits_for_ever(fixture: str) -> None:
@@ -22,7 +22,7 @@ async def test_where_it_waits_it_is_told_that_its_time_is_over() -> None:
     assert cleaned_up == ["server"]
 
 
-async def test_within_its_time_nothing_is_changed() -> None:
+async def test_a_test_within_its_limit_is_not_affected() -> None:
     seen = []
 
     async def ends(fixture: str) -> None:
@@ -49,7 +49,7 @@ async def slow() -> None:
 
 
 @pytest.mark.timeout(5.2)
-async def test_what_its_fixtures_take_is_its_own_time(slow: None) -> None:
+async def test_the_time_of_fixtures_counts(slow: None) -> None:
     with pytest.raises(asyncio.CancelledError):
         # Nothing is left.
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Sign-ins: how long they last, that they hold on all nodes, and that they end where somebody signs out."""
+"""Sign-ins: how long they last, that they hold on all nodes, and that a sign-out ends them on all nodes."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ class Node:
         return cookie
 
     async def takes(self, cookie: str) -> bool:
-        return await self.sessions.visitor(cookie) is not None
+        return await self.sessions.principal(cookie) is not None
 
 
-async def test_a_sign_in_ends_when_idle_when_old_and_with_its_key() -> None:
+async def test_sign_in_ends_when_idle_or_expired_or_its_key_is_deleted() -> None:
     nodes = Nodes(session_idle_timeout_s=10, session_lifetime_max_s=25)
     node, other = await nodes.start(), await nodes.start()
     assert await node.sessions.sign_in("wrong") is None
     cookie = await node.sign_in()
     for nodes.now_s in (1_009.0, 1_018.0, 1_024.0):
-        # Whichever node it is used on, it is in use.
+        # Use on any node keeps the sign-in active.
         assert await node.takes(cookie)
         await node.refresh()
         assert await other.takes(cookie)
@@ -78,16 +78,16 @@ async def test_a_sign_in_ends_when_idle_when_old_and_with_its_key() -> None:
     idle = await node.sign_in()
     nodes.now_s = 1_040.0
     assert not await node.takes(idle)
-    # An answer that lasts is no request.
-    assert node.sessions.still(idle) is not None
+    # A response that stays open is not subject to the idle timeout.
+    assert node.sessions.current(idle) is not None
     last = await node.sign_in()
     assert await other.takes(last)
     await nodes.inner.delete_api_key("k")
     await other.refresh()
-    assert (await other.takes(last), other.sessions.still(last)) == (False, None)
+    assert (await other.takes(last), other.sessions.current(last)) == (False, None)
 
 
-async def test_a_key_that_expires_ends_its_sign_ins() -> None:
+async def test_expired_key_ends_its_sign_ins() -> None:
     nodes = Nodes()
     await nodes.inner.put_api_key(ApiKey("k", hash_key("s"), Role.READ, expires_at=1_010_000_000))
     node = await nodes.start()
@@ -95,12 +95,12 @@ async def test_a_key_that_expires_ends_its_sign_ins() -> None:
     nodes.now_s = 1_009.0
     assert await node.takes(cookie)
     nodes.now_s = 1_010.0
-    assert (await node.takes(cookie), node.sessions.still(cookie)) == (False, None)
+    assert (await node.takes(cookie), node.sessions.current(cookie)) == (False, None)
     assert await node.sessions.sign_in("s") is None
     assert (node.keys.required, node.keys.expired(hash_key("s"))) == (True, True)
 
 
-async def test_nothing_in_the_store_makes_a_cookie() -> None:
+async def test_stored_sign_ins_can_not_be_turned_into_cookies() -> None:
     nodes = Nodes()
     node = await nodes.start()
     cookie, other = await node.sign_in(), await node.sign_in()
@@ -110,11 +110,11 @@ async def test_nothing_in_the_store_makes_a_cookie() -> None:
     for row in nodes.inner._sign_ins.values():
         assert not await node.takes(row.token_hash)
         assert not await node.takes(f"s.{row.token_hash[:43]}")
-    # A form is good for the sign-in whose page it is on, on every node, and for no other.
-    again = await nodes.start()
+    # A CSRF token is valid for its sign-in only, on every node.
+    restarted = await nodes.start()
     token = masked(node.sessions.csrf(cookie))
-    assert again.sessions.csrf_holds(cookie, token)
-    # What a page shows of it is never the same: a compressed answer's length tells nothing of it.
+    assert restarted.sessions.csrf_holds(cookie, token)
+    # The masked token differs each time, so that the length of a compressed response does not leak it.
     assert masked(node.sessions.csrf(cookie))[:64] != token[:64] != token[64:]
     assert not any(
         node.sessions.csrf_holds(cookie, wrong) for wrong in ("", "é", "ab", "abc", token[:-2], token + "00")
@@ -123,26 +123,26 @@ async def test_nothing_in_the_store_makes_a_cookie() -> None:
     assert token not in cookie
 
 
-async def test_a_sign_out_holds_on_every_node_also_after_a_restart() -> None:
+async def test_sign_out_holds_on_every_node_and_after_a_restart() -> None:
     nodes = Nodes()
     one, other = await nodes.start(), await nodes.start()
     cookie, kept = await one.sign_in(), await one.sign_in()
-    # At once, although the other has not read since.
+    # The other node has the sign-in in memory.
     assert await other.takes(cookie)
     assert await one.sessions.sign_out(cookie)
-    assert (await one.takes(cookie), one.sessions.still(cookie)) == (False, None)
+    assert (await one.takes(cookie), one.sessions.current(cookie)) == (False, None)
     await other.refresh()
-    assert (await other.takes(cookie), other.sessions.still(cookie)) == (False, None)
-    again = await nodes.start()
-    assert not await again.takes(cookie)
-    for each in (one, other, again):
+    assert (await other.takes(cookie), other.sessions.current(cookie)) == (False, None)
+    restarted = await nodes.start()
+    assert not await restarted.takes(cookie)
+    for each in (one, other, restarted):
         assert await each.takes(kept)
-    # Who signs out without having signed in, or twice, is out.
+    # A sign-out without a sign-in, or a second one, succeeds.
     assert await one.sessions.sign_out(one.sessions.new_cookie())
     assert await one.sessions.sign_out(cookie)
 
 
-async def test_requests_ask_memory_and_many_unknown_cookies_share_one_read() -> None:
+async def test_known_cookies_are_read_from_memory_and_unknown_ones_share_one_read() -> None:
     nodes = Nodes()
     node, other = await nodes.start(), await nodes.start()
     cookie = await node.sign_in()
@@ -172,7 +172,7 @@ async def test_requests_ask_memory_and_many_unknown_cookies_share_one_read() -> 
 
 
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.UNKNOWN_LOST, Fault.UNKNOWN_DONE])
-async def test_a_sign_out_that_the_store_did_not_take_holds_here_and_is_written_later(fault: Fault) -> None:
+async def test_sign_out_during_a_store_failure_holds_on_this_node_and_is_written_later(fault: Fault) -> None:
     nodes = Nodes()
     one, other = await nodes.start(), await nodes.start()
     cookie = await one.sign_in()
@@ -187,7 +187,7 @@ async def test_a_sign_out_that_the_store_did_not_take_holds_here_and_is_written_
     assert (await one.takes(cookie), await other.takes(cookie)) == (False, False)
 
 
-async def test_a_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
+async def test_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
     nodes = Nodes()
     one, other = await nodes.start(), await nodes.start()
     cookie = await one.sign_in()
@@ -215,7 +215,7 @@ async def test_a_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
         go_on.clear()
 
 
-async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_their_node() -> None:
+async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_one_node() -> None:
     nodes = Nodes(session_stale_max_s=60)
     one, other = await nodes.start(), await nodes.start()
     before, elsewhere = await one.sign_in(), await other.sign_in()
@@ -225,7 +225,7 @@ async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_their
             await one.sign_ins.refresh()
         nodes.now_s += 30
     assert (one.sessions.unknown_since_s, await one.takes(before)) == (None, True)
-    # What it never saw can't be told from what has ended.
+    # A sign-in that the node has never read may have ended.
     with pytest.raises(Unavailable, match="try again"):
         await one.takes(elsewhere)
     nodes.now_s += 1
@@ -241,7 +241,7 @@ async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_their
     assert not await one.takes(local)
 
 
-async def test_one_key_cannot_fill_the_table_nor_end_the_sign_ins_of_others() -> None:
+async def test_key_can_not_fill_the_table_or_end_sign_ins_of_other_keys() -> None:
     nodes = Nodes(sessions_per_key_max=3, sessions_cached_max=2)
     await nodes.inner.put_api_key(ApiKey("l", hash_key("t"), Role.READ))
     node = await nodes.start()

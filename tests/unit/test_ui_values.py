@@ -1,4 +1,4 @@
-"""How values look, what forms and filters mean, and who counts as this server."""
+"""Presentation of values, forms and filters of timers, accepted host names, and statistics."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tocsin.model.raw_body import RawBody
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
 from tocsin.service import TimerView
-from tocsin.ui import show
+from tocsin.ui import presentation
+from tocsin.ui.context import Fields, read_form
 from tocsin.ui.filters import Filters
 from tocsin.ui.forms import TimerForm, command, curl
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.statistics import OTHER_DESTINATIONS, Statistics
-from tocsin.ui.visit import Fields, read_form
-from tocsin.ui.whenever import read_when
+from tocsin.ui.when_fields import read_when
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
@@ -35,53 +35,53 @@ SECOND = 1_000_000
         (26 * 3_600 * SECOND, "1 d 2 h"), (40 * 86_400 * SECOND, "40 d"), (400 * 86_400 * SECOND, "1 y 35 d"),
     ],
 )  # fmt: skip
-def test_spans(duration_us: int, text: str) -> None:
-    assert show.span(duration_us) == text
+def test_durations(duration_us: int, text: str) -> None:
+    assert presentation.span(duration_us) == text
 
 
-def test_distances() -> None:
-    assert show.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
-    assert show.relative(NOW - 2 * SECOND, NOW) == "2 s ago"
-    assert show.relative(NOW + 999, NOW) == "now"
+def test_relative_times() -> None:
+    assert presentation.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
+    assert presentation.relative(NOW - 2 * SECOND, NOW) == "2 s ago"
+    assert presentation.relative(NOW + 999, NOW) == "now"
 
 
-def test_a_payload_keeps_its_numbers() -> None:
+def test_indented_payload_keeps_its_numbers() -> None:
     text = b'{"a":1.10,"b":123456789012345678901234567890,"c":[],"d":{"e":null},"f":[true,"x\\u00e9"],"g":1e400}'
-    pretty = show.pretty_json(text)
+    pretty = presentation.pretty_json(text)
     assert '"a": 1.10' in pretty
     assert "123456789012345678901234567890" in pretty
     assert '"c": []' in pretty
     assert '"xé"' in pretty
     assert "1e400" in pretty
-    assert show.pretty_json(b"not json") == "not json"
-    # What stands on a page is UTF-8.
-    assert show.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
-    assert show.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
+    assert presentation.pretty_json(b"not json") == "not json"
+    # Pages are UTF-8, which can't encode a lone surrogate.
+    assert presentation.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
+    assert presentation.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
 
 
 @pytest.mark.parametrize("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])
-def test_every_id_has_a_path_of_its_own(timer_id: str) -> None:
-    path = show.timer_path("default", timer_id)
+def test_every_id_has_a_safe_path(timer_id: str) -> None:
+    path = presentation.timer_path("default", timer_id)
     assert path.startswith("/timers/default/")
     assert ".." not in path.split("?")[0].split("/")
     assert set('"<> #') & set(path) == set()
 
 
-def test_states() -> None:
+def test_timer_states() -> None:
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW)
-    assert show.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
-    assert show.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "ringing"
-    assert show.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "held"
-    again = msgspec.structs.replace(timer, attempts=1)
-    assert show.state_of(TimerView(again, b"", 0, NOW + 1), NOW).word == "retrying"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "firing"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "suspended"
+    retried = msgspec.structs.replace(timer, attempts=1)
+    assert presentation.state_of(TimerView(retried, b"", 0, NOW + 1), NOW).word == "retrying"
     done = msgspec.structs.replace(timer, status=Status.COMPLETED)
-    assert show.state_of(TimerView(done, b"", 0, None), NOW).word == "done"
+    assert presentation.state_of(TimerView(done, b"", 0, None), NOW).word == "completed"
 
 
 # -- when
 
 
-def test_a_local_time_becomes_utc() -> None:
+def test_local_time_is_converted_to_utc() -> None:
     berlin = Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", "60")])
     assert read_when(berlin) == {"executeAt": "2027-01-31T12:30:00Z"}
     assert read_when(Fields([("when", "at"), ("at", "2027-01-31T12:00:00+02:00")])) == {
@@ -91,7 +91,7 @@ def test_a_local_time_becomes_utc() -> None:
 
 
 @pytest.mark.parametrize("zone", ["x", "99999", "1.5"])
-def test_a_zone_that_is_none_is_refused(zone: str) -> None:
+def test_invalid_time_zone_offset_is_refused(zone: str) -> None:
     with pytest.raises(InvalidInput):
         read_when(Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", zone)]))
 
@@ -103,11 +103,11 @@ def form(**fields: Any) -> TimerForm:
     return TimerForm(**{"id": "t", "url": "http://127.0.0.1:9/", **fields})
 
 
-def test_a_form_says_what_a_client_would_send() -> None:
+def test_form_converts_to_the_equivalent_api_request() -> None:
     body = form(
         payload='{"a": 1.10}',
         tags="x, y,,",
-        retry="own",
+        retry="custom",
         max_duration="1h",
         headers=[("A", "b")],
         timeout="2,5",
@@ -123,15 +123,15 @@ def test_a_form_says_what_a_client_would_send() -> None:
     assert bytes(body["payload"]) == b'{"a": 1.10}'
 
 
-def test_all_bad_fields_are_named_at_once() -> None:
+def test_form_reports_all_invalid_fields_at_once() -> None:
     with pytest.raises(InvalidInput) as refused:
-        form(payload='{\n"a" 1}', timeout="soon", retry="own", attempts="many").body()
+        form(payload='{\n"a" 1}', timeout="soon", retry="custom", attempts="many").body()
     paths = {error.path: error.reason for error in refused.value.errors}
     assert set(paths) == {"payload", "callbackTimeoutSeconds", "retryPolicy.maxAttempts"}
     assert "line 2, column 5" in paths["payload"]
 
 
-def test_only_what_differs_is_changed() -> None:
+def test_edit_form_sends_only_changed_fields() -> None:
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, msgspec.Raw(b'{"a":1.10}'), tags=("x",))
     view = TimerView(timer, b"", 0, NOW)
     kept = TimerForm.of(timer, when="keep")
@@ -142,13 +142,13 @@ def test_only_what_differs_is_changed() -> None:
     assert set(changed) == {"namespace", "timerId", "tags", "payload"}
 
 
-def test_a_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
+def test_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
     raw = RawBody("text/xml", text="<a>ü</a>")
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, body=raw)
     view = TimerView(timer, b"", 0, NOW)
     kept = TimerForm.of(timer, when="keep")
     assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
-    # A copy sends it, and so does the command that would do the same.
+    # A copy sends the raw body, and so does the equivalent command.
     copied = TimerForm.of(timer, when="in").body()
     assert msgspec.json.decode(copied["body"]) == {"contentType": "text/xml", "text": "<a>ü</a>"}
     assert "payload" not in copied
@@ -164,13 +164,13 @@ def test_a_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
     assert (bytes(changed["payload"]), set(changed)) == (b"1", {"namespace", "timerId", "payload"})
 
 
-def test_a_raw_body_is_shown_with_what_it_is() -> None:
-    assert show.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, here in base64")
-    assert show.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
-    assert show.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
+def test_raw_body_is_shown_with_its_type_and_size() -> None:
+    assert presentation.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, shown as base64")
+    assert presentation.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
+    assert presentation.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
 
 
-def test_the_equal_commands_are_one_line_for_a_shell() -> None:
+def test_equivalent_commands_are_quoted_for_the_shell() -> None:
     body = form(id="it's $HOME", payload='{"x": "a\'b"}', headers=[("X", "$(reboot)")], tags="a b").body()
     words = shlex.split(command("http://127.0.0.1:8080", body).replace("\\\n", " "))
     assert words[:5] == ["tocsin", "timers", "create", "http://127.0.0.1:9/", "--id"]
@@ -180,7 +180,7 @@ def test_the_equal_commands_are_one_line_for_a_shell() -> None:
     assert "$TOCSIN_KEY" in curl("http://h/", body, key=True)
 
 
-def test_a_form_that_is_none_is_refused() -> None:
+def test_malformed_form_body_is_refused() -> None:
     for body in (b"\xff\xfe", b"a=%ff", b"a=1&" * 30_000):
         with pytest.raises(InvalidInput):
             read_form(body)
@@ -189,7 +189,7 @@ def test_a_form_that_is_none_is_refused() -> None:
 # -- filters
 
 
-def test_a_link_reads_back_as_the_same_list() -> None:
+def test_link_of_a_list_parses_to_the_same_filters() -> None:
     pairs = [
         ("namespace", "n"),
         ("view", "failed"),
@@ -200,22 +200,22 @@ def test_a_link_reads_back_as_the_same_list() -> None:
         ("rows", "25"),
     ]
     filters = Filters.read(Fields(pairs), UiLimits())
-    again = Fields(parse_qsl(filters.link().split("?")[1]))
-    assert Filters.read(again, UiLimits()) == filters
+    parsed = Fields(parse_qsl(filters.link().split("?")[1]))
+    assert Filters.read(parsed, UiLimits()) == filters
     assert filters.link(cursor="c").endswith("&cursor=c")
-    assert "order" not in filters.tab("upcoming")
+    assert "order" not in filters.tab("pending")
 
 
-def test_what_isn_t_known_in_a_url_is_left_out() -> None:
+def test_unknown_values_in_a_url_are_ignored() -> None:
     filters = Filters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits())
-    assert (filters.view, filters.range, filters.rows, filters.order) == ("upcoming", "", UiLimits().list_rows, "asc")
+    assert (filters.view, filters.range, filters.rows, filters.order) == ("pending", "", UiLimits().list_rows, "asc")
     assert Filters.read(Fields([("rows", "99999")]), UiLimits()).rows == UiLimits().list_rows_max
 
 
 # -- hosts, sessions
 
 
-def test_hosts() -> None:
+def test_accepted_host_names() -> None:
     hosts = Hosts("192.0.2.7", ["https://tocsin.example", "http://other.example:81"])
     for host in (
         "localhost",
@@ -252,16 +252,16 @@ def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http:/
     )
 
 
-def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
+def test_statistics_count_per_bucket_within_their_limits() -> None:
     gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
     statistics = Statistics(UiLimits(chart_points=3, chart_destinations_max=2), NOW, lambda: gauges)
     for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
         statistics(attempt(outcome))
     statistics(TimersCreated("default", 5))
     statistics(TimersChanged("default", "deleted", 2))
-    assert (statistics.pulse("default").created, statistics.pulse("default").changed) == (5, 8)
+    assert (statistics.change_counter("default").created, statistics.change_counter("default").changed) == (5, 8)
     bucket = statistics.present
-    assert (bucket.rings, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
+    assert (bucket.fires, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
     half = bucket.lag_ms(0.5)
     assert half is not None
     assert 0.9 <= half <= 1.5
@@ -275,9 +275,16 @@ def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
     assert (statistics.buckets[-1].overdue_s, statistics.buckets[-1].window_timers) == (1.5, 7.0)
 
 
-def test_rows_in_parts_are_all_of_them_in_their_order() -> None:
-    for count in (0, 1, show.PART_ROWS - 1, show.PART_ROWS, show.PART_ROWS + 1, 3 * show.PART_ROWS):
-        parts = show.parted(range(count))
+def test_parts_of_a_list_contain_all_rows_in_order() -> None:
+    for count in (
+        0,
+        1,
+        presentation.PART_ROWS - 1,
+        presentation.PART_ROWS,
+        presentation.PART_ROWS + 1,
+        3 * presentation.PART_ROWS,
+    ):
+        parts = presentation.parted(range(count))
         assert [row for part in parts for row in part] == list(range(count))
-        assert all(len(part) <= show.PART_ROWS for part in parts)
-        assert len(parts) == max(-(-count // show.PART_ROWS), 1)
+        assert all(len(part) <= presentation.PART_ROWS for part in parts)
+        assert len(parts) == max(-(-count // presentation.PART_ROWS), 1)

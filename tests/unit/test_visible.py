@@ -1,4 +1,4 @@
-"""What people read has no character that steers a terminal or a line."""
+"""Shown text contains no control or invisible characters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.config.values import redacted
 from tocsin.model.visible import visible, visible_name
 
 
-def test_what_can_t_be_seen_is_shown_by_its_number() -> None:
+def test_invisible_characters_are_shown_as_code_points() -> None:
     assert visible("a\x1b[2Jb\u202ec\x9b\U000e0041") == "a\\u001b[2Jb\\u202ec\\u009b\\udb40\\udc41"
     assert visible("a\nb\r", keep="\n") == "a\nb\\u000d"
     assert visible("é 日本 😀") == "é 日本 😀"
@@ -18,7 +18,7 @@ def test_what_can_t_be_seen_is_shown_by_its_number() -> None:
     assert json.loads(visible(document)) == json.loads(document)
 
 
-def test_names_are_shown_with_their_joiners() -> None:
+def test_joiners_in_names_are_kept() -> None:
     assert visible_name("می\u200cخواهم\u202e") == "می\u200cخواهم\\u202e"
 
 

@@ -1,5 +1,5 @@
-"""The parent of workers: places that are filled again, rolling restarts, and ends at any moment. The workers are small
-programs that keep to the same line."""
+"""The parent process of workers: restarts, rolling restarts, and stops at any moment. The workers are small programs
+with the same control pipe."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.support.patience import PATIENCE_S
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import load_settings
 from tocsin.server.sockets import bind
-from tocsin.server.workers import READY, STARTED, VARIABLE, Line, Parent, place_of_worker
+from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, worker_slot
 
-#: Says its process id to a file, then keeps to the words that it was given: `s`, `r`, `w` (waits to be told to end),
-#: `f` (waits until the file `go` is there) or an exit code. Before its first word SIGTERM kills it.
+#: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `f` (waits for the file
+#: `go`) or an exit code. Before its first word SIGTERM kills it.
 _WORKER = """
 import os, pathlib, signal, socket, sys, time
 number, _, line = map(int, os.environ["TOCSIN_WORKER"].split(","))
@@ -45,7 +45,7 @@ for word in sys.argv[2].split():
 
 
 class Family:
-    """A parent, running, with the workers' traces."""
+    """A running parent, with the traces of the workers."""
 
     def __init__(
         self, folder: Path, words: str, *, workers: int = 2, command: list[str] | None = None, **limits: int
@@ -58,7 +58,7 @@ class Family:
         self.running: asyncio.Task[int] = asyncio.ensure_future(self.parent.run())
 
     def pids(self, number: int) -> list[int]:
-        """Of the processes that were in the place, in order."""
+        """The processes that were in the slot, in order."""
         with contextlib.suppress(FileNotFoundError):
             return [int(pid) for pid in (self.folder / f"pids-{number}").read_text().split()]
         return []
@@ -88,7 +88,7 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def family(tmp_path: Path) -> AsyncIterator[Callable[..., Family]]:
-    """Makes one; whatever it started is ended."""
+    """Creates one; everything it started is ended."""
     made: list[Family] = []
 
     def make(words: str, **options: object) -> Family:
@@ -106,7 +106,7 @@ async def family(tmp_path: Path) -> AsyncIterator[Callable[..., Family]]:
         one.listener.close()
 
 
-async def test_all_are_started_and_end_in_order(
+async def test_all_workers_start_and_stop_in_order(
     family: Callable[..., Family], capfd: pytest.CaptureFixture[str]
 ) -> None:
     one = family("s r w 0")
@@ -121,7 +121,7 @@ async def test_all_are_started_and_end_in_order(
     assert (said + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
 
 
-async def test_told_to_end_while_workers_begin_it_ends(
+async def test_a_stop_during_the_start_of_workers_is_obeyed(
     family: Callable[..., Family], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, make_process = asyncio.Event(), asyncio.create_subprocess_exec
@@ -141,13 +141,13 @@ async def test_told_to_end_while_workers_begin_it_ends(
     assert await one.end() == 0
 
 
-async def test_a_worker_that_never_gets_to_work_ends_all(family: Callable[..., Family]) -> None:
+async def test_a_worker_that_fails_to_start_stops_all(family: Callable[..., Family]) -> None:
     one = family("3")
     async with asyncio.timeout(PATIENCE_S):
         assert await one.running == 3
 
 
-async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family]) -> None:
+async def test_a_missing_program_stops_all(family: Callable[..., Family]) -> None:
     one = family("", command=["/nonexistent/tocsin"])
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(PATIENCE_S):
@@ -155,16 +155,16 @@ async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family
     assert any("/nonexistent/tocsin" in entry.get("error", "") for entry in logs)
 
 
-async def test_a_worker_that_dies_again_and_again_is_waited_for_ever_longer(family: Callable[..., Family]) -> None:
+async def test_restarts_of_a_crashing_worker_are_delayed_increasingly(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
         one = family("s 7", workers=2, worker_restart_backoff_us=10_000, worker_restart_backoff_max_us=40_000)
         await one.until(lambda: len(one.pids(0)) > 4)
         assert await one.end() == 0
-    pauses = [entry["pause_s"] for entry in logs if entry["event"].startswith("a worker died") and entry["worker"] == 0]
+    pauses = [entry["pause_s"] for entry in logs if entry["event"].startswith("worker died") and entry["worker"] == 0]
     assert pauses[:4] == [0.01, 0.02, 0.04, 0.04]
 
 
-async def test_one_that_was_ready_is_started_again_soon(family: Callable[..., Family]) -> None:
+async def test_a_worker_that_was_ready_is_restarted_soon(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
         one = family("s r 7", workers=2, worker_restart_backoff_us=10_000)
         await one.until(lambda: len(one.pids(0)) > 3)
@@ -172,7 +172,7 @@ async def test_one_that_was_ready_is_started_again_soon(family: Callable[..., Fa
     assert {entry["pause_s"] for entry in logs if "pause_s" in entry} == {0.01}
 
 
-async def test_a_restart_replaces_each_and_one_that_is_asked_for_meanwhile_follows(
+async def test_a_restart_replaces_each_worker_and_a_second_request_follows(
     family: Callable[..., Family],
 ) -> None:
     one = family("s r w 0")
@@ -189,7 +189,7 @@ async def test_a_restart_replaces_each_and_one_that_is_asked_for_meanwhile_follo
     assert await one.end() == 0
 
 
-async def test_a_restart_asked_for_during_the_start_waits_for_it(family: Callable[..., Family], tmp_path: Path) -> None:
+async def test_a_restart_requested_during_the_start_waits(family: Callable[..., Family], tmp_path: Path) -> None:
     one = family("f s r w 0")
     await one.until(lambda: len(one.pids(0)) == len(one.pids(1)) == 1)
     one.parent._roll_soon()
@@ -201,11 +201,11 @@ async def test_a_restart_asked_for_during_the_start_waits_for_it(family: Callabl
     assert await one.end() == 0
 
 
-async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
+async def test_a_restart_stops_at_a_worker_that_does_not_become_ready(
     family: Callable[..., Family], tmp_path: Path
 ) -> None:
     with structlog.testing.capture_logs() as logs:
-        # Long enough for the new worker to begin on a machine that is busy.
+        # Long enough for the new worker to start on a busy machine.
         one = family("s r w 0", worker_ready_timeout_us=3_000_000)
         await one.all_ready()
         one.parent._command[-1] = "s w 0"
@@ -215,10 +215,10 @@ async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
             await one.parent._rolling
         assert [len(one.pids(number)) for number in (0, 1)] == [2, 1]
         assert await one.end() == 0
-    assert any("given up" in entry["event"] for entry in logs)
+    assert any("aborted" in entry["event"] for entry in logs)
 
 
-async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Family]) -> None:
+async def test_a_second_interrupt_kills_workers_that_do_not_stop(family: Callable[..., Family]) -> None:
     one = family("s r f")
     await one.all_ready()
     one.parent._interrupted()
@@ -227,11 +227,11 @@ async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Fami
         assert await one.running == 0
 
 
-async def test_a_line_tells_when_the_parent_is_gone() -> None:
+async def test_a_worker_detects_the_exit_of_its_parent() -> None:
     mine, theirs = socket.socketpair()
-    line = Line(theirs.detach())
-    line.say(STARTED)
-    line.say(READY)
+    line = ControlPipe(theirs.detach())
+    line.send(STARTED)
+    line.send(READY)
     assert mine.recv(10) == STARTED + READY
     waiting = asyncio.ensure_future(line.orphaned())
     await asyncio.sleep(0)
@@ -239,10 +239,10 @@ async def test_a_line_tells_when_the_parent_is_gone() -> None:
     mine.close()
     async with asyncio.timeout(PATIENCE_S):
         await waiting
-    line.say(READY)
+    line.send(READY)
 
 
-def test_a_worker_knows_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert place_of_worker() is None
+def test_a_worker_reads_its_number_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert worker_slot() is None
     monkeypatch.setenv(VARIABLE, "2,5,6")
-    assert place_of_worker() == (2, 5, 6)
+    assert worker_slot() == (2, 5, 6)

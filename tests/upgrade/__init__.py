@@ -1,1 +1,1 @@
-"""What an earlier release stored opens with this one, and nothing of it is lost."""
+"""Data of an earlier release opens with this one without loss."""

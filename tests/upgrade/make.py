@@ -27,7 +27,7 @@ RETENTION = "3650d"
 
 
 async def fill(server: ServerProcess, receiver: str) -> dict[str, Any]:
-    """Brings in one of each and returns what the server says of them."""
+    """Creates one object of each kind, and returns them as the server shows them."""
     client = Client(server.address)
 
     async def post(path: str, body: dict[str, Any]) -> Any:
@@ -100,14 +100,14 @@ async def fill(server: ServerProcess, receiver: str) -> dict[str, Any]:
 
 
 def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
-    """The status that a timer's payload or a service call's body asks for."""
+    """The status that a timer's payload or a service call's body requests."""
     return body.get("payload", body).get("status", 200), b'{"ok": true}'
 
 
 async def until(
     ask: Callable[[], Awaitable[dict[str, Any]]], wanted: Callable[[dict[str, Any]], bool]
 ) -> dict[str, Any]:
-    """Asks until the answer is as wanted."""
+    """Repeats a request until the response matches."""
     while True:
         answer = await ask()
         if wanted(answer):
@@ -116,13 +116,13 @@ async def until(
 
 
 def make_key(*flags: str) -> str:
-    """A key for everything, made on the store."""
+    """An unlimited key, created in the store."""
     command = [sys.executable, "-m", "tocsin", "keys", "create", "--role", "admin", "--json", *flags]
     return str(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["secret"])
 
 
 async def main(folder: Path) -> None:
-    """Fills a server on each of the two databases and writes down what they hold."""
+    """Fills a server on each of the two databases, and records their content."""
     folder.mkdir(parents=True, exist_ok=True)
     expected: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as temporary:
@@ -148,7 +148,7 @@ async def main(folder: Path) -> None:
 
 
 def sqlite_text(data: Path, name: str) -> str:
-    """A database of SQLite as SQL text, with what it keeps in its head: whose it is, and which schema."""
+    """An SQLite database as SQL text, including its application id and schema version."""
     import apsw
 
     connection = apsw.Connection(str(data / f"{name}.db"))
@@ -170,7 +170,7 @@ def sqlite_text(data: Path, name: str) -> str:
 
 
 def postgresql_text(database: PostgresServer, url: str) -> str:
-    """The same of PostgreSQL, without what is for `psql` or newer servers alone."""
+    """A PostgreSQL database as SQL text, without statements for `psql` or newer servers only."""
     dump = [str(database.programs / "pg_dump"), "--no-owner", "--inserts", url]
     text = subprocess.run(dump, check=True, capture_output=True, text=True).stdout
     return re.sub(r"^(\\(un)?restrict .*|SET transaction_timeout .*|--.*)\n", "", text, flags=re.MULTILINE)

@@ -23,7 +23,7 @@ SETTINGS = {"TOCSIN_AGENT_RETENTION": "36500d", "TOCSIN_EGRESS_ALLOW_PRIVATE": "
 
 
 def restore_sqlite(folder: Path) -> list[str]:
-    """The data folder as it was."""
+    """A copy of the earlier data folder."""
     folder.mkdir()
     for name in ("tocsin", "agent"):
         connection = apsw.Connection(str(folder / f"{name}.db"))
@@ -34,25 +34,25 @@ def restore_sqlite(folder: Path) -> list[str]:
 
 
 async def restore_postgresql(url: str) -> list[str]:
-    """The schemas as they were."""
+    """The earlier schemas."""
     connection = await asyncpg.connect(url)
     await connection.execute((MADE / "postgresql.sql").read_text(encoding="utf-8"))
     await connection.close()
     return ["--store", url, "--agent-database", url]
 
 
-async def test_a_data_folder(tmp_path: Path) -> None:
+async def test_a_data_folder_of_an_earlier_version_is_upgraded(tmp_path: Path) -> None:
     flags = restore_sqlite(tmp_path / "data")
     await check_server(ServerProcess(tmp_path / "data", *flags, env=SETTINGS), "sqlite")
 
 
-async def test_a_schema_of_postgresql(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_postgresql_schema_of_an_earlier_version_is_upgraded(tmp_path: Path, postgresql_url: str) -> None:
     flags = await restore_postgresql(postgresql_url)
     await check_server(ServerProcess(tmp_path / "data", *flags, env=SETTINGS), "postgresql")
 
 
 async def check_server(server: ServerProcess, kind: str) -> None:
-    """All that was acknowledged is there, and goes on."""
+    """Checks that everything acknowledged is present and continues."""
     expected = json.loads((MADE / "expected.json").read_text(encoding="utf-8"))[kind]
     await server.start()
     client = Client(server.address, {"authorization": f"Bearer {expected['key']}"})
@@ -67,7 +67,7 @@ async def check_server(server: ServerProcess, kind: str) -> None:
 
 
 def shown(timer: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same of a timer; credentials among the headers may be hidden by now."""
+    """The fields of a timer that must not change; credentials in headers may be redacted now."""
     headers = {name: value for name, value in timer["headers"].items() if name != "authorization"}
     return {**timer, "headers": headers}
 

@@ -1,11 +1,11 @@
-// The charts of the overview: the last hour, a point every ten seconds.
+// The charts of the overview: statistics of the last hour, one point per bucket.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { clock } from "./times.js";
 
 const HEIGHT_PX = 176;
 const GAP_PX_MIN = 3;
-// Of a node that has just been started, not a whole empty hour.
+// The least time span of a chart, so that a node that has just started does not show an empty hour.
 const SPAN_MIN_S = 600;
 const colour = (name) => {
   const probe = document.createElement("i");
@@ -25,22 +25,22 @@ const duration = (ms) => {
 const short = (value) => (value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1000 ? `${+(value / 1000).toFixed(1)}k` : `${+value.toFixed(value < 10 ? 1 : 0)}`);
 
 const CHARTS = {
-  rings: { series: [["done", "done", "succeeded", true], ["retried", "retrying", "to be retried"], ["failed", "failed", "failed"]] },
-  lag: { series: [["p50", "pending", "p50"], ["p99", "ringing", "p99"]], log: true },
-  created: { series: [["created", "ringing", "created", true]] },
+  fires: { series: [["done", "done", "succeeded", true], ["retried", "retrying", "retried"], ["failed", "failed", "failed"]] },
+  lag: { series: [["p50", "pending", "p50"], ["p99", "firing", "p99"]], log: true },
+  created: { series: [["created", "firing", "created", true]] },
   calls: { series: [["calls_succeeded", "done", "succeeded", true], ["calls_failed", "failed", "failed"]] },
-  callsLag: { series: [["calls_p50", "pending", "p50"], ["calls_p99", "ringing", "p99"]], log: true },
-  window: { series: [["window", "ringing", "in memory", true], ["overdue", "failed", "overdue", false, "seconds"]] },
+  callsLag: { series: [["calls_p50", "pending", "p50"], ["calls_p99", "firing", "p99"]], log: true },
+  window: { series: [["window", "firing", "in memory", true], ["overdue", "failed", "oldest overdue", false, "seconds"]] },
 };
 
-// A value without neighbours makes no line: it is shown as a point, however close to others points are.
+// A value without neighbours makes no line, so it is drawn as a point, however dense the points are.
 function alone(plot, series) {
   const values = plot.data[series];
   return [...values.keys()].filter((i) => values[i] !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null);
 }
 
-// Lags have no upper limit, and one that is a thousand times the others' would press them flat: each step is ten times the
-// one before. Two steps at least.
+// The range of a logarithmic axis, two decades at least: lags have no upper limit, and on a linear axis a single great lag
+// would flatten all others.
 function decades(_, low, high) {
   const [from, to] = [low ?? 1, high ?? 1].map((value) => Math.log10(Math.max(value, MS_MIN)));
   const first = Math.floor(from);
@@ -52,10 +52,10 @@ function powers(plot, axis, low, high) {
   return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
 }
 
-// Nothing lies at zero there.
+// A logarithmic axis has no zero.
 const drawn = (wanted, values) => (wanted.log ? values.map((value) => (value === null ? null : Math.max(value, MS_MIN))) : values);
 
-function options(wanted, width, figures) {
+function options(wanted, width, statistics) {
   const ink = colour("ink-soft");
   const edge = colour("edge");
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -68,7 +68,7 @@ function options(wanted, width, figures) {
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
     scales: {
-      x: { range: () => { const now = Date.now() / 1000; return [Math.max(now - figures().span, Math.min(figures().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
+      x: { range: () => { const now = Date.now() / 1000; return [Math.max(now - statistics().span, Math.min(statistics().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
       y: wanted.log ? { distr: 3, range: decades } : { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] },
       ...(two ? { seconds: { range: (_, low, high) => [0, Math.max(high * 1.15, 10)] } } : {}),
     },
@@ -83,77 +83,77 @@ function options(wanted, width, figures) {
         return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { show: true, size: 6, fill: stroke, filter: alone }, spanGaps: false };
       }),
     ],
-    hooks: { setCursor: [(plot) => showPoint(plot, wanted, figures())], drawClear: [(plot) => shade(plot, figures().gaps)] },
+    hooks: { setCursor: [(plot) => showPoint(plot, wanted, statistics())], drawClear: [(plot) => shade(plot, statistics().gaps)] },
   };
 }
 
-// Where some node's part is missing, under the lines.
+// Shades the periods for which a node's data is missing, below the lines.
 function shade({ ctx, bbox, valToPos, scales }, gaps) {
   const place = (at, otherwise) => (at === null ? otherwise : valToPos(at, "x", true));
   ctx.save();
-  ctx.fillStyle = faint(colour("held"), 0.18);
+  ctx.fillStyle = faint(colour("suspended"), 0.18);
   for (const [from, to] of gaps) {
     const left = Math.max(place(from, bbox.left), bbox.left);
     const right = Math.min(place(to, bbox.left + bbox.width), bbox.left + bbox.width);
-    // One of a moment shall be seen, too.
+    // A gap is at least a few pixels wide.
     if (right >= bbox.left && (to === null || to >= scales.x.min)) ctx.fillRect(Math.min(left, right - GAP_PX_MIN), bbox.top, Math.max(right - left, GAP_PX_MIN), bbox.height);
   }
   ctx.restore();
 }
 
-const lacking = (gaps, from, to) => [...new Set(gaps.filter(([begin, end]) => (begin ?? 0) < to && (end ?? Infinity) > from).map(([, , node]) => node))];
+const nodesMissing = (gaps, from, to) => [...new Set(gaps.filter(([begin, end]) => (begin ?? 0) < to && (end ?? Infinity) > from).map(([, , node]) => node))];
 
-// What the cursor is on, in words, in place of the legend.
-function showPoint(plot, wanted, figures) {
+// Shows the values at the cursor in place of the legend.
+function showPoint(plot, wanted, statistics) {
   const caption = plot.root.closest("figure").querySelector("figcaption");
-  let said = caption.querySelector(".point");
+  let point = caption.querySelector(".point");
   const at = plot.cursor.idx;
-  if (at === null || at === undefined) { said?.remove(); return; }
-  if (!said) { said = document.createElement("span"); said.className = "point"; caption.append(said); }
+  if (at === null || at === undefined) { point?.remove(); return; }
+  if (!point) { point = document.createElement("span"); point.className = "point"; caption.append(point); }
   const from = plot.data[0][at];
-  const missing = lacking(figures.gaps, from, from + figures.width);
+  const missing = nodesMissing(statistics.gaps, from, from + statistics.width);
   const values = wanted.series.flatMap(([column, tone, label, , scale]) => {
-    const value = figures[column][at];
+    const value = statistics[column][at];
     const key = document.createElement("i");
     key.dataset.tone = tone;
     return [key, `${label} ${value === null ? "–" : wanted.log ? duration(value) : short(value)}${scale === "seconds" ? " s" : ""}`];
   });
-  said.replaceChildren(`${clock(from, true)}${missing.length ? ` without ${missing.join(", ")}` : ""}`, ...values);
+  point.replaceChildren(`${clock(from, true)}${missing.length ? ` without ${missing.join(", ")}` : ""}`, ...values);
 }
 
 export function startCharts(root) {
   const plots = new Map();
-  let figures = null;
+  let statistics = null;
 
-  const draw = (anew) => {
+  const draw = (restyled) => {
     for (const place of root.querySelectorAll("[data-chart]")) {
       const wanted = CHARTS[place.dataset.chart];
-      const data = [figures.at, ...wanted.series.map(([column]) => drawn(wanted, figures[column]))];
-      if (anew && plots.has(place)) { plots.get(place).destroy(); plots.delete(place); }
+      const data = [statistics.at, ...wanted.series.map(([column]) => drawn(wanted, statistics[column]))];
+      if (restyled && plots.has(place)) { plots.get(place).destroy(); plots.delete(place); }
       place.querySelector(".none")?.remove();
-      if (!figures.at.length) {
+      if (!statistics.at.length) {
         const none = document.createElement("span");
         none.className = "none";
-        none.textContent = "The first point comes within ten seconds.";
+        none.textContent = `No data yet. The first point appears within ${statistics.width} seconds.`;
         place.append(none);
       }
       if (plots.has(place)) plots.get(place).setData(data);
-      else plots.set(place, new uPlot(options(wanted, place.clientWidth, () => figures), data, place));
+      else plots.set(place, new uPlot(options(wanted, place.clientWidth, () => statistics), data, place));
     }
   };
   const load = async () => {
     try {
-      const answer = await fetch(document.querySelector("[data-charts]").dataset.figures);
+      const answer = await fetch(document.querySelector("[data-charts]").dataset.statistics);
       if (!answer.ok) return;
-      figures = await answer.json();
+      statistics = await answer.json();
       draw(false);
     } catch {
-      // The bar says that the server is lost; the charts stay as they were.
+      // The page header shows that the server is unreachable; the charts keep their data.
     }
   };
   new ResizeObserver(() => { for (const [place, plot] of plots) plot.setSize({ width: place.clientWidth, height: HEIGHT_PX }); }).observe(root);
-  document.addEventListener("tocsin:figures", load);
-  for (const event of ["tocsin:theme", "tocsin:zone"]) document.addEventListener(event, () => { if (figures) draw(true); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (figures) draw(true); });
+  document.addEventListener("tocsin:statistics", load);
+  for (const event of ["tocsin:theme", "tocsin:zone"]) document.addEventListener(event, () => { if (statistics) draw(true); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (statistics) draw(true); });
   load();
 }

@@ -1,4 +1,4 @@
-// The JSON editor over a textarea, which stays what the form sends.
+// A JSON editor in place of a textarea, which the form still sends.
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
@@ -6,13 +6,13 @@ import { linter, lintGutter, lintKeymap } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { say } from "./say.js";
+import { showToast } from "./toast.js";
 
 const colours = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--accent)" },
   { tag: tags.string, color: "var(--done)" },
   { tag: tags.number, color: "var(--retrying)" },
-  { tag: [tags.bool, tags.null], color: "var(--held)" },
+  { tag: [tags.bool, tags.null], color: "var(--suspended)" },
 ]);
 const looks = EditorView.theme({
   "&": { border: "1px solid var(--edge-strong)", borderRadius: "8px", background: "var(--card)", color: "var(--ink)", fontSize: "13px", overflow: "hidden" },
@@ -30,7 +30,7 @@ const looks = EditorView.theme({
 });
 const check = jsonParseLinter();
 
-// Line breaks and margins around what was typed; numbers and strings stay as they were written, character by character.
+// Indents JSON. Numbers and strings stay exactly as entered.
 export function formatted(text) {
   JSON.parse(text);
   let out = "";
@@ -48,9 +48,9 @@ export function formatted(text) {
 export function startEditor(area, form) {
   const host = document.createElement("div");
   area.after(host);
-  // Styles of an editor within a shadow need no leave of the page's content security policy.
+  // The editor's styles live in a shadow root, so the page's content security policy does not apply to them.
   const root = host.attachShadow({ mode: "open" });
-  const tell = EditorView.updateListener.of((update) => {
+  const copyToArea = EditorView.updateListener.of((update) => {
     if (!update.docChanged) return;
     area.value = update.state.doc.toString();
     area.dispatchEvent(new Event("input", { bubbles: true }));
@@ -63,9 +63,9 @@ export function startEditor(area, form) {
       extensions: [
         lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), indentOnInput(), json(),
         linter((each) => (each.state.doc.toString().trim() ? check(each) : []), { delay: 400 }), lintGutter(),
-        syntaxHighlighting(colours), looks, tell, placeholder(area.placeholder), EditorView.lineWrapping,
+        syntaxHighlighting(colours), looks, copyToArea, placeholder(area.placeholder), EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label"), spellcheck: "false" }),
-        // Tab moves on, as everywhere; Escape leaves nothing to escape from.
+        // Tab moves the focus, as in other fields, so the editor never traps it.
         keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       ],
     }),
@@ -77,7 +77,7 @@ export function startEditor(area, form) {
       const text = formatted(view.state.doc.toString().trim() || "null");
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     } catch (error) {
-      say(`It is not JSON yet: ${error.message}`, "failed");
+      showToast(`Not valid JSON: ${error.message}`, "failed");
     }
   };
   form.addEventListener("submit", () => { area.value = view.state.doc.toString(); });

@@ -1,14 +1,14 @@
-// The form of a timer or a call: quick choices, header rows, the zone of a date, and the editor, which loads only here.
+// The form of a timer or a call: quick choices, header rows, time zones, and the editor, which only this form loads.
 import { localWords, zoneMinutes } from "./times.js";
 
-// At the moment when a form is read, whoever reads it.
+// Sets the zone fields whenever a form's data is read.
 function setZones(event) {
   for (const hidden of event.target.querySelectorAll("[data-zone-of]")) {
     event.formData.set(hidden.name, String(zoneMinutes(event.target.elements[hidden.dataset.zoneOf].value)));
   }
 }
 
-// What a date comes to, beside it.
+// Explains a date beside its field.
 function showDates() {
   for (const note of document.querySelectorAll("[data-note-of]")) {
     const [words, tone] = localWords(note.closest("form").elements[note.dataset.noteOf].value);
@@ -66,7 +66,7 @@ function newId() {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-// In half an hour, to the minute: a start for choosing.
+// Fills an empty field with a time half an hour from now.
 function offerTime(input) {
   if (input.value) return;
   const at = new Date(Date.now() + 30 * 60000);
@@ -84,13 +84,13 @@ function startEditor(form) {
 }
 
 export function startForm() {
-  // Every form that holds a date of the person's own zone, wherever it comes from.
+  // Applies to all forms with a local date, including those added later.
   document.addEventListener("formdata", setZones);
   for (const type of ["input", "change", "tocsin:zone"]) document.addEventListener(type, showDates);
   setUpForm();
 }
 
-// The form of the page, which may have come just now.
+// Sets up the page's form, which a script may just have replaced.
 export function setUpForm() {
   showDates();
   const form = document.querySelector("form[data-form]");
@@ -113,8 +113,8 @@ export function setUpForm() {
       event.target.removeAttribute("aria-invalid");
       document.getElementById(wrong)?.remove();
     }
-    const own = /^(attempts|initial_interval|multiplier|max_interval|max_duration)$/.test(event.target.name);
-    if (own) form.querySelector("input[name='retry'][value='own']").checked = true;
+    const custom = /^(attempts|initial_interval|multiplier|max_interval|max_duration)$/.test(event.target.name);
+    if (custom) form.querySelector("input[name='retry'][value='custom']").checked = true;
   });
   showChips(form);
   startEditor(form);

@@ -1,7 +1,7 @@
-// The keyboard: / n j k x r g ?. Nothing while somebody types.
-import { dialogIsOpen } from "./say.js";
+// Keyboard shortcuts: / n j k x r g ?. They do not apply while a field has the focus.
+import { dialogIsOpen } from "./toast.js";
 
-const PLACES = { o: "/", t: "/timers", l: "/calls", c: "/cluster", s: "/namespaces" };
+const PAGES = { o: "/", t: "/timers", l: "/calls", c: "/cluster", s: "/namespaces" };
 const GO_MS = 1200;
 let going = 0;
 
@@ -36,7 +36,7 @@ const keys = {
 export function startKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || dialogIsOpen()) return;
-    if (Date.now() - going < GO_MS && PLACES[event.key]) { location.assign(PLACES[event.key]); return; }
+    if (Date.now() - going < GO_MS && PAGES[event.key]) { location.assign(PAGES[event.key]); return; }
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();

@@ -1,4 +1,4 @@
-// The list: selecting many, and filters that keep their URL.
+// The list: selection, bulk actions and filters.
 import { openBulk } from "./bulk.js";
 import { fieldInstant, fieldText } from "./times.js";
 
@@ -12,18 +12,18 @@ function showPicked() {
   bar.toggleAttribute("data-some", picked.length > 0);
   const finished = picked.filter((box) => !("due" in box.closest("tr").dataset)).length;
   const all = finished === picked.length;
-  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished" : `${finished} of them finished`}` : ""}`;
+  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished" : `${finished} finished`}` : ""}`;
   const count = document.getElementById("picked-count");
   if (picked.length && count.textContent !== words) count.textContent = words;
   const cancel = document.getElementById("cancel-picked");
   cancel.disabled = all;
-  cancel.title = all ? "Nothing is left to cancel: what is selected has finished" : "";
-  document.getElementById("again-picked").hidden = !finished;
+  cancel.title = all ? "All selected timers have finished" : "";
+  document.getElementById("run-again-picked").hidden = !finished;
   const whole = document.getElementById("pick-all");
   whole.checked = picked.length > 0 && picked.length === every.length;
   whole.indeterminate = picked.length > 0 && picked.length < every.length;
   const { view } = document.getElementById("results").dataset;
-  document.getElementById("pick-matching").hidden = !(whole.checked && document.querySelector("#follow a") && (view === "upcoming" || view === "all"));
+  document.getElementById("pick-matching").hidden = !(whole.checked && document.querySelector("#follow a") && (view === "pending" || view === "all"));
 }
 
 function unpick() {
@@ -31,9 +31,9 @@ function unpick() {
   showPicked();
 }
 
-// Those selected, or all that match, rows that are not here included: a dialog counts them and goes on slice by slice.
+// Opens the dialog for the selected timers, or for all that match the filters, whether shown or not.
 async function changeMany(event) {
-  const button = event.target.closest?.("#cancel-picked, #again-picked, #pick-matching");
+  const button = event.target.closest?.("#cancel-picked, #run-again-picked, #pick-matching");
   if (!button) return;
   const every = button.id === "pick-matching";
   const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);
@@ -51,7 +51,7 @@ function pick(event) {
   showPicked();
 }
 
-// With the shift key everything between two boxes.
+// Shift-click selects all rows between two checkboxes.
 function pickRange(event) {
   const box = event.target.closest?.(".pick input");
   if (!box || !event.shiftKey || !lastPicked || box.id === "pick-all") return;
@@ -70,7 +70,7 @@ function showRange() {
   for (const input of between.querySelectorAll("input")) input.disabled = !custom;
 }
 
-// A range is shown and chosen in the reader's zone; what the form sends, and the URL says, is UTC for whoever opens it.
+// A time range is shown and entered in the user's time zone. The form and the URL contain UTC, so that the URL can be shared.
 function startBounds() {
   const shown = new Map();
   for (const field of document.querySelectorAll("#between [data-utc]")) {
@@ -81,7 +81,7 @@ function startBounds() {
     shown.set(field, sent);
   }
   const show = () => { for (const [field, sent] of shown) field.value = sent.value && fieldText(new Date(sent.value).getTime()); };
-  // Before the form sends itself.
+  // In the capture phase, before the form submits itself.
   document.addEventListener("change", ({ target }) => {
     const sent = shown.get(target);
     if (!sent) return;
@@ -102,7 +102,7 @@ export function startList() {
   });
   document.addEventListener("click", changeMany, { capture: true });
   document.getElementById("due").addEventListener("change", showRange);
-  // Filters that are chosen before a tab has come apply to that tab.
+  // A filter that is changed while a tab is loading applies to that tab.
   document.addEventListener("click", (event) => {
     const tab = event.target.closest?.(".tabs a");
     if (tab && !event.ctrlKey && !event.metaKey && !event.shiftKey) document.getElementById("view").value = new URL(tab.href).searchParams.get("view");
@@ -115,6 +115,6 @@ export function startList() {
     if (event.target.id !== "dialog-body") showPicked();
   });
   document.addEventListener("tocsin:rows", () => { if (document.querySelector("#picked[data-some]")) showPicked(); });
-  // A browser's way back shows the page as it was then.
+  // Going back in the browser's history reloads the page of that URL.
   addEventListener("popstate", () => location.reload());
 }

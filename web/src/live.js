@@ -1,12 +1,12 @@
-// The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
-// Nothing moves: rows change where they stand, new ones gather behind a button.
+// Live updates of a page: the server sends an event when something has changed, and the page fetches what it shows of it.
+// Nothing moves: rows change in place, and new rows wait behind a button.
 import { showTimes } from "./times.js";
 import { above, head, isShown, known, left, rowsInView } from "./rows.js";
-import { post } from "./say.js";
+import { post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
-const LOOK_AGAIN_MS = 1000;
+const REPEAT_MS = 1000;
 let source = null;
 let lostTimer = 0;
 
@@ -33,11 +33,11 @@ function open() {
   if (!url || source || document.hidden) return;
   source = new EventSource(url);
   source.onopen = found;
-  source.onmessage = (event) => { found(); heard(JSON.parse(event.data)); };
+  source.onmessage = (event) => { found(); update(JSON.parse(event.data)); };
   source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
   source.onerror = () => {
     lost();
-    // A refusal closes for good; the server may be another one by the next try.
+    // An error response closes the stream permanently, so reconnect: the server may have been replaced meanwhile.
     if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(open, LOST_AFTER_MS); }
   };
 }
@@ -47,49 +47,49 @@ function close() {
   source = null;
 }
 
-function heard(news) {
+function update(news) {
   const results = document.getElementById("results");
   const one = document.querySelector("[data-one]");
-  if (results) heardInList(results, news);
-  else if (one) heardOnPage(one, news);
-  else if (news.tiles) heardInOverview(news);
+  if (results) updateList(results, news);
+  else if (one) updatePage(one, news);
+  else if (news.tiles) updateOverview(news);
 }
 
 // -- the list
 
 const FRESH_EVERY_MS = 2000;
 let refreshing = false;
-let again = 0;
-let asking = 0;
-let asked = 0;
+let repeatTimer = 0;
+let freshTimer = 0;
+let freshAt = 0;
 
-async function heardInList(results, news) {
-  const said = `${news.created} ${news.changed}`;
-  const before = results.dataset.said;
-  results.dataset.said = said;
-  // Nothing new is said all the same from time to time: then the list looks by itself, for a node tells of its own timers
-  // only, and another may have changed some.
-  if (before === undefined && said === `${results.dataset.created} ${results.dataset.changed}`) return;
-  askFresh(results);
+async function updateList(results, news) {
+  const counters = `${news.created} ${news.changed}`;
+  const before = results.dataset.counters;
+  results.dataset.counters = counters;
+  // Events come from time to time even without changes, and refresh the list then: a node only counts the changes made
+  // through itself, and another node may have made some.
+  if (before === undefined && counters === `${results.dataset.created} ${results.dataset.changed}`) return;
+  scheduleFresh(results);
   results.dataset.changed = news.changed;
   await refreshRows(results);
 }
 
-// Which rows the list would show by now that this page lacks. It is asked once in a while, however much happens.
-function askFresh(results) {
-  const wait = FRESH_EVERY_MS - (Date.now() - asked);
-  if (wait > 0) { asking ||= setTimeout(() => { asking = 0; askFresh(document.getElementById("results")); }, wait); return; }
-  asked = Date.now();
+// Looks for rows that the list would show now and this page lacks; at most once per interval.
+function scheduleFresh(results) {
+  const wait = FRESH_EVERY_MS - (Date.now() - freshAt);
+  if (wait > 0) { freshTimer ||= setTimeout(() => { freshTimer = 0; scheduleFresh(document.getElementById("results")); }, wait); return; }
+  freshAt = Date.now();
   if (isShown(results) && !document.hidden) findFresh(results);
 }
 
 async function findFresh(results) {
   const start = head();
-  // The list's own, not the window's: while other filters are on their way, that names them already.
+  // The list's URL, not the window's, which already names other filters while their results are loading.
   const url = new URL(results.dataset.link, location);
   if (start.cursor) url.searchParams.set("cursor", start.cursor);
   url.searchParams.set("rows", Math.min(Number(results.dataset.rowsMax), start.ids.size + 50));
-  // What lies behind the last row of a list that goes on comes by scrolling, and is not new.
+  // Rows after the last one of an unfinished list come by scrolling and do not count as new.
   const until = start.open && results.dataset.order === "asc" && start.last?.dataset.due;
   if (until) url.searchParams.set("until", until);
   try {
@@ -104,18 +104,18 @@ async function findFresh(results) {
 function showFresh(results, start, { ids, more }, onlyAmong) {
   let end = ids.length;
   if (onlyAmong) {
-    // Up to the last row that both have; where there is none, what is latest is before everything that the page has.
+    // Only ids before the last row that both have count; if they share none, all latest-first ids come before the page's rows.
     const last = ids.findLastIndex((id) => start.ids.has(id));
     end = last >= 0 ? last : results.dataset.order === "asc" ? 0 : end;
   }
   const count = ids.slice(0, end).filter((id) => !known.has(id) && !above.has(id)).length;
-  // Where nothing is shown nothing can jump.
+  // An empty list can reload at once, since no row can move.
   if (count && !document.getElementById("fresh")) document.getElementById("filters")?.requestSubmit();
   results.dataset.fresh = count ? `${count.toLocaleString("en")} ${more && end === ids.length ? "or more new" : "new"}` : "";
   showNews(results);
 }
 
-// What a look at the list anew would bring: rows that it lacks, and the end of those that are not of this tab any more.
+// Shows what reloading the list would change: rows that it lacks, and rows that no longer belong on this tab.
 function showNews(results) {
   const fresh = document.getElementById("fresh");
   if (!fresh) return;
@@ -139,7 +139,7 @@ async function refreshRows(results) {
     if (!isShown(results)) return;
     for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
     if ("leftWord" in results.dataset) {
-      for (const row of rows) markLeft(row, results.dataset.view === "upcoming");
+      for (const row of rows) markLeft(row, results.dataset.view === "pending");
       showNews(results);
     }
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
@@ -148,15 +148,15 @@ async function refreshRows(results) {
   } finally {
     refreshing = false;
   }
-  // What has just been answered is written a moment later.
-  if (rows.some((row) => row.dataset.due && row.querySelector(".state")?.dataset.tone === "ringing")) {
-    again ||= setTimeout(() => { again = 0; if (!document.hidden) refreshRows(results); }, LOOK_AGAIN_MS);
+  // A timer whose callback has just ended is stored a moment later.
+  if (rows.some((row) => row.dataset.due && row.querySelector(".state")?.dataset.tone === "firing")) {
+    repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
   }
 }
 
-// Whether a row still is what the tab shows: it stays where it is until somebody looks anew, and is seen to have left.
+// Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
 function markLeft(row, pendingOnly) {
-  // Whose id was searched for is shown on every tab.
+  // The timer whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
   const gone = row.classList.contains("gone") || ("due" in row.dataset) !== pendingOnly;
   row.classList.toggle("left", gone);
@@ -171,7 +171,7 @@ function replaceRow(row, changed) {
   if (changed.dataset.due) row.dataset.due = changed.dataset.due;
   else delete row.dataset.due;
   if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;
-  // Cell by cell, the id and the box excepted, so that neither the focus nor a selection is lost.
+  // Cell by cell, except the id and the checkbox, so that the focus and the selection are kept.
   for (const before of row.querySelectorAll("td:not(.pick)")) {
     const after = changed.querySelector(`.${before.classList[0]}`);
     if (!after || before.innerHTML === after.innerHTML || before.contains(document.activeElement)) continue;
@@ -182,52 +182,52 @@ function replaceRow(row, changed) {
 
 // -- one timer, one call
 
-async function heardOnPage(one, news) {
-  const ringing = one.querySelector(".lead .state")?.dataset.tone === "ringing";
-  if ("over" in one.dataset) return;
-  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !ringing) return;
+async function updatePage(one, news) {
+  const firing = one.querySelector(".lead .state")?.dataset.tone === "firing";
+  if ("finished" in one.dataset) return;
+  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !firing) return;
   await refreshPart(one, location.pathname + location.search);
   const now = document.getElementById(one.id);
   now.dataset.changed = news.changed;
   now.dataset.created = news.created;
   if (now !== one) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
-  keepLooking(one.id);
-  // Nothing more happens to what has finished.
-  if ("over" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
+  pollWhileFiring(one.id);
+  // A finished call does not change any more.
+  if ("finished" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
 }
 
-// What has just been answered is written a moment later, and nobody says when: while the page shows something under way, it
-// looks again by itself.
-let looking = null;
+// A timer whose callback has just ended is stored a moment later, without an event. So the page polls while it shows a timer
+// or call in flight.
+let pollTimer = null;
 
-function keepLooking(id) {
-  clearTimeout(looking);
-  const underWay = () => document.getElementById(id)?.querySelector(".lead .state")?.dataset.tone === "ringing";
-  if (!underWay()) return;
-  looking = setTimeout(async () => {
+function pollWhileFiring(id) {
+  clearTimeout(pollTimer);
+  const isFiring = () => document.getElementById(id)?.querySelector(".lead .state")?.dataset.tone === "firing";
+  if (!isFiring()) return;
+  pollTimer = setTimeout(async () => {
     const before = document.getElementById(id);
     if (!document.hidden && before) {
       await refreshPart(before, location.pathname + location.search);
       if (document.getElementById(id) !== before) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
     }
-    keepLooking(id);
-  }, LOOK_AGAIN_MS);
+    pollWhileFiring(id);
+  }, REPEAT_MS);
 }
 
 async function refreshPart(part, url) {
-  // What somebody is about to use stays as it is.
+  // A part with an open menu and the focus is left alone.
   if (part.contains(document.activeElement) && part.querySelector("details[open]")) return;
   try {
     const answer = await fetch(url, { headers: { "hx-request": "true" } });
     if (!answer.ok) return;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
     if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return;
-    const held = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
+    const focused = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
     if (next.innerHTML !== part.innerHTML || next.hidden !== part.hidden) part.replaceWith(document.importNode(next, true));
     else part.dataset.v = next.dataset.v ?? "";
     const now = document.getElementById(part.id);
     showTimes(now);
-    if (held >= 0) [...now.querySelectorAll("a, button, summary")][held]?.focus();
+    if (focused >= 0) [...now.querySelectorAll("a, button, summary")][focused]?.focus();
   } catch {
     lost();
   }
@@ -237,7 +237,7 @@ async function refreshPart(part, url) {
 
 let lastPoints = null;
 
-function heardInOverview(news) {
+function updateOverview(news) {
   const sentence = document.getElementById("sentence");
   if (sentence.textContent !== news.sentence) sentence.textContent = news.sentence;
   sentence.dataset.tone = news.tone;
@@ -248,15 +248,15 @@ function heardInOverview(news) {
     tile.querySelector("b").textContent = value;
     tile.querySelector("span").textContent = note;
   }
-  refreshShown(document.getElementById("gaps"), news.gaps);
-  refreshShown(document.getElementById("whose"), news.nodes);
+  refreshVersioned(document.getElementById("gaps"), news.gaps);
+  refreshVersioned(document.getElementById("nodes"), news.nodes);
   const points = `${news.buckets} ${news.gaps}`;
-  if (lastPoints !== null && lastPoints !== points) document.dispatchEvent(new CustomEvent("tocsin:figures"));
+  if (lastPoints !== null && lastPoints !== points) document.dispatchEvent(new CustomEvent("tocsin:statistics"));
   lastPoints = points;
 }
 
-// Whose part is missing, and which nodes there are: words that the server has.
-function refreshShown(part, version) {
+// Reloads a part of the overview, the gaps or the choice of nodes, if its version has changed.
+function refreshVersioned(part, version) {
   if (part.dataset.v === version || part.contains(document.activeElement)) return;
   refreshPart(part, location.pathname + location.search);
 }
@@ -264,12 +264,12 @@ function refreshShown(part, version) {
 export function startLive() {
   open();
   const one = document.querySelector("[data-one]");
-  if (one) keepLooking(one.id);
+  if (one) pollWhileFiring(one.id);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });
   document.addEventListener("tocsin:stale", () => refreshRows(document.getElementById("results")));
-  // Another list than before may be another namespace's.
+  // The list may be that of another namespace now.
   document.addEventListener("htmx:afterSwap", () => {
     const results = document.getElementById("results");
     if (!results) return;

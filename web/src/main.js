@@ -1,5 +1,5 @@
-// What every page has. Each part looks for what it belongs to and does nothing where that is missing; after htmx has put
-// new content into the page, the parts that care look again.
+// The script of every page. Each module looks for its elements and does nothing where they are missing; modules that must
+// follow content swapped in by htmx listen for its events.
 import htmx from "htmx.org";
 import { startTimes, showTimes } from "./times.js";
 import { startLive } from "./live.js";
@@ -9,7 +9,7 @@ import { startKeys } from "./keys.js";
 import { startRows } from "./rows.js";
 import { startSend } from "./send.js";
 import { startStars } from "./star.js";
-import { say } from "./say.js";
+import { showToast } from "./toast.js";
 
 htmx.config.allowEval = false;
 
@@ -26,7 +26,7 @@ async function copy(button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Without https only an old way is left.
+    // The clipboard API requires HTTPS.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -35,7 +35,7 @@ async function copy(button) {
     area.remove();
   }
   button.dataset.copied = "";
-  say("Copied.", "done");
+  showToast("Copied.", "done");
   setTimeout(() => delete button.dataset.copied, 1500);
 }
 
@@ -68,24 +68,24 @@ document.addEventListener("keydown", (event) => {
     menu.querySelector("summary").focus();
   }
 });
-// A choice that leads to another page. Nothing chosen is the page as it is called without.
+// A select that leads to another page; the empty choice leads to the page without a query.
 document.addEventListener("change", ({ target }) => {
   if (!("go" in target.dataset)) return;
   if (target.value) target.form.requestSubmit();
   else location.assign(target.form.action);
 });
-document.addEventListener("tocsin:said", (event) => say(event.detail.text, event.detail.tone));
-document.addEventListener("htmx:sendError", () => say("The server does not answer. What you see is as it was.", "failed"));
+document.addEventListener("tocsin:toast", (event) => showToast(event.detail.text, event.detail.tone));
+document.addEventListener("htmx:sendError", () => showToast("The server does not respond. The page shows earlier data.", "failed"));
 document.addEventListener("htmx:afterSwap", (event) => {
   showTimes(event.target);
   if (event.target.id === "dialog-body") document.getElementById("dialog").showModal();
 });
 
 document.addEventListener("htmx:oobAfterSwap", (event) => showTimes(event.target));
-// What an action said of a timer or call is so until that changes.
-document.body.addEventListener("tocsin:changed", () => { for (const said of document.querySelectorAll("main > [data-said]")) said.remove(); });
+// The notice of an action disappears when the timer or call changes.
+document.body.addEventListener("tocsin:changed", () => { for (const notice of document.querySelectorAll("main > [data-action-notice]")) notice.remove(); });
 
-// A button that was pressed shall not be pressed twice.
+// Disables a submit button while its form is being sent.
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (event.defaultPrevented || !button || event.target.method !== "post") return;
@@ -93,10 +93,10 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", () => (button.disabled = false), { once: true });
 });
 
-// What an action said is said once, not again with each reload.
-if (new URLSearchParams(location.search).has("did")) {
+// Removes the notice from the URL, so that a reload does not repeat it.
+if (new URLSearchParams(location.search).has("notice")) {
   const here = new URL(location);
-  for (const name of ["did", "of"]) here.searchParams.delete(name);
+  for (const name of ["notice", "of"]) here.searchParams.delete(name);
   history.replaceState(history.state, "", here);
 }
 

@@ -1,9 +1,8 @@
-// A list that goes on as one scrolls. Rows come in chunks, and each chunk in parts, one <tbody> each, that the browser lays
-// out only where somebody looks (content-visibility); what is off the screen is neither counted down nor asked for. The URL
-// follows the rows on top, and how far the list had gone is kept for this tab, so that a reload and the way back lead to the
-// same place.
+// Infinite scrolling. Rows come in chunks, and each chunk in parts, one <tbody> each, which the browser lays out only in or
+// near the viewport (content-visibility); rows outside it are neither counted down nor refreshed. The URL follows the topmost
+// rows, and the session storage remembers the loaded chunks, so that reloading and going back restore the position.
 import { showTimes, countOnly } from "./times.js";
-import { dialogIsOpen, say } from "./say.js";
+import { dialogIsOpen, showToast } from "./toast.js";
 
 const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
@@ -14,11 +13,11 @@ const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
 const results = () => document.getElementById("results");
-// Results that others have replaced stay in the document for a while; what was asked for on their behalf is nobody's then.
+// Replaced results stay in the document for a while; responses to their requests are ignored.
 export const isShown = (list) => list === results();
-// A selector would be compared with every element of thousands of rows.
+// Faster than a selector, which the browser would compare with every element of thousands of rows.
 export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
-// A chunk is what one request has brought. Its first part has its cursor, the others follow.
+// A chunk is the result of one request. Its first part has the cursor; the others follow.
 const heads = () => parts().filter((part) => "cursor" in part.dataset);
 function partsOf(chunk) {
   const all = [chunk];
@@ -32,10 +31,10 @@ function chunkOf(row) {
   while ("part" in part.dataset) part = part.previousElementSibling;
   return part;
 }
-// Ids of the rows that are here, and of those that the list began with before a reload and that aren't fetched again yet.
+// `known`: ids of the rows on the page. `above`: ids at the start of the list before a reload that are not fetched again yet.
 export const known = new Set();
 export const above = new Set();
-// Those of them that this tab would not show any more.
+// Ids of rows that no longer belong on this tab.
 export const left = new Set();
 const inView = new Set();
 let loading = null;
@@ -43,21 +42,21 @@ let shown = 0;
 let height = 0;
 let settling = 0;
 
-// The rows that somebody sees, or is about to.
+// The rows in the viewport or near it.
 export function rowsInView() {
   const places = [...inView].filter((chunk) => chunk.isConnected);
   return (places.length ? places : parts().slice(0, 4)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
 }
 
-// The beginning of the list as far as nothing is missing, for finding what is new: where it starts, its ids, and whether
-// rows that the list had follow.
+// The start of the list up to the first missing chunk, for finding new rows: its cursor, its ids, and whether more rows
+// follow.
 export function head() {
   const all = heads();
   const gap = all.findIndex((chunk) => "rows" in chunk.dataset);
   if (gap === 0) return { cursor: "", ids: above, open: true, last: null };
   const cursor = all[0]?.dataset.cursor ?? "";
   if (gap < 0) {
-    // Every row that is here: their ids are known, and no row has to be asked for its.
+    // All chunks are loaded, so `known` has the ids.
     const rows = all.length ? partsOf(all.at(-1)).at(-1).rows : [];
     return { cursor, ids: new Set(known), open: "follows" in results().dataset, last: rows[rows.length - 1] };
   }
@@ -82,13 +81,13 @@ const ahead = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: AHEAD });
 
-// Measured once for a list: asking again would have the browser lay out what it need not yet.
+// Measured once per list: measuring again would force a layout.
 function rowHeight() {
   height ||= document.querySelector("#results tbody tr[data-v]")?.getBoundingClientRect().height;
   return height || ROW_PX;
 }
 
-// A chunk takes its place at once, also while the browser does not lay it out.
+// Reserves a chunk's height before the browser lays it out.
 function reserve(chunk, rows) {
   chunk.style.containIntrinsicBlockSize = `auto ${Math.round(rows * rowHeight())}px`;
 }
@@ -143,9 +142,9 @@ async function goOn() {
       link.dataset.busy = "";
       if (link.closest("[data-searching]")) link.textContent = "Searching…";
       const { parts, follow } = await fetchRows(link.getAttribute("href"));
-      // Other filters may have been chosen meanwhile.
+      // The filters may have changed meanwhile.
       if (!isShown(here)) break;
-      // A search that goes on may have found nothing yet.
+      // An unfinished search may have found nothing yet.
       if (parts[0].rows.length) {
         table.append(...parts);
         adopt(parts[0]);
@@ -163,20 +162,20 @@ async function goOn() {
   } catch {
     const link = isShown(here) && here.querySelector("#follow a");
     if (link) { link.textContent = "Try again"; delete link.dataset.busy; }
-    say("The rows that follow could not be fetched.", "failed");
+    showToast("The next rows could not be loaded.", "failed");
   } finally {
     here.removeAttribute("aria-busy");
     if (loading === here) loading = null;
   }
 }
 
-// A search that went on has come to its end without a match.
+// The search has ended without a match.
 function nothing(here) {
   here.querySelector("#many").remove();
   here.querySelector("#none").hidden = false;
 }
 
-// A chunk above that was shown before the reload: its rows come back when somebody goes there.
+// Loads a chunk above that was shown before a reload, when the user scrolls there.
 async function fill(place) {
   const here = results();
   ahead.unobserve(place);
@@ -193,12 +192,12 @@ async function fill(place) {
     showCount();
     settle();
   } catch {
-    say("The rows above could not be fetched.", "failed");
+    showToast("The rows above could not be loaded.", "failed");
     setTimeout(() => { if (isShown(here)) ahead.observe(place); }, 2000);
   }
 }
 
-// -- where somebody was
+// -- the scroll position
 
 const kept = () => {
   try {
@@ -241,7 +240,7 @@ function keep() {
   try {
     sessionStorage.setItem(STORE, JSON.stringify([...lists].slice(-KEPT_LISTS_MAX)));
   } catch {
-    // Without room, a reload begins at the rows that the URL names.
+    // If the storage is full, a reload starts at the rows that the URL names.
   }
 }
 
@@ -272,23 +271,22 @@ function restore(first) {
   }
 }
 
-// Thousands of rows take a browser too long to drop at once: other results take their place first, and what was there goes a
-// few rows at a time, unseen. Returns the place for the others.
+// Removing thousands of rows at once would block the browser: the new results take their place first, and the old rows are
+// removed a few at a time, out of sight. Returns the element for the new results.
 function putAway(old) {
   const place = document.createElement("div");
   old.removeAttribute("id");
-  // Rows have none, and to look among them takes its time.
+  // Rows have no ids, and searching them takes long.
   const walk = document.createTreeWalker(old, NodeFilter.SHOW_ELEMENT, (each) => (each.localName === "tbody" ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
   while (walk.nextNode()) walk.currentNode.removeAttribute("id");
   place.id = "results";
-  // Nothing that the rows inherit changes, or their styles would all be made anew.
+  // The class changes no inherited property, which would recompute the styles of all rows.
   old.classList.add("leaving");
   old.before(place);
   const left = old.querySelector("table")?.tBodies;
   const step = () => {
     const until = performance.now() + DROP_MS;
-    // From the end: the rows that came with the page have buttons that submit its form, and for each of those that goes, a
-    // browser looks through all that are left.
+    // From the end: the first rows have submit buttons, and for each one removed a browser walks all that remain.
     while (left?.length && performance.now() < until) left[left.length - 1].remove();
     if (left?.length) requestAnimationFrame(() => setTimeout(step));
     else old.remove();
@@ -316,21 +314,21 @@ function begin() {
 export function startRows() {
   if (!results()) return;
   history.scrollRestoration = "manual";
-  // Never the whole document: what has been put away is still in it.
+  // Never the whole document, which still contains old rows.
   countOnly(() => (inView.size ? [...inView] : [results()]));
   begin();
   document.addEventListener("htmx:beforeSwap", (event) => {
-    // What was asked for while other results were on their way may aim at those that have gone since.
+    // A response may target results that have been replaced since its request.
     if (event.detail.target.matches(".results") && event.detail.shouldSwap) event.detail.target = putAway(results());
   });
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
-  // Of what ends in "…", the whole.
+  // Shows truncated text in full on hover.
   document.addEventListener("pointerover", ({ target }) => {
     const cell = target.closest?.("#results :is(a.id, .c-to, .c-tags, .c-what)");
     if (cell && cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent.trim();
   });
   addEventListener("scroll", settle, { passive: true });
-  // While a page is being left its URL can't be changed any more, so before.
+  // The URL can't be changed while the page unloads, so the position is saved before.
   document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });
   addEventListener("pagehide", keep);
   document.addEventListener("click", (event) => {

@@ -1,10 +1,10 @@
-// Forms marked data-send stay on the page until the server has answered: what was typed outlives a server that can't be
-// reached. Without scripts they are sent as any form is.
+// Forms marked data-send stay on the page until the server responds, so that no input is lost if the server is unreachable.
+// Without scripts they are sent as usual.
 import htmx from "htmx.org";
 import { setUpForm } from "./form.js";
 import { showTimes } from "./times.js";
 
-// A request that waits for longer than this counts as unanswered.
+// The timeout of a request.
 const ANSWER_MS = 60000;
 
 async function send(form, submitter) {
@@ -17,14 +17,14 @@ async function send(form, submitter) {
     answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_MS) });
     text = answer.redirected ? "" : await answer.text();
   } catch {
-    const kept = form.querySelector(".submit") ? " What you typed is still here." : "";
-    notify(form, submitter, `The server can’t be reached, so it isn’t known whether this was done.${kept}`);
+    const kept = form.querySelector(".submit") ? " Your input is kept." : "";
+    notify(form, submitter, `The server can’t be reached. It is unknown whether the request was processed.${kept}`);
     return;
   } finally {
     if (submitter) submitter.disabled = false;
   }
   if (answer.redirected && new URL(answer.url).pathname === "/login") {
-    notify(form, submitter, "You are not signed in any more, and nothing was done. Sign in again in another tab, then try again here.", "/login");
+    notify(form, submitter, "You are no longer signed in. Nothing was changed. Sign in in another tab, then try again here.", "/login");
   } else if (answer.redirected) {
     location.assign(answer.url);
   } else {
@@ -32,12 +32,12 @@ async function send(form, submitter) {
   }
 }
 
-// A page that answers takes the place of this one; a refusal is said beside what was typed.
+// Replaces the page with the response; an error is shown beside the input.
 function show(form, submitter, answer, page) {
   const next = page.getElementById("main");
   if (!next || "refused" in next.dataset) {
     const reason = next?.querySelector("[role='alert']")?.textContent.trim();
-    notify(form, submitter, reason || `The server refused it (${answer.status}).`);
+    notify(form, submitter, reason || `The server refused the request (${answer.status}).`);
     return;
   }
   document.getElementById("dialog").close();
@@ -53,7 +53,7 @@ function show(form, submitter, answer, page) {
   else scrollTo(0, 0);
 }
 
-// The editor stands in for the field that it hides.
+// Focuses the editor instead of the field that it hides.
 function focusOn(element) {
   const editor = element.hidden && element.nextElementSibling?.shadowRoot?.querySelector(".cm-content");
   (editor || element).focus();
@@ -62,17 +62,17 @@ function focusOn(element) {
 
 function notify(form, submitter, words, link) {
   const notice = document.createElement("div");
-  notice.className = "said failed";
+  notice.className = "notice failed";
   notice.dataset.notice = "";
   notice.setAttribute("role", "alert");
   const text = document.createElement("span");
   text.textContent = words;
-  const again = document.createElement("button");
-  again.type = "button";
-  again.className = "button";
-  again.textContent = "Try again";
-  again.addEventListener("click", () => send(form, submitter));
-  notice.append(text, again);
+  const retry = document.createElement("button");
+  retry.type = "button";
+  retry.className = "button";
+  retry.textContent = "Try again";
+  retry.addEventListener("click", () => send(form, submitter));
+  notice.append(text, retry);
   if (link) {
     const leads = document.createElement("a");
     Object.assign(leads, { href: link, target: "_blank", className: "button", textContent: "Sign in" });
@@ -82,7 +82,7 @@ function notify(form, submitter, words, link) {
   if (row) row.before(notice);
   else (form.closest("dialog") ? form : document.querySelector("main .head") ?? form).after(notice);
   notice.scrollIntoView({ block: "nearest" });
-  again.focus({ preventScroll: true });
+  retry.focus({ preventScroll: true });
 }
 
 export function startSend() {

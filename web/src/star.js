@@ -1,7 +1,7 @@
-// Favourites: the star changes at once, and back with the reason when the server refuses.
-import { post, sayAnswer } from "./say.js";
+// Favourites: the star changes at once, and changes back with a toast if the server refuses.
+import { post, showError } from "./toast.js";
 
-const under = new Set();
+const pending = new Set();
 
 function show(button, starred) {
   button.setAttribute("aria-pressed", String(starred));
@@ -9,20 +9,20 @@ function show(button, starred) {
 }
 
 async function change(button) {
-  if (under.has(button.value)) return;
-  under.add(button.value);
+  if (pending.has(button.value)) return;
+  pending.add(button.value);
   const starred = button.getAttribute("aria-pressed") !== "true";
   const body = new URLSearchParams([["tenant", button.form.elements.tenant.value], [button.name, button.value]]);
   show(button, starred);
   try {
     const answer = await post(button.form.getAttribute("action"), body);
     if (!answer.ok) show(button, !starred);
-    if (!answer.ok) sayAnswer(answer);
+    if (!answer.ok) showError(answer);
   } catch {
     show(button, !starred);
-    sayAnswer(null);
+    showError(null);
   } finally {
-    under.delete(button.value);
+    pending.delete(button.value);
   }
 }
 

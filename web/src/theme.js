@@ -1,4 +1,4 @@
-// Before the first paint: that there are scripts, and the theme and density that were chosen here before.
+// Runs before the first paint: marks that scripts are available, and applies the saved theme and row density.
 const root = document.documentElement;
 root.classList.add("js");
 const theme = localStorage.getItem("tocsin.theme");

@@ -1,8 +1,8 @@
-// Instants in the person's own zone, and distances that count down. The server's clock counts, not this machine's.
+// Instants in the user's time zone, and relative times that count down, based on the server's clock.
 const root = document.documentElement;
 const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
 const SKEW_MIN_MS = 1500;
-// Differences that the way here explains are none.
+// A small difference is explained by the network's latency and ignored.
 const skew = Number(root.dataset.now) - arrived;
 const skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
@@ -35,9 +35,9 @@ export function span(seconds) {
   return "0 s";
 }
 
-function away(ms) {
+function relative(ms) {
   const seconds = (ms - nowMs()) / 1000;
-  // Rounded up towards the instant: a countdown that says 0 has nothing left to wait for.
+  // Rounded up, so that a countdown reaches 0 only when the instant has come.
   if (seconds > 0) return `in ${span(Math.ceil(seconds))}`;
   return seconds > -1 ? "now" : `${span(-seconds)} ago`;
 }
@@ -61,75 +61,74 @@ export function showTimes(within = document) {
   count(within);
 }
 
-// Where instants are counted; a long list names the part that is in view.
+// The elements whose relative times are updated; a long list limits them to those in view.
 let counted = () => [document];
 export const countOnly = (places) => { counted = places; };
 const countAll = () => { for (const place of counted()) count(place); };
 
-// The exact instant and its zone, for whoever points at a time.
+// Shows the exact instant and its zone on hover and focus.
 function explain(event) {
-  const element = event.target.closest?.("time[data-at], [data-away]");
+  const element = event.target.closest?.("time[data-at], [data-relative]");
   if (!element) return;
-  const ms = Number(element.dataset.at ?? element.dataset.away);
+  const ms = Number(element.dataset.at ?? element.dataset.relative);
   const exact = element.dateTime ?? new Date(ms).toISOString();
-  element.title = element.dateTime ? `${exact} · ${away(ms)} · shown in ${zoneWords(ms)}` : `${formatted(ms)}, ${zoneWords(ms)} · ${exact}`;
+  element.title = element.dateTime ? `${exact} · ${relative(ms)} · shown in ${zoneWords(ms)}` : `${formatted(ms)}, ${zoneWords(ms)} · ${exact}`;
 }
 
 function count(within) {
-  for (const element of within.querySelectorAll("[data-away]")) {
-    const ms = Number(element.dataset.away);
-    put(element, away(ms));
+  for (const element of within.querySelectorAll("[data-relative]")) {
+    const ms = Number(element.dataset.relative);
+    put(element, relative(ms));
   }
-  // What has come due rings until the server says what came of it.
+  // A timer that has come due is shown as firing until the server reports the outcome.
   const now = nowMs();
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
-      state.dataset.tone = "ringing";
-      state.lastElementChild.textContent = element.dataset.dueWord ?? "ringing";
+      state.dataset.tone = "firing";
+      state.lastElementChild.textContent = element.dataset.dueWord ?? "firing";
     }
   }
 }
 
-// The instants that a date and time as a field gives it may mean in the zone in use, the earliest first: none where clocks
-// skip it, two where it comes twice.
+// The instants that a local date and time may mean, the earliest first: none if clocks skip it, two if it occurs twice.
 function readings(localText) {
   const asUtc = new Date(`${localText}Z`).getTime();
   if (utc || Number.isNaN(asUtc)) return Number.isNaN(asUtc) ? [] : [asUtc];
   const offset = (ms) => -new Date(ms).getTimezoneOffset() * 60000;
-  // Whatever changes on that day, these are the offsets before and after.
+  // The offsets before and after any clock change on that day.
   const offsets = new Set([offset(asUtc - 86400000), offset(asUtc + 86400000)]);
   return [...offsets].map((each) => asUtc - each).filter((ms) => asUtc - ms === offset(ms)).sort((a, b) => a - b);
 }
 
-// The instant that counts: the first, or, where clocks skip the time, as much later as they are put forward.
+// The instant of a local date and time: the first one, or, if clocks skip the time, later by the skipped interval.
 function localInstant(localText) {
   return readings(localText)[0] ?? new Date(localText).getTime();
 }
 
-// Minutes by which such a text is ahead of UTC.
+// The offset from UTC of a local date and time, in minutes.
 export function zoneMinutes(localText) {
   const minutes = (new Date(`${localText}Z`).getTime() - localInstant(localText)) / 60000;
   return Number.isFinite(minutes) ? Math.round(minutes) : 0;
 }
 
-// What such a text comes to, in words, and the tone of that.
+// An explanation of a local date and time, and its tone.
 export function localWords(localText) {
   const ms = localInstant(localText);
   if (!localText || Number.isNaN(ms)) return ["", ""];
   const found = readings(localText).length;
-  if (ms < nowMs()) return [`That was ${away(ms)}: it fires at once.`, "retrying"];
+  if (ms < nowMs()) return [`That was ${relative(ms)}. It fires at once.`, "retrying"];
   const shown = (each) => formatted(each).slice(11, 16);
   const written = localText.slice(11, 16);
-  if (found === 0) return [`${written} does not exist on that day, because clocks go forward: it fires at ${shown(ms)}, ${away(ms)}.`, "retrying"];
-  if (found > 1) return [`${written} comes twice on that day, because clocks go back: it fires at the first, ${away(ms)}.`, "retrying"];
-  return [`That is ${away(ms)}.`, ""];
+  if (found === 0) return [`${written} does not exist on that day, because clocks go forward. It fires at ${shown(ms)}, ${relative(ms)}.`, "retrying"];
+  if (found > 1) return [`${written} occurs twice on that day, because clocks go back. It fires at the first one, ${relative(ms)}.`, "retrying"];
+  return [`That is ${relative(ms)}.`, ""];
 }
 
-// The time of day, of seconds since 1970.
+// The time of day of an instant in seconds since 1970.
 export const clock = (seconds, whole = false) => formatted(seconds * 1000).slice(11, whole ? 19 : 16);
 
-// An instant as a field for date and time shows it, and back, in the zone in use.
+// Converts between an instant and the value of a date and time field, in the selected zone.
 export const fieldText = (ms) => formatted(ms).replace(" ", "T");
 export const fieldInstant = (text) => (text ? localInstant(text) : NaN);
 
@@ -138,7 +137,7 @@ export function startTimes() {
   const show = () => {
     if (button) {
       button.textContent = zoneWords();
-      button.title = utc ? `Show them in ${zoneName}` : "Show them in UTC";
+      button.title = utc ? `Show times in ${zoneName}` : "Show times in UTC";
     }
     showTimes();
   };

@@ -1,1 +1,1 @@
-"""The service agent: service calls of many tenants, now or later. Modules that talk only by messages."""
+"""The service agent: HTTP calls on behalf of many tenants, now or later. Its modules communicate by messages only."""

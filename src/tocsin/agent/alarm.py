@@ -1,4 +1,4 @@
-"""Waiting that can be cut short."""
+"""A wait that another task can end early."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import asyncio
 
 
 class Alarm:
-    """One waiter's alarm clock: rung by others, or by time."""
+    """Wakes one waiting task, early by `wake` or at its timeout. A wake-up that comes while nobody waits ends the next
+    wait."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """Ends the wait under way, or the next one. Once is as good as many times."""
-        self._rung.set()
+        """Ends the current wait, or the next one. Repeated calls before that have no further effect."""
+        self._woken.set()
 
     async def wait(self, timeout_us: int | None = None) -> bool:
-        """Returns at once or as soon as it is rung (True), or after the time (False)."""
-        if not self._rung.is_set():
+        """Returns True as soon as `wake` is called, at once if it was called before; False after the timeout."""
+        if not self._woken.is_set():
             try:
                 async with asyncio.timeout(None if timeout_us is None else max(timeout_us, 0) / 1e6):
-                    await self._rung.wait()
+                    await self._woken.wait()
             except TimeoutError:
                 return False
-        self._rung.clear()
+        self._woken.clear()
         return True

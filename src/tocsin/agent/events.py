@@ -1,6 +1,6 @@
-"""Typed events of the agent. Logs and metrics subscribe to them; `docs/reference/events.md` is their table.
+"""Typed events of the agent. Logs and metrics subscribe to them; `docs/reference/events.md` lists them.
 
-Observers must be quick and must not raise.
+Observers must return quickly and must not raise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tocsin.ports.bus import BusEvent
 
 
 class CommandHandled(NamedTuple):
-    """A command was answered. `result` is accepted, repeated, or the code of its refusal."""
+    """A command was answered. `result` is `accepted`, `repeated`, or the error code of the refusal."""
 
     command: str
     result: str
@@ -22,7 +22,8 @@ class CommandHandled(NamedTuple):
 
 
 class ServiceCallChanged(NamedTuple):
-    """A call came into a status, durably. `lag_us`, for Running: from its due time to the order to execute it."""
+    """A service call changed its status; the change is durable. `lag_us` is set for Running: the time from the call's
+    due time to the order to execute it."""
 
     status: str
     tenant_id: str
@@ -32,8 +33,9 @@ class ServiceCallChanged(NamedTuple):
 
 
 class CallRescued(NamedTuple):
-    """The watchdog acted; `action` is dispatched (it was due and nobody had said so), repeated (the order to execute was
-    sent again) or checked (its execution had begun, and Execution is asked how it ended)."""
+    """The watchdog acted on an overdue call. `action` is `dispatched` (its due time had passed unnoticed; it runs now),
+    `repeated` (the order to execute it was sent again) or `checked` (its execution had begun; the execution log is
+    asked for the result)."""
 
     action: str
     tenant_id: str
@@ -48,28 +50,28 @@ class TimersScheduled(NamedTuple):
     timers: int
 
 
-class DuePolled(NamedTuple):
-    """The worker looked for due schedules."""
+class DuePollCompleted(NamedTuple):
+    """The timer module read the schedules that are due."""
 
     found: int
     duration_us: int
 
 
 class DuePollFailed(NamedTuple):
-    """It could not, or could not publish what it found."""
+    """Reading due schedules, or publishing those that were found, failed. It is tried again."""
 
     error: str
 
 
 class DueTimesReached(NamedTuple):
-    """DueTimeReached was published; `lag_us` is that of the latest of them."""
+    """DueTimeReached messages were published. `lag_us` is the lag of the schedule that was due first."""
 
     timers: int
     lag_us: int
 
 
 class ExecutionBegun(NamedTuple):
-    """A request is about to be sent."""
+    """A service call's request is about to be sent."""
 
     tenant_id: str
     service_call_id: str
@@ -79,8 +81,8 @@ class ExecutionBegun(NamedTuple):
 
 
 class ExecutionNotSent(NamedTuple):
-    """A request could not be sent, for a reason of this machine's own (`code`): it counts for nothing and is made again in a
-    moment."""
+    """A request did not leave this machine, because the machine lacked a resource (`code`). It does not count as an
+    attempt and is tried again shortly."""
 
     tenant_id: str
     service_call_id: str
@@ -92,7 +94,7 @@ class ExecutionNotSent(NamedTuple):
 
 
 class ExecutionFinished(NamedTuple):
-    """`result` is succeeded or the error's kind."""
+    """An execution ended. `result` is `succeeded` or the kind of the error."""
 
     result: str
     tenant_id: str
@@ -104,20 +106,20 @@ class ExecutionFinished(NamedTuple):
 
 
 class ExecutionsInterrupted(NamedTuple):
-    """Executions of an earlier run of the process were found unfinished."""
+    """Executions that an earlier run of the process had left unfinished were closed as interrupted."""
 
     executions: int
 
 
 class MessagesPublished(NamedTuple):
-    """Outbox rows went to the bus; `lag_us` is the longest time that one of them had waited."""
+    """Messages of the outbox were published. `lag_us` is the longest time that one of them had waited."""
 
     messages: int
     lag_us: int
 
 
 class PublishFailed(NamedTuple):
-    """One row did not."""
+    """Publishing a message of the outbox failed. It is tried again."""
 
     type: str
     tenant_id: str
@@ -128,7 +130,7 @@ class PublishFailed(NamedTuple):
 
 
 class MessageSuspended(NamedTuple):
-    """A row of the outbox can never be published and was set aside."""
+    """A message of the outbox can never be published and was suspended."""
 
     type: str
     tenant_id: str
@@ -137,34 +139,34 @@ class MessageSuspended(NamedTuple):
     error: str
 
 
-class AgentPurged(NamedTuple):
-    """Retention removed rows; `kind` is calls or messages."""
+class AgentRowsPurged(NamedTuple):
+    """Retention deleted rows. `kind` is `calls` or `messages`."""
 
     kind: str
     rows: int
 
 
 class AgentStepFailed(NamedTuple):
-    """A step of the agent's own work (watchdog, purge, outbox read) failed and will be tried again."""
+    """A background step of the agent (`watchdog`, `outbox read`, …) failed and will be tried again."""
 
     step: str
     error: str
 
 
 class AgentStarted(NamedTuple):
-    """This node runs the agent from now on. `term` counts the changes of hands."""
+    """This node runs the agent from now on. `epoch` grows with every takeover."""
 
-    term: int
+    epoch: int
 
 
-class AgentStandsBy(NamedTuple):
-    """Another node runs the agent, and this one begins when that one ends."""
+class AgentStandby(NamedTuple):
+    """Another node (`node`) runs the agent. This node takes over when that one stops."""
 
     node: str
 
 
-class AgentLost(NamedTuple):
-    """This node doesn't run the agent any more: another has the database."""
+class AgentLeadershipLost(NamedTuple):
+    """This node no longer runs the agent."""
 
     reason: str
 
@@ -174,7 +176,7 @@ AgentEvent = (
     | ServiceCallChanged
     | CallRescued
     | TimersScheduled
-    | DuePolled
+    | DuePollCompleted
     | DuePollFailed
     | DueTimesReached
     | ExecutionBegun
@@ -184,11 +186,11 @@ AgentEvent = (
     | MessagesPublished
     | PublishFailed
     | MessageSuspended
-    | AgentPurged
+    | AgentRowsPurged
     | AgentStepFailed
     | AgentStarted
-    | AgentStandsBy
-    | AgentLost
+    | AgentStandby
+    | AgentLeadershipLost
     | BusEvent
 )
 

@@ -1,7 +1,7 @@
-"""Every message of the agent, and the registry that holds senders and receivers to their forms.
+"""Every message of the agent, and the registry that validates messages on their way in and out.
 
-`docs/reference/messages.md` is its prose. Instants are microseconds since 1970 (`…AtUs`). Fields are only ever added, with
-defaults: a message written by an older version, in an outbox or a stream, has to stay readable.
+`docs/reference/messages.md` describes them. Instants are microseconds since 1970 (`…AtUs`). Fields are only ever added,
+with defaults: messages that an older version wrote, in an outbox or a stream, must stay readable.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.bus import InvalidMessage
 
 
-class Key(NamedTuple):
-    """Tenant and service call: what everything is kept by."""
+class CallKey(NamedTuple):
+    """Tenant and service call: the primary key of everything that is stored about a call."""
 
     tenant_id: str
     service_call_id: str
 
 
 class Message(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Base of all payloads. `service_call_id` is the aggregate that the message is about."""
+    """Base of all payloads. `service_call_id` names the aggregate that the message is about."""
 
     service_call_id: str
 
@@ -34,7 +34,7 @@ class Message(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 class RequestSpec(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
-    """The HTTP request to make. `body` is JSON: a string is sent as its text, anything else as JSON."""
+    """The HTTP request to send. `body` is JSON: a JSON string is sent as its text, any other value as JSON."""
 
     method: str
     url: str
@@ -43,7 +43,7 @@ class RequestSpec(
 
 
 class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A retry policy, all members resolved: see `tocsin.model.retry.RetryPolicy`."""
+    """A retry policy with every member set. The members are those of `tocsin.model.retry.RetryPolicy`."""
 
     max_attempts: int
     initial_interval_us: int
@@ -53,7 +53,7 @@ class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
 
     @classmethod
     def of(cls, policy: RetryPolicy) -> RetrySpec:
-        """As it is sent."""
+        """The wire form of a policy."""
         return cls(
             policy.max_attempts,
             policy.initial_interval_us,
@@ -64,7 +64,7 @@ class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
 
     @property
     def policy(self) -> RetryPolicy:
-        """As it is followed."""
+        """The policy that this wire form describes."""
         return RetryPolicy(
             self.max_attempts,
             self.max_duration_us,
@@ -75,8 +75,8 @@ class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
 
 
 class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """An answer as it is kept: header names in lower case, repeated ones joined by commas, secrets redacted; the body a
-    snippet (`truncated`: there was more)."""
+    """What is kept of a response: header names in lower case, repeated headers joined by commas, secrets redacted, and
+    the beginning of the body. `truncated`: the body was longer."""
 
     status: int
     headers: dict[str, str]
@@ -86,7 +86,8 @@ class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """Why a call failed. `kind` is a stable word: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, EGRESS_REFUSED, INTERRUPTED, …"""
+    """Why an attempt failed. `kind` is a stable word: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, EGRESS_REFUSED,
+    INTERRUPTED, …"""
 
     kind: str
     message: str
@@ -97,8 +98,9 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 
 
 class SubmitServiceCall(Message, frozen=True):
-    """Accept a call. `fingerprint` is a digest of all that the client sent, to tell a repetition from another call under
-    the same id or key. `due_at_us` None: now. `retry_policy` None: one attempt."""
+    """Accept a service call. `fingerprint` is a digest of everything the client sent; it distinguishes a repetition
+    from a different call with the same id or idempotency key. `due_at_us` None: run now. `retry_policy` None: one
+    attempt."""
 
     name: str
     request_spec: RequestSpec
@@ -110,38 +112,38 @@ class SubmitServiceCall(Message, frozen=True):
 
 
 class TagServiceCall(Message, frozen=True):
-    """Add a tag; one that is there stays."""
+    """Add a tag. Adding a tag that exists changes nothing."""
 
     tag: str
 
 
 class UntagServiceCall(Message, frozen=True):
-    """Remove a tag; one that isn't there is fine."""
+    """Remove a tag. Removing a tag that does not exist changes nothing."""
 
     tag: str
 
 
 class DeleteServiceCall(Message, frozen=True):
-    """Forget a call that waits for its time: Scheduled, or Retrying."""
+    """Delete a call that is Scheduled or Retrying."""
 
 
 class ScheduleTimer(Message, frozen=True):
-    """Report when this instant is reached. One for a later instant replaces the one before, reached or not; one for the same
-    instant or an earlier one is a repetition and changes nothing."""
+    """Publish DueTimeReached at this instant. A later instant replaces the earlier one, whether it was reached or not;
+    the same instant or an earlier one is a repetition and changes nothing."""
 
     due_at_us: int
 
 
 class StartExecution(Message, frozen=True):
-    """Make the request. A second one with the same `execution_id` does nothing, and so does one that comes too late
-    (`ordered_at`), but for a report that it failed."""
+    """Send the request. An order with an `execution_id` that was executed before does nothing. An order that arrives
+    too late (`ordered_at`) is not executed and is reported as failed."""
 
     execution_id: str
     request_spec: RequestSpec
 
 
 class CheckExecution(Message, frozen=True):
-    """Report again how this execution ended, if it has. `begun`: its ExecutionStarted has arrived."""
+    """Publish the result of this execution again, if it has ended. `begun`: its ExecutionStarted has been received."""
 
     execution_id: str
     begun: bool = False
@@ -151,14 +153,15 @@ class CheckExecution(Message, frozen=True):
 
 
 class CommandAccepted(Message, frozen=True):
-    """It is done and durable. `created` False: a repetition, and the call is the one from before."""
+    """The command took effect and is durable. `created` False: it was a repetition, and the call is the one created
+    before."""
 
     status: str
     created: bool = True
 
 
 class CommandRefused(Message, frozen=True):
-    """It can't be done: `code` as in the API's errors."""
+    """The command was refused. `code` is an error code of the HTTP API."""
 
     code: str
     reason: str
@@ -178,19 +181,19 @@ class ServiceCallSubmitted(Message, frozen=True):
 
 
 class ServiceCallScheduled(Message, frozen=True):
-    """It waits for its time."""
+    """The call waits for its due time."""
 
     due_at_us: int
 
 
 class ServiceCallRunning(Message, frozen=True):
-    """Its execution was ordered."""
+    """An execution of the call was ordered."""
 
     execution_id: str
 
 
 class ServiceCallRetrying(Message, frozen=True):
-    """An attempt failed, and its retry policy allows another. `attempts` have been made."""
+    """An attempt failed and the retry policy allows another one. `attempts` is the number of attempts so far."""
 
     attempts: int
     next_attempt_at_us: int
@@ -199,31 +202,31 @@ class ServiceCallRetrying(Message, frozen=True):
 
 
 class ServiceCallSucceeded(Message, frozen=True):
-    """Terminal: the service answered 2xx."""
+    """Final: the service answered 2xx."""
 
     response_meta: ResponseMeta
 
 
 class ServiceCallFailed(Message, frozen=True):
-    """Terminal. `response_meta` is there when the service did answer."""
+    """Final: the call failed. `response_meta` is present if the service answered."""
 
     error_meta: ErrorMeta
     response_meta: ResponseMeta | None = None
 
 
 class ServiceCallDeleted(Message, frozen=True):
-    """It was deleted while Scheduled or Retrying; whatever was kept for it may go."""
+    """The call was deleted while Scheduled or Retrying. Whatever is stored for it may be deleted."""
 
 
 class DueTimeReached(Message, frozen=True):
-    """The instant that ScheduleTimer named has come."""
+    """The instant of a ScheduleTimer was reached."""
 
     due_at_us: int
     reached_at_us: int
 
 
 class ExecutionStarted(Message, frozen=True):
-    """The request is about to be sent, and the log says so."""
+    """The execution log has the execution; its request is about to be sent."""
 
     execution_id: str
     started_at_us: int
@@ -238,7 +241,7 @@ class ExecutionSucceeded(Message, frozen=True):
 
 
 class ExecutionFailed(Message, frozen=True):
-    """It didn't."""
+    """The service did not answer 2xx, or did not answer."""
 
     execution_id: str
     finished_at_us: int
@@ -247,7 +250,7 @@ class ExecutionFailed(Message, frozen=True):
 
 
 class ExecutionInterrupted(Message, frozen=True):
-    """The process ended while the request was under way: whether the service got it can't be known."""
+    """The process ended while the request was in flight. Whether the service received it is unknown."""
 
     execution_id: str
     started_at_us: int
@@ -279,17 +282,17 @@ EVENTS: tuple[type[Message], ...] = (
     ExecutionInterrupted,
 )
 
-#: Half as many as there may be decoded messages in memory for those who look again.
+#: Decoded messages in each of the two generations of the cache.
 _REMEMBERED_MAX = 2_048
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Registry:
-    """The known types. `seal` and `open` are the only ways into and out of an envelope.
+    """The known message types. `seal` and `open` are the only ways into and out of an envelope.
 
-    A message is decoded once however many look at the same envelope in this process, as with a bus that checks what it
-    is given and hands the very same object to a handler: the last ones decoded are remembered.
+    The most recently decoded messages are cached by envelope, because the same envelope object is often opened twice:
+    when the bus checks it and when a handler receives it.
     """
 
     types: ClassVar[dict[str, type[Message]]] = {kind.__name__: kind for kind in (*COMMANDS, *REPLIES, *EVENTS)}
@@ -310,10 +313,11 @@ class Registry:
         causation_id: str | None,
         id: str | None = None,
     ) -> Envelope:
-        """The message in a new envelope, its `id` a new one unless given; InvalidMessage when its type isn't known."""
+        """The message in a new envelope, under a new id unless `id` is given. Raises InvalidMessage if its type is not
+        registered."""
         name = type(message).__name__
         if name not in self.types:
-            raise InvalidMessage(f"{name} is no registered message type")
+            raise InvalidMessage(f"{name} is not a registered message type")
         envelope = Envelope(
             id=self._new_id() if id is None else id,
             type=name,
@@ -328,7 +332,7 @@ class Registry:
         return envelope
 
     def open(self, envelope: Envelope) -> Message:
-        """The message inside; InvalidMessage when it isn't what its type prescribes."""
+        """The message in the envelope. Raises InvalidMessage if the payload does not match its type."""
         known = self._opened.get(envelope.id) or self._opened_before.get(envelope.id)
         if known is not None and known[0] is envelope:
             return known[1]
@@ -341,14 +345,16 @@ class Registry:
     def _decode(self, envelope: Envelope) -> Message:
         decoder = self._decoders.get(envelope.type)
         if decoder is None:
-            raise InvalidMessage(f"{envelope.type!r} is no registered message type")
+            raise InvalidMessage(f"{envelope.type!r} is not a registered message type")
         _check_ids(envelope)
         try:
             message: Message = decoder.decode(envelope.payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidMessage(f"{envelope.type} {envelope.id}: {error}") from error
         if message.service_call_id != envelope.aggregate_id:
-            raise InvalidMessage(f"{envelope.type} {envelope.id}: its payload is about another aggregate")
+            raise InvalidMessage(
+                f"{envelope.type} {envelope.id}: serviceCallId of the payload differs from aggregateId of the envelope"
+            )
         return message
 
     def check(self, envelope: Envelope) -> None:
@@ -357,7 +363,8 @@ class Registry:
 
 
 def ordered_at(execution_id: str) -> int:
-    """When the execution was ordered, microseconds: a UUID v7 begins with the milliseconds of its making."""
+    """When the execution was ordered, in microseconds: the first 48 bits of a UUID v7 are its creation time in
+    milliseconds."""
     return int(execution_id[:8] + execution_id[9:13], 16) * 1_000
 
 
@@ -374,5 +381,5 @@ def _check_ids(envelope: Envelope) -> None:
 
 
 _UUID7 = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-#: All three at once, which is how they nearly always are.
+#: All three ids in one match: they are nearly always valid.
 _IDS = re.compile(rf"{_UUID7} {_UUID7} {_UUID7}\Z")

@@ -1,4 +1,4 @@
-"""What `tocsin.api.openapi` says about service calls: the built-in limits, as schemas."""
+"""The part of the OpenAPI document about service calls: the built-in limits, as schemas."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _UUID7 = {
 }
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 
-#: Fields of the answers that hold an instant.
+#: Fields of responses that hold an instant.
 INSTANTS = ("submittedAt", "dueAt", "startedAt", "finishedAt", "nextAttemptAt")
 
 
 def constraints(
     limits: InputLimits, agent_limits: AgentLimits, instant: Json, duration: Json, call: Json
 ) -> dict[str, dict[str, Json]]:
-    """What the checks refuse, by schema and field. `call` has the constraints of a timer's URL, method and headers,
-    `instant` and `duration` those of one."""
+    """The constraints that validation checks, by schema and field. `call` has those of a timer's URL, method and headers,
+    `instant` and `duration` those of an instant and a duration."""
     body_max = agent_limits.request_body_bytes_max
     return {
         "SubmitServiceCall": {
@@ -54,7 +54,7 @@ def constraints(
                 },
             },
             "body": {
-                "description": "Any JSON: a string is sent as its text, anything else as JSON. At most "
+                "description": "Any JSON: a string is sent as plain text, any other value as JSON. At most "
                 f"{body_max} bytes. Not with GET and HEAD.",
                 "x-bytes-max": body_max,
                 "x-tocsin-settings": ["agent.request_body_bytes_max"],

@@ -12,8 +12,8 @@ SERVICE_CALLS = "/api/tenants/{tenantId}/service-calls"
 _TENANT_ID = Parameter(
     "tenantId",
     "path",
-    "The tenant: a UUID of version 7. Tenants are not registered: any such id is one, and has no calls until one is "
-    "submitted under it. Whoever's key is not limited to tenants reaches all of them.",
+    "The tenant: a UUID of version 7. Tenants are not registered: any such id is valid, and has no calls until one is "
+    "submitted under it. A key that is not limited to tenants has access to all of them.",
     example="01890a5d-ac96-774b-bcce-b302099a8057",
 )
 _SERVICE_CALL_ID = Parameter(
@@ -32,10 +32,10 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(SERVICE_CALLS,),
         summary="Submit a service call",
-        description="An HTTP request to be made now, at `dueAt`, or after `delay`. Durable once answered. With "
-        "`serviceCallId` or `idempotencyKey` it may be sent again: the same wish gives the call from before, another one is "
-        "a conflict; of a `delay` what is left may be sent. A failed attempt is final unless `requestSpec.retryPolicy` says "
-        "otherwise.",
+        description="Submits an HTTP request to make now, at `dueAt`, or after `delay`. The call is durable when the "
+        "response arrives. With `serviceCallId` or `idempotencyKey` the submission is safe to repeat: the same "
+        "request returns the existing call, a different one is a conflict; a repeated `delay` may be the remaining "
+        "time. A failed attempt is final unless `requestSpec.retryPolicy` says otherwise.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,
@@ -55,16 +55,16 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
             "tags": ["orders", "eu"],
         },
         parameters=(_TENANT_ID,),
-        answer_headers={"location": "Where the service call is found."},
+        answer_headers={"location": "The path of the service call."},
     ),
     Operation(
         name="listServiceCalls",
         method="GET",
         paths=(SERVICE_CALLS,),
-        summary="List service calls, the newest first",
-        description="Page by page: send nextCursor back as cursor until an answer has none. A call must meet all "
-        "conditions given. A page of a search by `name` may have few calls or none and still a nextCursor: it looks at a "
-        "bounded number of calls.",
+        summary="List service calls, newest first",
+        description="Paginated: send nextCursor back as cursor until a response has none. A call must match all filters. "
+        "A search by `name` reads a bounded number of calls per page, so that a page with a nextCursor may have few calls or "
+        "none.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -73,17 +73,15 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         parameters=(
             _TENANT_ID,
             Parameter(
-                "status", "query", "One status, or several with commas between them or by repetition.", repeated=True
+                "status", "query", "A status, or several, separated by commas or as repeated parameters.", repeated=True
             ),
-            Parameter("tag", "query", "A tag that it must have; all of them, when repeated.", repeated=True),
-            Parameter("name", "query", "A part of its name; letters A to Z in either case."),
-            Parameter(
-                "correlationId", "query", "The correlation id that it goes by: the calls that one request led to."
-            ),
-            Parameter("from", "query", "Submitted at this instant or later."),
+            Parameter("tag", "query", "A tag that calls must have; if repeated, all of the tags.", repeated=True),
+            Parameter("name", "query", "Part of the call's name; ASCII letters match in either case."),
+            Parameter("correlationId", "query", "The calls' correlation id: the calls that one request submitted."),
+            Parameter("from", "query", "Submitted at or after this instant."),
             Parameter("to", "query", "Submitted before this instant."),
-            Parameter("limit", "query", f"Service calls on the page. Without it: {PAGE_DEFAULT}."),
-            Parameter("cursor", "query", "`nextCursor` of the page before."),
+            Parameter("limit", "query", f"Maximum number of service calls on the page. Default {PAGE_DEFAULT}."),
+            Parameter("cursor", "query", "`nextCursor` of the previous page."),
         ),
     ),
     Operation(
@@ -91,7 +89,7 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="PUT",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/tags/{{tag}}",),
         summary="Tag a service call",
-        description="A tag that is there stays.",
+        description="Idempotent: a tag that the call already has is kept.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,
@@ -104,8 +102,8 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         name="untagServiceCall",
         method="DELETE",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/tags/{{tag}}",),
-        summary="Take a tag off a service call",
-        description="A tag that isn't there is fine.",
+        summary="Remove a tag from a service call",
+        description="Idempotent: removing a missing tag is not an error.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,
@@ -118,9 +116,9 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         name="traceServiceCall",
         method="GET",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/trace",),
-        summary="Follow a service call",
-        description="Everything kept under its correlation id: rows of the tables, and messages with the message that "
-        "caused each. In the order of time, nothing before what caused it.",
+        summary="Trace a service call",
+        description="Everything stored under its correlation id: rows of tables, and messages with their causing message. In "
+        "order of time, each entry after its cause.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -132,8 +130,8 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         name="getServiceCall",
         method="GET",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}",),
-        summary="Look at a service call",
-        description="With its outcome, its attempts and its executions. Secrets in headers and URLs are not shown.",
+        summary="Get a service call",
+        description="With its outcome, attempts and executions. Secrets in headers and URLs are redacted.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -145,9 +143,9 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         name="deleteServiceCall",
         method="DELETE",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}",),
-        summary="Delete a service call that waits",
-        description="Scheduled: it is not made. Retrying: it is not made again. Nothing of it is kept. What runs or has "
-        "finished stays.",
+        summary="Delete a waiting service call",
+        description="A Scheduled call is not made; a Retrying call is not attempted again. Its record is removed. A Running "
+        "or finished call can't be deleted.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,
@@ -161,9 +159,9 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=("/api/v1/tenants/rotateSecret",),
         summary="Rotate a tenant's signing secret",
-        description="With the first one, the tenant's service calls are signed from then on, as Standard Webhooks describes, "
-        "with the call's id as `webhook-id`. Later ones sign at once, and what they replace until the grace ends, too. The "
-        "secret is shown in this answer alone; send one of your own to be able to repeat the request.",
+        description="From the first secret on, the tenant's service calls are signed as Standard Webhooks describes, with "
+        "the call's id as `webhook-id`. A new secret signs immediately, and the previous one keeps signing during the grace "
+        "period. Only this response shows the secret; send your own secret to make the request safe to repeat.",
         tag="Service calls",
         role=Role.ADMIN,
         reach=Reach.NAMED_TENANT,

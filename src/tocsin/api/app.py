@@ -1,8 +1,8 @@
 """The ASGI application.
 
-Our exact paths go from one dictionary lookup straight to their handler; those with parameters are looked for after
-that, and everything else goes to the mounted application, if there is one. There is no stack of middleware: a create
-costs a few microseconds besides the server's.
+An exact path leads to its handler with one dictionary lookup; paths with parameters are looked up next, and all other
+paths go to the mounted application, if there is one. There is no stack of middleware: a create costs a few microseconds
+in addition to the server's.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.api.audit import AuditHandlers
-from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.clients import Clients
 from tocsin.api.keys import KeyHandlers
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operators import OperatorHandlers
+from tocsin.api.request import ApiLimits, ApiRequest, CustomResponse, Handler
 from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
 from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
@@ -36,16 +36,16 @@ from tocsin.http.access import (
     require_service,
     require_tenant,
 )
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.convert import RequestParser
 from tocsin.http.errors import (
     PROBLEM_MEDIA_TYPE,
     HeadersTooLarge,
     MethodNotAllowed,
     RouteNotFound,
-    kind_of,
     problem,
     problem_headers,
+    problem_kind,
 )
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
@@ -64,12 +64,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Hook = Callable[[], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-#: What another node answered: status, headers, body; None: no node serves it.
+#: Another node's response: status, headers, body. None: no node serves the path.
 Relayed = tuple[int, Headers, bytes] | None
-#: Brings a request (method, target as sent, headers, body, client's address) to the node that serves it. Raises Unavailable.
+#: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
-#: What a request on the short way is answered with: status, headers, body.
-Answer = Callable[[int, Headers, bytes], None]
+#: Sends the response of a request on the direct path: status, headers, body.
+Respond = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
 
@@ -78,25 +78,25 @@ _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
 
 
-class _NotOurs(Exception):
-    """Nothing of ours has this path."""
+class _NoOperation(Exception):
+    """No operation has this path."""
 
 
-class _AtAnotherNode(Exception):
-    """Another node may serve this."""
+class _OnAnotherNode(Exception):
+    """Another node may serve this path."""
 
 
 class Api:
-    """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
+    """Serves `service` over HTTP. With `metrics_open` the metrics require no key; otherwise they require an unlimited one.
 
-    `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it. It
-    is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too.
-    While `leaving`, clients are asked to close their connections.
-    `hosts` are the names under which requests without a key are answered; None stands for all.
-    `clients` are the connections to it; None: as many as come.
+    `agent` None: the service agent is disabled on this node, and its paths return 404 unless `relay` finds the node that
+    runs it. `agent` is called for each of its requests; while it returns None, requests are relayed as well.
+    While `leaving` is set, responses ask clients to close their connections.
+    `hosts` are the hosts for which requests without a key are accepted; None: any.
+    `clients` tracks the connections; None: without a limit of their number.
 
-    `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
-    an exception in `startup` keeps the server from starting.
+    `extra` gets requests for other paths: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's
+    lifespan; an exception in `startup` keeps the server from starting.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Api:
         clock: Clock,
         keys: Keyring,
         api_keys: ApiKeys,
-        attempts: Attempts | None = None,
+        auth_failures: AuthFailures | None = None,
         audit: AuditLog | None = None,
         metrics: Callable[[], tuple[bytes, str]],
         metrics_open: bool,
@@ -122,11 +122,11 @@ class Api:
         shutdown: Hook | None = None,
     ) -> None:
         self._limits = limits = limits or ApiLimits()
-        #: The connections to it.
+        #: The client connections.
         self.clients = clients or Clients(limits)
         self._clock = clock
         self._keys = keys
-        self._attempts = attempts or Attempts()
+        self._auth_failures = auth_failures or AuthFailures()
         self._hosts = hosts
         self._proxies = proxies or Proxies()
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
@@ -151,7 +151,7 @@ class Api:
         }
         routes = Routes(handlers, limits, metrics_open)
         self._routes, self._allowed, self._templates = routes.exact, routes.allowed, routes.templates
-        #: Operations with a short way, by path.
+        #: The operations with a direct path, by path.
         self.direct = direct_routes(timers.direct(), self._routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -164,22 +164,22 @@ class Api:
         parameters = _NO_PARAMETERS
         try:
             if route is None:
-                route, parameters = self._elsewhere(scope)
-            body = await self._answer(route, parameters, scope, headers, receive, correlation_id)
+                route, parameters = self._find_template(scope)
+            body = await self._handle(route, parameters, scope, headers, receive, correlation_id)
         except ClientGone:
             return
-        except _NotOurs:
-            await self._foreign(scope, receive, send, correlation_id)
+        except _NoOperation:
+            await self._serve_mounted(scope, receive, send, correlation_id)
             return
-        except _AtAnotherNode:
-            await self._elsewhere_served(scope, headers, receive, send, correlation_id)
+        except _OnAnotherNode:
+            await self._relay_request(scope, headers, receive, send, correlation_id)
             return
-        except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer, unknown ones are logged
+        except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response, unknown ones are logged
             await self._send_problem(error, scope, send, correlation_id)
             return
-        await _send_answer(route, body, correlation_id, send)
+        await _send_response(route, body, correlation_id, send)
 
-    async def _answer(
+    async def _handle(
         self,
         route: Route,
         parameters: Mapping[str, str],
@@ -187,8 +187,8 @@ class Api:
         headers: dict[bytes, bytes],
         receive: Receive,
         correlation_id: str,
-    ) -> bytes | Page:
-        """The request's way through the gate to its handler."""
+    ) -> bytes | CustomResponse:
+        """Passes the request through the gate to its handler."""
         key = self._gate(route, scope["headers"], headers, scope.get("client"), parameters, scope)
         operation = route.operation
         query = _NO_QUERY if operation.any_query else read_query(scope["query_string"], operation)
@@ -197,33 +197,33 @@ class Api:
             body = await self._body(route, headers, receive)
         now_us = self._clock.now_us()
         address = self._address(scope.get("client"), headers)
-        return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query, address))
+        return await route.handler(ApiRequest(body, headers, key, now_us, correlation_id, parameters, query, address))
 
     def begin(
-        self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer, client: tuple[str, int] | None = None
+        self, direct: DirectRoute, sent: Headers, body: bytes, respond: Respond, client: tuple[str, int] | None = None
     ) -> None:
-        """Serves a whole request without a task; `answer` is called once, now or when the result has come."""
+        """Serves a complete request without a task; `respond` is called once, now or when the result is available."""
         headers = dict(sent)
         correlation_id = self._correlation_id(headers)
         route = direct.route
 
         def done(result: object) -> None:
-            # Called from within the engine, where an error must not get to.
+            # Called from the engine, into which no error may propagate.
             try:
                 if isinstance(result, Exception):
                     raise result
                 body = direct.encode(result)
-            except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer
+            except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response
                 method = direct.method.decode()
-                answer(*self._problem(error, method, direct.path, direct.path, correlation_id))
+                respond(*self._problem(error, method, direct.path, direct.path, correlation_id))
                 return
-            answer(route.status, *_answered(route, body, correlation_id))
+            respond(route.status, *_response_parts(route, body, correlation_id))
 
         try:
             key = self._gate(route, sent, headers, client)
             check_content_type(headers)
             check_utf8(body)
-            direct.begin(Call(body, headers, key, self._clock.now_us(), correlation_id), done)
+            direct.begin(ApiRequest(body, headers, key, self._clock.now_us(), correlation_id), done)
         except Exception as error:  # noqa: BLE001 -- as above
             done(error)
 
@@ -242,37 +242,37 @@ class Api:
         parameters: Mapping[str, str] = _NO_PARAMETERS,
         scope: Mapping[str, Any] = _NO_PARAMETERS,
     ) -> ApiKey | None:
-        """The caller's key, if the request may come in."""
+        """Checks headers, key, role and scope of a request; returns the caller's key."""
         limits = self._limits
         if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
             raise HeadersTooLarge(
-                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
+                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in total are accepted"
             )
         if route.is_open:
             if self._hosts is not None and route.operation.reach is not Reach.OPEN:
                 self._hosts.check_keyless(headers)
             return None
-        key = self._admit(headers, client, scope)
+        key = self._authenticate(headers, client, scope)
         if key is not None:
             _check_reach(route.operation, key, parameters)
         return key
 
-    def _admit(
+    def _authenticate(
         self, headers: dict[bytes, bytes], client: tuple[str, int] | None, scope: Mapping[str, Any]
     ) -> ApiKey | None:
-        """The caller's key. `scope` has what another node says of a request that it brings."""
+        """Authenticates the caller. `scope` has what the relaying node says about a relayed request."""
         authorization = headers.get(b"authorization")
         key_hash = scope.get(KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
         key = authenticate(authorization, self._keys, key_hash, failed)
         if key is None and self._hosts is not None and not scope.get(RELAYED, False):
-            # A page of any site could ask in its visitor's name if it got its own name to lead here.
+            # DNS rebinding: a page of any site could otherwise send requests from its visitor's browser.
             self._hosts.check_keyless(headers)
         return key
 
     def _failed(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes], reason: str) -> None:
-        """Raises TooManyFailures."""
-        self._attempts.failure(self._address(client, headers), reason, "api")
+        """Records a failed authentication. Raises TooManyFailures."""
+        self._auth_failures.failure(self._address(client, headers), reason, "api")
 
     def _address(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes]) -> str:
         return self._proxies.address(client, headers.get(b"x-forwarded-for"))
@@ -289,38 +289,38 @@ class Api:
             check_utf8(body)
         return body
 
-    def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
-        """The route of a path with parameters, and these. Raises what the request is to be told otherwise, or _NotOurs."""
+    def _find_template(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
+        """The route of a path with parameters, and their values. Raises the error for the client, or how else to serve it."""
         method, path = scope["method"], scope["path"]
         allowed = self._allowed.get(_sent_path(scope))
         if allowed is not None:
             raise MethodNotAllowed(method, allowed)
         found = self._templates.find(scope.get("raw_path") or path.encode())
         if found is None:
-            raise _NotOurs
+            raise _NoOperation
         if not any(found.by_method.values()):
             if self._relay is not None:
-                raise _AtAnotherNode
-            raise RouteNotFound("the service agent is switched off here: this server only keeps timers")
+                raise _OnAnotherNode
+            raise RouteNotFound("the service agent is disabled: this server has timers only")
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
         if self._relay is not None and route.operation.of_agent and not self._has_agent():
-            raise _AtAnotherNode
+            raise _OnAnotherNode
         return route, found.parameters
 
     def _has_agent(self) -> bool:
         return self._agent is not None and self._agent() is not None
 
-    async def _elsewhere_served(
+    async def _relay_request(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, correlation_id: str
     ) -> None:
-        """The service agent's paths, where it runs in another node. Key and Host are checked here, by this node's settings
-        and with the client's address; that one checks the key and all else."""
+        """Relays a request for the service agent to the node that runs it. This node checks key and Host header, by its own
+        settings and with the client's address; the other node checks the key again, and everything else."""
         assert self._relay is not None
         try:
             client = scope.get("client")
-            self._admit(headers, client, scope)
+            self._authenticate(headers, client, scope)
             length = headers.get(b"content-length")
             body = await read_body(receive, length, self._limits.request_bytes_max, self._limits.request_read_timeout_s)
             sent = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
@@ -329,7 +329,7 @@ class Api:
             target = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
             answer = await self._relay(scope["method"], target, sent, body, self._address(client, headers))
             if answer is None:
-                raise RouteNotFound("no node runs the service agent now: this server only keeps timers")
+                raise RouteNotFound("no node runs the service agent: this cluster has timers only")
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001 -- as above
@@ -339,12 +339,12 @@ class Api:
         await send({"type": "http.response.start", "status": status, "headers": answered})
         await send({"type": "http.response.body", "body": content})
 
-    async def _foreign(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
-        """A path that isn't ours."""
+    async def _serve_mounted(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
+        """Serves a path that no operation has."""
         if self._mounted is not None:
             await self._mounted(scope, receive, send, correlation_id)
         else:
-            error = RouteNotFound(f"nothing answers under {scope['path']}; see /docs")
+            error = RouteNotFound(f"no operation at {scope['path']}; see /docs")
             await self._send_problem(error, scope, send, correlation_id)
 
     async def _send_problem(self, error: BaseException, scope: Scope, send: Send, correlation_id: str) -> None:
@@ -358,17 +358,11 @@ class Api:
     def _problem(
         self, error: BaseException, method: str, path: str, instance: str, correlation_id: str
     ) -> tuple[int, Headers, bytes]:
-        """Status, headers and body of an error's answer; logs what is not the client's to know."""
-        kind = kind_of(error)
+        """Status, headers and body of an error's response; logs errors whose text is withheld from the client."""
+        kind = problem_kind(error)
         if kind.hidden:
-            _log.error(
-                "request failed: %s %s (correlation id %s)",
-                method,
-                path,
-                correlation_id,
-                exc_info=error,
-                extra={"correlation_id": correlation_id},
-            )
+            fields = {"method": method, "path": path, "correlation_id": correlation_id}
+            _log.error("request failed", exc_info=error, extra=fields)
         body = problem(error, instance=instance, correlation_id=correlation_id, now_us=self._clock.now_us())
         headers = [
             (b"content-type", PROBLEM_MEDIA_TYPE),
@@ -384,7 +378,7 @@ class Api:
         return self._limits
 
     def refusal(self, error: TocsinError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        """Status, headers and body of the answer to what never became a request."""
+        """Status, headers and body of the response to input that did not become a request."""
         correlation_id = self._new_id()
         body = problem(error, instance="", correlation_id=correlation_id, now_us=self._clock.now_us())
         headers = [
@@ -393,7 +387,7 @@ class Api:
             (b"x-correlation-id", correlation_id.encode()),
             *problem_headers(error),
         ]
-        return kind_of(error).status, headers, body
+        return problem_kind(error).status, headers, body
 
     async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -407,11 +401,11 @@ class Api:
         for phase, hook in (("startup", self._startup), ("shutdown", self._shutdown)):
             message = await receive()
             if message["type"] != f"lifespan.{phase}":
-                raise RuntimeError(f"the server sent {message['type']} where lifespan.{phase} was due")
+                raise RuntimeError(f"the server sent {message['type']}, expected lifespan.{phase}")
             try:
                 if hook is not None:
                     await hook()
-            except Exception as error:  # noqa: BLE001 -- the server is told, and ends
+            except Exception as error:  # noqa: BLE001 -- reported to the server, which stops
                 _log.error("%s failed", phase, exc_info=error)
                 await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
                 return
@@ -419,28 +413,28 @@ class Api:
 
 
 def _sent_path(scope: Scope) -> str:
-    """The path as it was sent: what is written otherwise than in our table is another path, so that no rule of a proxy about
-    one can be got around."""
+    """The path as it was sent. An encoded spelling of a path is another path, so that no proxy's rule about a path can be
+    bypassed."""
     path: str = scope["path"]
     raw_path: bytes = scope.get("raw_path") or b""
     return raw_path.decode("latin-1") if b"%" in raw_path else path
 
 
-async def _send_answer(route: Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
-    headers, content = _answered(route, body, correlation_id)
+async def _send_response(route: Route, body: bytes | CustomResponse, correlation_id: str, send: Send) -> None:
+    headers, content = _response_parts(route, body, correlation_id)
     await send({"type": "http.response.start", "status": route.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if route.is_head else content})
 
 
-def _answered(route: Route, body: bytes | Page, correlation_id: str) -> tuple[Headers, bytes]:
-    if not isinstance(body, Page):
-        return _answer_headers(route, body, correlation_id), body
-    headers = _answer_headers(route, body.body, correlation_id)
+def _response_parts(route: Route, body: bytes | CustomResponse, correlation_id: str) -> tuple[Headers, bytes]:
+    if not isinstance(body, CustomResponse):
+        return _response_headers(route, body, correlation_id), body
+    headers = _response_headers(route, body.body, correlation_id)
     headers[:1] = [(b"content-type", body.content_type.encode()), *body.headers]
     return headers, body.body
 
 
-def _answer_headers(route: Route, body: bytes, correlation_id: str) -> Headers:
+def _response_headers(route: Route, body: bytes, correlation_id: str) -> Headers:
     sent_id = (b"x-correlation-id", correlation_id.encode())
     if not route.content_type:
         return [sent_id]

@@ -1,10 +1,10 @@
-"""Handler of the audit trail."""
+"""The handler of the operation on the audit trail."""
 
 from __future__ import annotations
 
 import msgspec
 
-from tocsin.api.call import Call, Handler
+from tocsin.api.request import ApiRequest, Handler
 from tocsin.http import wire
 from tocsin.http.audit import audit_page, audit_query
 from tocsin.http.reading import JsonReader
@@ -14,7 +14,7 @@ from tocsin.ports.audit import AuditLog
 
 
 class AuditHandlers:
-    """List."""
+    """Handles list."""
 
     def __init__(self, audit: AuditLog, rules: InputRules) -> None:
         self._audit = audit
@@ -23,12 +23,12 @@ class AuditHandlers:
         self._list = JsonReader(wire.ListAudit)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {"listAudit": self.list}
 
-    async def list(self, call: Call) -> bytes:
-        """A page."""
-        query = audit_query(self._list.read(call.body or b"{}"), self._rules)
+    async def list(self, request: ApiRequest) -> bytes:
+        """Returns a page of entries."""
+        query = audit_query(self._list.read(request.body or b"{}"), self._rules)
         try:
             entries = await self._audit.read(query)
         except StoreCorrupted:

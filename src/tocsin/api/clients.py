@@ -1,7 +1,7 @@
-"""The connections of one process: how many there may be, how long each may keep it waiting, and what their bodies take.
+"""The client connections of one process: limits of their number, of their waiting times, and of their bodies' memory.
 
-A connection is either busy (an answer is owed to its client) or it waits for its client, in one of the ways of `Waits`.
-Whoever makes the server wait is bounded in time, and is the first to go when there are too many.
+A connection is either busy (a response is due to its client) or waits for its client, in one of the states of `Waits`.
+Each wait has a time limit, and waiting connections are closed first when there are too many.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.ports.observer import ClientRefused, Observer
 
-#: How often overdue connections are looked for: how much later than its limit one can end.
+#: Interval of the check for overdue connections: how late one may be closed.
 SWEEP_INTERVAL_S = 1.0
-#: How long a connection that was closed may take to accept what is left to send, without any progress.
+#: How long a closing connection may take to accept its remaining data without any progress.
 CLOSING_S = 10.0
-#: The part of the memory for bodies that one client address may take, so that it can't keep all others out; as much as the
-#: largest body, where that is more.
+#: The share of the memory for bodies that one client address may use, so that it can't lock out all others; at least the
+#: size of the largest body.
 BODIES_SHARE_MAX = 0.5
 
 
 class Waits(Enum):
-    """What a connection waits for its client to do."""
+    """What a connection waits for."""
 
     REQUEST = "send the next request"
     HEAD = "send the rest of a head"
-    DISCARDED = "send the rest of a body that was answered already"
-    READER = "read more of an answer"
-    END = "read the rest of an answer, after which the connection ends"
+    DISCARDED = "send the rest of a body whose request has been answered"
+    READER = "read more of a response"
+    END = "read the rest of the last response"
 
-    #: Enum's own hashes the name, in Python, for each request.
+    #: Enum.__hash__ would hash the name, in Python, for each request.
     __hash__ = object.__hash__
 
 
 class Connection(Protocol):
-    """What `Clients` asks of a connection. `waits` belongs to `Clients`: None while an answer is owed."""
+    """The interface of a connection for `Clients`, which sets `waits`: None while a response is due."""
 
     loop: asyncio.AbstractEventLoop
     client: tuple[str, int] | None
@@ -48,10 +48,10 @@ class Connection(Protocol):
     body_taken: int
 
     def overdue(self, waited_for: Waits) -> None:
-        """The client took too long. The connection ends, or waits anew."""
+        """The client exceeded the time limit. The connection closes, or starts a new wait."""
 
     def abort(self) -> None:
-        """Ends the connection at once, whatever is left to send."""
+        """Closes the connection immediately, discarding unsent data."""
 
 
 class Clients:
@@ -63,7 +63,7 @@ class Clients:
         self._connections_max = connections_max
         self._observe = observe
         self._open: set[Connection] = set()
-        #: For each way of waiting those that do, with the time (of the loop) since when; longest first.
+        #: The waiting connections by state, with the start of the wait (loop time); longest wait first.
         self._waiting: dict[Waits, OrderedDict[Connection, float]] = {waits: OrderedDict() for waits in Waits}
         self._limits_s = {
             Waits.REQUEST: 75.0,
@@ -86,12 +86,12 @@ class Clients:
 
     @property
     def bodies_bytes(self) -> int:
-        """Bytes taken by bodies that are not complete."""
+        """Bytes reserved for incomplete bodies."""
         return self._bodies
 
     def join(self, connection: Connection, keep_alive_s: float) -> bool:
-        """Takes in a new connection. When there are too many, the one that has waited longest for its client ends;
-        False: all are busy, and the new one has to."""
+        """Adds a new connection. If there are too many, closes the one that has waited longest for its client. False: all are
+        busy, and the new one must be closed."""
         self._limits_s[Waits.REQUEST] = keep_alive_s
         if self._sweeping is None:
             self._now_s = connection.loop.time
@@ -107,13 +107,13 @@ class Clients:
         return True
 
     def leave(self, connection: Connection) -> None:
-        """The connection has ended. Idempotent."""
+        """Removes a closed connection. Idempotent."""
         self._open.discard(connection)
         self.wait(connection, None)
         self.release_body(connection)
 
     def wait(self, connection: Connection, waits: Waits | None) -> None:
-        """From now on the connection waits for its client like that, or is busy."""
+        """Sets what the connection waits for from now on; None: it is busy."""
         before = connection.waits
         if before is not None:
             del self._waiting[before][connection]
@@ -122,7 +122,7 @@ class Clients:
             self._waiting[waits][connection] = self._now_s()
 
     def take_body(self, connection: Connection, size: int) -> bool:
-        """Books `size` bytes in all for the connection's incomplete body; False: there is no room, nothing changed."""
+        """Reserves `size` bytes in total for the connection's incomplete body. False: no memory is left, nothing changed."""
         more = size - connection.body_taken
         address = _address(connection)
         if self._bodies + more > self._bodies_max or self._bodies_by_address[address] + more > self._bodies_share_max:
@@ -133,7 +133,7 @@ class Clients:
         return True
 
     def release_body(self, connection: Connection) -> None:
-        """The body is complete, or nobody wants it any more. Idempotent."""
+        """Releases the reservation: the body is complete, or no longer needed. Idempotent."""
         taken, connection.body_taken = connection.body_taken, 0
         if not taken:
             return
@@ -144,7 +144,7 @@ class Clients:
             del self._bodies_by_address[address]
 
     def report(self, reason: str, connection: Connection | None = None) -> None:
-        """Makes a refusal visible."""
+        """Reports a refused connection or request."""
         self._observe(ClientRefused(reason, None if connection is None else _address(connection)))
 
     def _longest_waiting(self) -> Connection | None:
@@ -171,10 +171,10 @@ class Clients:
                 overdue.append(connection)
             for connection in overdue:
                 connection.overdue(waits)
-        self.look_for_descriptors()
+        self.check_descriptors()
 
-    def look_for_descriptors(self) -> None:
-        """The event loop tells nobody that it could accept no connection: it is found out by trying to open something."""
+    def check_descriptors(self) -> None:
+        """Reports if no file descriptor is free: the event loop does not report that it can't accept connections."""
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as error:

@@ -1,15 +1,15 @@
-"""What a connection may do before its request is one: uvicorn's protocol with limits, and our error answers.
+"""Protects connections before a request is complete: uvicorn's protocol with limits, and problem responses.
 
-uvicorn keeps a request's head and trailers for as long as its sender goes on sending, takes any byte for a sign of life,
-understands what follows an offer to upgrade as a request of its own, and answers what is not HTTP with a plain text in the
-place of whatever answer is due. Here
+uvicorn buffers a request's head and trailers without limit, resets its timeout with every byte, misparses data after an
+offer to upgrade as a separate request, and answers invalid HTTP with plain text, even in place of a pending response.
+This protocol differs:
 
-- heads, trailers and the framing of chunks have a size, trailers are dropped;
-- whoever keeps the server waiting is bounded in time (`Waits`), whatever bytes come meanwhile;
+- the sizes of heads, trailers and chunk framing are limited; trailers are dropped;
+- every wait for a client has a time limit (`Waits`), whatever bytes arrive meanwhile;
 - offers to upgrade are ignored;
-- a request names one host, once;
-- each request has at most one answer, in its order, and what is no request is refused after those that are due;
-- pipelined requests are parsed only as those before them are answered.
+- a request names exactly one host;
+- each request gets at most one response, in order; invalid input is refused after the pending responses;
+- pipelined requests are parsed only as earlier ones are answered.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tocsin.http.errors import BodyTooLarge, HeadersTooLarge, HeadTimeout, Malfo
 from tocsin.http.reading import DISCARDED_SIZES_MAX
 from tocsin.model.errors import TocsinError
 
-#: Bytes parsed at once: as many pipelined requests as fit are taken in before the first is answered.
+#: Bytes parsed at once: the pipelined requests within them are accepted before the first is answered.
 PARSED_BYTES_MAX = 16 * 1024
-#: Digits of a content-length; that of the largest size a parser can count has fewer.
+#: Digits of a content-length; the largest size that the parser can count has fewer.
 LENGTH_DIGITS_MAX = 20
-#: Headers that are kept, in multiples of those accepted: a few too many are refused by the application, in an orderly way.
+#: Headers that are read, in multiples of those accepted: a moderate excess is refused by the application instead.
 HEADERS_KEPT_MAX = 2
 _AUTHORITY = re.compile(rb"[^/?#]*")
 _NOT_HTTP = "the request is not valid HTTP/1.1"
 
 
 class _Phase(Enum):
-    """How far the latest request has come."""
+    """The parsing state of the latest request."""
 
     BETWEEN = 0
     HEAD = 1
@@ -52,16 +52,16 @@ class _Phase(Enum):
 
 _BETWEEN, _HEAD, _BODY = _Phase
 _READER, _END = Waits.READER, Waits.END
-#: What is waited for while no answer is owed.
+#: What the connection waits for while no response is due, by phase.
 _WAITS_WHILE = {_BETWEEN: Waits.REQUEST, _HEAD: Waits.HEAD, _BODY: Waits.DISCARDED}
 
 
 class _Refused(Exception):
-    """Ends parsing from within a callback of the parser."""
+    """Stops parsing from within a callback of the parser."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection. `api` is the application that uvicorn serves, too: its limits hold, and it words the refusals."""
+    """A connection. `api` is the application that uvicorn serves; its limits apply, and it composes the refusals."""
 
     def __init__(
         self, api: Api, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
@@ -74,9 +74,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self.waits: Waits | None = None
         self.body_taken = 0
         self._phase = _BETWEEN
-        #: Whether the parser reported anything but a part of a head or trailer in what was parsed last.
+        #: Whether the data parsed last contained more than parts of a head or trailers.
         self._progress = False
-        #: Whether a request began or ended in what was received last.
+        #: Whether a request began or ended in the data received last.
         self._moved = False
         #: Bytes of head, trailers or chunk framing since the last progress.
         self._framing_bytes = 0
@@ -84,25 +84,25 @@ class GuardedProtocol(HttpToolsProtocol):
         #: The content-length of the latest request.
         self._length: bytes | None = None
         self._host: bytes | None = None
-        #: The latest request as uvicorn serves it; None before it is handed over.
+        #: The latest request as served by uvicorn; None before it is handed over.
         self._request: RequestResponseCycle | None = None
-        #: Received behind requests that wait for their turn, to be parsed when they have had it.
+        #: Data received after pipelined requests, to be parsed when those have been answered.
         self._unparsed = b""
         self._parsing = False
-        #: The head of a request that offers to upgrade, written without that offer.
+        #: The head of a request that offers to upgrade, rewritten without the offer.
         self._plain_head = b""
-        #: Nothing more is parsed: the input ended, or was refused.
+        #: Whether parsing has stopped: the input ended, or was refused.
         self._input_ended = False
         self._half_closed = False
         self._fault: TocsinError | None = None
-        #: The answer to what was refused, while answers to former requests are due.
-        self._last_words = b""
+        #: The response to refused input, while responses to earlier requests are pending.
+        self._final_response = b""
         self._unsent = 0
 
     # -- called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Takes part in the limit on connections."""
+        """Registers the connection, or closes it if there are too many."""
         super().connection_made(transport)
         if self._clients.join(self, self.timeout_keep_alive):
             self._settle()
@@ -111,19 +111,19 @@ class GuardedProtocol(HttpToolsProtocol):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gives back what the connection had."""
+        """Releases the connection's resources."""
         self._input_ended = True
         self._unparsed = b""
         self._clients.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parses what the state of the connection allows."""
+        """Parses the data as far as the connection's state allows."""
         if not self._input_ended:
             self._parse(self._unparsed + data if self._unparsed else data)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that has sent all it wanted to gets the answers that are due; the connection ends after them."""
+        """Handles a half-closed connection: pending responses are sent before it closes."""
         cycle = self.cycle
         due = (
             cycle is not None
@@ -136,19 +136,19 @@ class GuardedProtocol(HttpToolsProtocol):
         return due
 
     def pause_writing(self) -> None:
-        """The client doesn't read as fast as it is answered."""
+        """The client reads more slowly than the server writes."""
         super().pause_writing()
         self._settle()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """The client has caught up."""
         super().resume_writing()
         self._settle()
 
     # -- called by uvicorn
 
     def shutdown(self) -> None:
-        """Ends the connection once nothing is due."""
+        """Closes the connection once no response is due."""
         super().shutdown()
         self._settle()
 
@@ -159,8 +159,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
-            elif self._last_words:
-                self._end_with(self._last_words)
+            elif self._final_response:
+                self._end_with(self._final_response)
             if not self.pipeline:
                 self.flow.resume_reading()
                 if self._unparsed and not self._input_ended:
@@ -171,7 +171,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- called by the parser
 
     def on_message_begin(self) -> None:
-        """A request begins; its ASGI scope is made only when uvicorn goes on with it."""
+        """A request begins; its ASGI scope is created only when it is handed to uvicorn."""
         self._phase = _HEAD
         self._progress = self._moved = True
         self._request = None
@@ -181,7 +181,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._length = self._host = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keeps the header, in lower case; drops trailers."""
+        """Stores the header, in lower case; drops trailers."""
         if self._phase is not _HEAD:
             return
         name = name.lower()
@@ -204,7 +204,7 @@ class GuardedProtocol(HttpToolsProtocol):
             raise _Refused
 
     def on_headers_complete(self) -> None:
-        """The request is known."""
+        """The head is complete."""
         self._progress = True
         if self.url[:1] != b"/":
             self._check_target()
@@ -216,11 +216,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Counts what the request's body has."""
+        """Counts the body's bytes."""
         self._progress = True
         self._body_bytes += len(body)
         if self._body_bytes > self._body_bytes_max:
-            self._fault = BodyTooLarge(f"the body has more than {self._body_bytes_max} bytes")
+            self._fault = BodyTooLarge(f"the body has more than {self._body_bytes_max} bytes; send less")
             raise _Refused
         super().on_body(body)
 
@@ -236,18 +236,18 @@ class GuardedProtocol(HttpToolsProtocol):
         self._progress = self._moved = True
         self._complete()
 
-    # -- what becomes of a request
+    # -- handling of requests
 
     def _begin(self) -> None:
-        """Takes a request whose head is complete."""
+        """Handles a request whose head is complete."""
         self._hand_over()
 
     def _complete(self) -> None:
-        """The request that was taken is complete."""
+        """Handles a complete request."""
         super().on_message_complete()
 
     def _hand_over(self) -> None:
-        """Lets uvicorn go on with the request, whose head is complete."""
+        """Hands the request, whose head is complete, to uvicorn."""
         url, headers, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
@@ -258,18 +258,18 @@ class GuardedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _check_target(self) -> None:
-        """Raises _Refused for a target in absolute form that is for another host than the Host header says."""
+        """Raises _Refused for a target in absolute form whose host differs from the Host header."""
         _, absolute, rest = self.url.partition(b"://")
         if absolute and _AUTHORITY.match(rest)[0].lower() != (self._host or b"").lower():  # type: ignore[index]
             self._fault = MalformedRequest("the request's target and its Host header name different hosts")
             raise _Refused
 
     def _without_upgrade(self) -> bytes:
-        """The head of a request that offers another protocol, written without the offer: the parser takes what follows one
-        for that protocol's, so the request has to be parsed again. Raises _Refused for one to a proxy."""
+        """The head of a request that offers to upgrade, rewritten without the offer. After an offer the parser treats the
+        following data as another protocol's, so the request must be parsed again. Raises _Refused for CONNECT."""
         method = self.parser.get_method()
         if method == b"CONNECT":
-            self._fault = MalformedRequest("CONNECT is for proxies; this server is none")
+            self._fault = MalformedRequest("CONNECT is not accepted: this server is not a proxy")
             raise _Refused
         lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
         for name, value in self.headers:
@@ -302,7 +302,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def _interrupted(self) -> None:
-        """The rest of the request's body comes later."""
+        """The rest of the request's body arrives later."""
 
     def _feed(self, data: bytes) -> None:
         self._progress = False
@@ -333,7 +333,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- the state of the connection
 
     def _settle(self) -> None:
-        """Finds out what the connection waits for now."""
+        """Determines what the connection waits for now."""
         if self._parsing:
             return
         cycle = self.cycle
@@ -361,7 +361,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._clients.wait(self, waits)
 
     def overdue(self, waited_for: Waits) -> None:
-        """The client took too long."""
+        """The client exceeded a time limit."""
         if waited_for is Waits.HEAD:
             seconds = self._guard.limits.request_head_timeout_s
             self._refuse(HeadTimeout(f"the request's head was not complete after {seconds:g} s"))
@@ -377,7 +377,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._settle()
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """Closes the connection immediately."""
         self._input_ended = True
         self._clients.leave(self)
         self.transport.abort()
@@ -385,15 +385,15 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- refusing
 
     def _refuse(self, error: TocsinError) -> None:
-        """Answers what is refused, when the answers before are given, and closes: where the next request would begin can't be
-        known. A request that was answered, in whole or in part, gets no further answer."""
+        """Refuses the input: responds after the pending responses, and closes the connection, since the start of the next
+        request is unknown. A request that has been answered, even in part, gets no second response."""
         if self._input_ended or self.transport.is_closing():
             return
         if isinstance(error, MalformedRequest):
             self._clients.report("not HTTP", self)
         self._input_ended = True
         self._unparsed = b""
-        words = self._words_of(error)
+        response = self._refusal_bytes(error)
         request = self._request if self._phase is _BODY else None
         self._phase = _BETWEEN
         due = self.cycle is not None and not self.cycle.response_complete
@@ -405,15 +405,15 @@ class GuardedProtocol(HttpToolsProtocol):
             else:
                 due = False
         if request is not None and (request.response_started or request.response_complete):
-            words = b""
+            response = b""
         if due:
-            self._last_words = words
+            self._final_response = response
             self.flow.pause_reading()
         else:
-            self._end_with(words)
+            self._end_with(response)
         self._settle()
 
-    def _words_of(self, error: TocsinError) -> bytes:
+    def _refusal_bytes(self, error: TocsinError) -> bytes:
         status, headers, body = self._guard.refusal(error)
         content = [STATUS_LINE[status]]
         for name, value in headers:
@@ -421,14 +421,14 @@ class GuardedProtocol(HttpToolsProtocol):
                 content += (name, b": ", value, b"\r\n")
         return b"".join((*content, b"connection: close\r\n\r\n", body))
 
-    def _end_with(self, words: bytes) -> None:
-        if words:
-            self.transport.write(words)
+    def _end_with(self, response: bytes) -> None:
+        if response:
+            self.transport.write(response)
         self.transport.close()
 
 
 def _new_parser(protocol: HttpToolsProtocol) -> Any:
-    """As uvicorn makes it."""
+    """A parser as uvicorn creates it."""
     parser = httptools.HttpRequestParser(protocol)
     parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser

@@ -1,4 +1,4 @@
-"""Handlers of the API keys' operations."""
+"""Handlers of the operations on API keys."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import partial
 
 import msgspec
 
-from tocsin.api.call import Call, Handler, Page, shown_once
+from tocsin.api.request import ApiRequest, CustomResponse, Handler, shown_once
 from tocsin.http import wire
 from tocsin.http.access import require_grant
-from tocsin.http.convert import created_key, key_wanted, keys_answer
+from tocsin.http.convert import created_key, key_request, keys_answer
 from tocsin.http.errors import Unauthenticated
 from tocsin.http.reading import JsonReader
 from tocsin.keys import ApiKeys, make
@@ -19,8 +19,8 @@ from tocsin.ports.audit import AuditLog
 
 
 class KeyHandlers:
-    """Create, list, revoke. None of it without a key: a key would outlast the state in which nobody needs one, and stay
-    with whoever was there first."""
+    """Handles create, list and revoke. All of them require a key, even on a server that requires none otherwise: a key
+    created anonymously would remain valid after the server starts to require keys."""
 
     def __init__(self, keys: ApiKeys, audit: AuditLog) -> None:
         self._keys = keys
@@ -31,38 +31,38 @@ class KeyHandlers:
         self._revoke = JsonReader(wire.RevokeKey)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {"createKey": self.create, "listKeys": self.list, "revokeKey": self.revoke}
 
-    async def create(self, call: Call) -> Page:
-        """A new key."""
-        caller = _caller(call)
-        key, secret = make(key_wanted(self._create.read(call.body)), call.now_us)
+    async def create(self, request: ApiRequest) -> CustomResponse:
+        """Creates a key."""
+        caller = _caller(request)
+        key, secret = make(key_request(self._create.read(request.body)), request.now_us)
         require_grant(caller, key)
-        await self._keys.add(key, partial(self._write_down, call))
+        await self._keys.add(key, partial(self._record, request))
         return shown_once(self._encode(created_key(key, secret)))
 
-    async def list(self, call: Call) -> bytes:
-        """Those that the caller's covers."""
-        caller = _caller(call)
-        if call.body:
-            self._list.read(call.body)
+    async def list(self, request: ApiRequest) -> bytes:
+        """Returns the keys within the scope of the caller's key."""
+        caller = _caller(request)
+        if request.body:
+            self._list.read(request.body)
         return self._encode(keys_answer(await self._keys.seen_by(caller)))
 
-    async def revoke(self, call: Call) -> bytes:
-        """Ends one."""
-        caller = _caller(call)
-        await self._keys.revoke(self._revoke.read(call.body).key_id, caller, partial(self._write_down, call))
+    async def revoke(self, request: ApiRequest) -> bytes:
+        """Revokes a key."""
+        caller = _caller(request)
+        await self._keys.revoke(self._revoke.read(request.body).key_id, caller, partial(self._record, request))
         return b""
 
-    async def _write_down(self, call: Call, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
-        await self._audit.write(action, call.actor, key_id, details)
+    async def _record(self, request: ApiRequest, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+        await self._audit.write(action, request.actor, key_id, details)
 
 
-def _caller(call: Call) -> ApiKey:
-    if call.key is None:
+def _caller(request: ApiRequest) -> ApiKey:
+    if request.key is None:
         raise Unauthenticated(
-            "keys are managed with an admin key alone, also where nothing else needs one; make the first with "
+            "managing keys always requires an admin key; create the first one with "
             "`tocsin keys create --role admin` on the server's machine"
         )
-    return call.key
+    return request.key

@@ -1,11 +1,11 @@
-"""The mounted application's failures, in our form: its bare texts and exceptions become problem answers."""
+"""The mounted application's errors: plain-text error responses and exceptions become problem responses."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from tocsin.http.errors import of_foreign_answer
+from tocsin.http.errors import mounted_app_error
 from tocsin.http.reading import Receive
 
 Scope = MutableMapping[str, Any]
@@ -15,7 +15,7 @@ SendProblem = Callable[[BaseException, Scope, Send, str], Awaitable[None]]
 
 
 class Mounted:
-    """An application whose plain-text errors are replaced. Everything else passes, with our correlation id."""
+    """An application whose plain-text errors are replaced. Other responses pass, with the correlation id added."""
 
     def __init__(self, app: Asgi, send_problem: SendProblem) -> None:
         self._app = app
@@ -53,6 +53,6 @@ def _failure(message: MutableMapping[str, Any], scope: Scope) -> BaseException |
     if message["status"] < 400 or not headers.get(b"content-type", b"").startswith(b"text/plain"):
         return None
     allow = headers.get(b"allow")
-    return of_foreign_answer(
+    return mounted_app_error(
         message["status"], scope["method"], scope["path"], None if allow is None else allow.decode("latin-1")
     )

@@ -1,11 +1,11 @@
-"""Handlers of the namespace operations."""
+"""Handlers of the operations on namespaces."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api.call import Call, Handler, Page, shown_once
+from tocsin.api.request import ApiRequest, CustomResponse, Handler, shown_once
 from tocsin.http import wire
 from tocsin.http.audit import namespace_details, rotation_details
 from tocsin.http.convert import RequestParser, namespace_answer
@@ -19,7 +19,7 @@ from tocsin.service import TimerService
 
 
 class NamespaceHandlers:
-    """Create, list, update, rotate the secret."""
+    """Handles create, list, update, and rotation of the secret."""
 
     def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
         self._audit = audit
@@ -32,7 +32,7 @@ class NamespaceHandlers:
         self._rotate = JsonReader(wire.RotateSecret)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {
             "createNamespace": self.create,
             "listNamespaces": self.list,
@@ -40,9 +40,9 @@ class NamespaceHandlers:
             "rotateNamespaceSecret": self.rotate,
         }
 
-    async def create(self, call: Call) -> bytes:
-        """A new namespace."""
-        sent = self._create.read(call.body)
+    async def create(self, request: ApiRequest) -> bytes:
+        """Creates a namespace."""
+        sent = self._create.read(request.body)
         settings = self._parser.namespace_settings(sent)
         namespace = await self._service.create_namespace(
             sent.name,
@@ -53,23 +53,23 @@ class NamespaceHandlers:
             answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
             retry=None if settings.retry is UNSET else settings.retry,
         )
-        await self._audit.write(AuditAction.NAMESPACE_CREATED, call.actor, sent.name, namespace_details(sent))
-        return self._encode(namespace_answer(namespace, call.now_us))
+        await self._audit.write(AuditAction.NAMESPACE_CREATED, request.actor, sent.name, namespace_details(sent))
+        return self._encode(namespace_answer(namespace, request.now_us))
 
-    async def list(self, call: Call) -> bytes:
-        """Those that the key may read."""
-        if call.body:
-            self._list.read(call.body)
+    async def list(self, request: ApiRequest) -> bytes:
+        """Returns the namespaces that the key may read."""
+        if request.body:
+            self._list.read(request.body)
         visible = [
-            namespace_answer(namespace, call.now_us)
+            namespace_answer(namespace, request.now_us)
             for namespace in await self._service.namespaces()
-            if call.key is None or call.key.allows(Role.READ, namespace.name)
+            if request.key is None or request.key.allows(Role.READ, namespace.name)
         ]
         return self._encode(wire.NamespaceList(visible))
 
-    async def update(self, call: Call) -> bytes:
-        """Changes settings."""
-        sent = self._update.read(call.body)
+    async def update(self, request: ApiRequest) -> bytes:
+        """Changes a namespace's settings."""
+        sent = self._update.read(request.body)
         settings = self._parser.namespace_settings(sent)
         namespace = await self._service.update_namespace(
             sent.name,
@@ -81,21 +81,21 @@ class NamespaceHandlers:
             answers=None if sent.answers is UNSET else sent.answers,
             retry=settings.retry,
         )
-        await self._audit.write(AuditAction.NAMESPACE_CHANGED, call.actor, sent.name, namespace_details(sent))
-        return self._encode(namespace_answer(namespace, call.now_us))
+        await self._audit.write(AuditAction.NAMESPACE_CHANGED, request.actor, sent.name, namespace_details(sent))
+        return self._encode(namespace_answer(namespace, request.now_us))
 
-    async def rotate(self, call: Call) -> Page:
-        """Replaces the signing secret."""
-        sent = self._rotate.read(call.body)
-        call.permit(Role.ADMIN, sent.name)
+    async def rotate(self, request: ApiRequest) -> CustomResponse:
+        """Rotates the signing secret."""
+        sent = self._rotate.read(request.body)
+        request.permit(Role.ADMIN, sent.name)
         rotation = self._parser.namespace_rotation(sent)
         namespace = await self._service.rotate_secret(
             sent.name, rotation.secret, rotation.grace_us, force=rotation.force
         )
         await self._audit.write(
-            AuditAction.SECRET_ROTATED, call.actor, sent.name, rotation_details("namespace", rotation)
+            AuditAction.SECRET_ROTATED, request.actor, sent.name, rotation_details("namespace", rotation)
         )
-        previous_until = namespace.signing.previous_until(call.now_us)
+        previous_until = namespace.signing.previous_until(request.now_us)
         answer = wire.RotatedSecret(
             name=sent.name,
             secret=rotation.secret,

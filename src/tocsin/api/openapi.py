@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 description, made from the table of operations, the wire structs and the built-in limits.
+"""The OpenAPI 3.1 document, made from the table of operations, the wire structs and the built-in limits.
 
-It depends on nothing that can be set: every server of a release gives out the same document, and
-`docs/reference/openapi.json` is that document. What settings change stands in its prose. ADR 85.
+It does not depend on settings: every server of a release returns the same document, which is
+`docs/reference/openapi.json`. Its prose says which limits settings change. ADR 85.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.api import agent_openapi
-from tocsin.api.call import ApiLimits
 from tocsin.api.openapi_callback import webhooks
 from tocsin.api.openapi_examples import answer_example, problem_examples
 from tocsin.api.openapi_schemas import components, ref, target
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
+from tocsin.api.request import ApiLimits
 from tocsin.http import agent_wire, wire
 from tocsin.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.http.callback_wire import Callback, CallbackAnswer
@@ -51,17 +51,17 @@ _SECRET = {
     f"|(?:{_BASE64}{{4}}){{21}}(?:{_BASE64}{{2}}==)?)$",
 }
 
-#: Fields of the answers that hold an instant.
+#: Fields of responses that hold an instant.
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
     *("firedAt", "nextExecuteAt"),
     *("previousUntil", "previousSecretUntil", "expiresAt"),
     *agent_openapi.INSTANTS,
 )
-#: Fields of the answers that hold a duration.
+#: Fields of responses that hold a duration.
 _DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention")
 
-#: Errors that a call can meet besides its own.
+#: Errors of every operation, besides its own.
 _ALWAYS = {431: ("HEADERS_TOO_LARGE",), 500: ("INTERNAL",)}
 _WITH_KEY = {401: ("UNAUTHENTICATED",), 403: ("FORBIDDEN",), 429: ("TOO_MANY_FAILURES",)}
 _WITH_BODY: dict[int, tuple[str, ...]] = {
@@ -76,34 +76,34 @@ _HEADERS: Json = {"x-correlation-id": {"$ref": "#/components/headers/Correlation
 _RETRY_AFTER: Json = {"retry-after": {"$ref": "#/components/headers/RetryAfter"}}
 _SHARED_HEADERS: Json = {
     "CorrelationId": {
-        "description": "Names the request in the logs: the one that was sent, or a new one.",
+        "description": "Identifies the request in the logs: the id that the client sent, or a new one.",
         "schema": {"type": "string"},
     },
     "RetryAfter": {
-        "description": "Seconds to wait before the next try.",
+        "description": "Seconds to wait before retrying.",
         "schema": {"type": "integer", "minimum": 1},
     },
 }
 
-_DESCRIPTION = """Timers that call an HTTP webhook at their instant: at least once, never early, durable.
+_DESCRIPTION = """Durable timers that call an HTTP webhook at a given instant: at least once, never early.
 
-Instants are RFC 3339 with a time zone, durations are texts such as `30s` or `24h`. Unknown fields are refused. Requests \
-take a timer's id as `id` or as `timerId`, whichever of them is described.
+Instants are RFC 3339 with a time zone; durations are strings such as `30s` or `24h`. Unknown fields are refused. Requests \
+accept a timer's id as `id` or as `timerId`, whichever of them is described.
 
-**Limits** are those of a server as it comes. Where `x-tocsin-settings` names settings, an operator can change the limit; \
-the server's own limits count, and its errors name them.
+**Limits** are the defaults. Where `x-tocsin-settings` names settings, an operator can change the limit; the server \
+enforces its own limits, and its errors name them.
 
-**Keys**: a server on a loopback address needs none until one exists; any other needs one for everything but health and \
-documentation. `/metrics` can be opened to everybody. **Service calls** answer 404 `ROUTE_NOT_FOUND` where the service \
-agent is switched off.
+**Keys**: a server on a loopback address requires no key until one exists; any other server requires a key for everything \
+except health and documentation. `/metrics` can be opened to everybody. Operations on **service calls** return 404 \
+`ROUTE_NOT_FOUND` if the service agent is disabled.
 
-**Later releases** add operations, optional fields of requests, fields of answers and words of enums: a client passes \
-over what it doesn't know in answers. What is sent in a request has to be described here."""
+**Later releases** add operations, optional request fields, response fields, and enum values: a client must ignore what it \
+doesn't know in responses. A request may contain only what is described here."""
 
 
 @cache
 def describe() -> bytes:
-    """The document as JSON, indented: byte for byte `docs/reference/openapi.json`."""
+    """The document as indented JSON, identical to `docs/reference/openapi.json`."""
     limits, agent_limits = InputLimits(), AgentLimits()
     operations = [operation for operation in OPERATIONS if operation.documented]
     structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
@@ -140,7 +140,7 @@ def describe() -> bytes:
             "examples": problem_examples(),
             "headers": _SHARED_HEADERS,
             "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "A key made by `tocsin keys create`."}
+                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key from `tocsin keys create`."}
             },
         },
     }
@@ -157,7 +157,7 @@ def _operation(operation: Operation) -> Json:
         "security": [] if is_open else [{"bearer": []}, {}],
     }
     if operation.role is not None:
-        described["description"] += f" Needs a key of role {operation.role.value}{_where(operation.reach)}."
+        described["description"] += f" Requires a key of role {operation.role.value}{_where(operation.reach)}."
     if operation.request is not None:
         content: Json = {"schema": ref(operation.request)}
         if operation.example:
@@ -182,7 +182,7 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     own_headers = {
         name: {"description": text, "schema": {"type": "string"}} for name, text in operation.answer_headers.items()
     }
-    success: Json = {"description": "Done.", "headers": {**_HEADERS, **own_headers}}
+    success: Json = {"description": "Success.", "headers": {**_HEADERS, **own_headers}}
     if operation.answer is not None:
         content = {"schema": ref(operation.answer), "example": answer_example(operation.answer)}
         success["content"] = {operation.media_type: content}
@@ -204,7 +204,7 @@ def _responses(operation: Operation, is_open: bool) -> Json:
 
 
 def _errors(operation: Operation, is_open: bool) -> dict[int, tuple[str, ...]]:
-    """The codes that it can answer, by status."""
+    """The operation's error codes, by status."""
     found: dict[int, tuple[str, ...]] = dict(_ALWAYS)
     if not is_open:
         found.update(_WITH_KEY)
@@ -222,7 +222,7 @@ def _errors(operation: Operation, is_open: bool) -> dict[int, tuple[str, ...]]:
 
 
 def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_limits: AgentLimits) -> None:
-    """Writes into the schemas what `tocsin.model.validation` and the agent check."""
+    """Adds to the schemas the limits that `tocsin.model.validation` and the agent check."""
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
@@ -236,7 +236,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
     for struct, fields in constraints.items():
         for name, constraint in fields.items():
             _apply(schemas[struct]["properties"][name], constraint)
-    # Each request has the id under one name; the other one is taken, too.
+    # Each request is described with one name of the id; the alias is accepted as well.
     for struct, described, other in (
         ("CreateTimer", "id", "timerId"),
         ("TimerName", "timerId", "id"),
@@ -244,7 +244,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
     ):
         del schemas[struct]["properties"][other]
         schemas[struct]["required"].append(described)
-    # Said so that validators understand it and generators pass over it: of a choice of objects they make no class.
+    # In a form that validators understand and generators ignore: they make no class of a choice of objects.
     schemas["CreateTimer"] |= {
         "if": {"required": ["executeAt"]},
         "then": {"not": {"required": ["delay"]}},
@@ -268,7 +268,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
 
 
 def _apply(field: Json, constraint: Json) -> None:
-    """Constrains the field. What describes it stands beside the field, not within the part of it that isn't null."""
+    """Constrains the field. Descriptions go to the field itself, constraints to the part of it that isn't null."""
     inner = dict(constraint)
     field.update(
         {name: inner.pop(name) for name in ("description", "x-tocsin-settings", "x-bytes-max") if name in inner}
@@ -282,12 +282,12 @@ def _apply(field: Json, constraint: Json) -> None:
 
 
 def by_settings(*names: str) -> Json:
-    """Marks limits that settings change."""
+    """Marks a limit as changeable by these settings."""
     return {"x-tocsin-settings": list(names)}
 
 
 def _call_constraints(limits: InputLimits) -> dict[str, Json]:
-    """Of the fields that creating and updating share."""
+    """The constraints of the fields that creating and updating share."""
     tags: Json = {
         "maxItems": limits.tags_max,
         "uniqueItems": True,
@@ -302,8 +302,8 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
         "executeAt": {**_INSTANT, **by_settings("execute_past_max", "execute_ahead_max")},
         "delay": {**_DURATION, **by_settings("execute_ahead_max")},
         "payload": {
-            "description": f"Any JSON, passed on as sent; at most {limits.payload_bytes_max} bytes, and "
-            f"{limits.payload_depth_max} arrays and objects within one another.",
+            "description": f"Any JSON, delivered exactly as sent; at most {limits.payload_bytes_max} bytes, and "
+            f"{limits.payload_depth_max} levels of nested arrays and objects.",
             "x-bytes-max": limits.payload_bytes_max,
             **by_settings("payload_bytes_max", "payload_depth_max"),
         },
@@ -321,7 +321,7 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
             },
         },
         "callbackTimeoutSeconds": {
-            "description": "How long one attempt may take, in seconds. Without one: 10.",
+            "description": "Timeout of one attempt, in seconds. Default 10.",
             "minimum": limits.callback_timeout_min_us / US_PER_SECOND,
             "maximum": limits.callback_timeout_max_us / US_PER_SECOND,
             **by_settings("callback_timeout_max"),
@@ -333,7 +333,11 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
 def _rotation() -> dict[str, Json]:
     return {
         "secret": _SECRET,
-        "grace": {**_DURATION, "description": f"At most {format_duration(GRACE_US_MAX)}; 0s: at once. Default 24h."},
+        "grace": {
+            **_DURATION,
+            "description": "How long the previous secret keeps signing: at most "
+            f"{format_duration(GRACE_US_MAX)}; 0s: not at all. Default 24h.",
+        },
     }
 
 
@@ -366,7 +370,7 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
         },
         "RawBody": {
             "json": {
-                "description": f"Any JSON, sent to the byte as written; at most {limits.payload_bytes_max} bytes."
+                "description": f"Any JSON, sent byte for byte as written; at most {limits.payload_bytes_max} bytes."
             },
             "text": {"maxLength": limits.payload_bytes_max},
             "base64": {

@@ -1,4 +1,4 @@
-"""Examples of answers and problems for the OpenAPI document."""
+"""Examples of responses and problems for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.http import agent_wire, wire
-from tocsin.http.codes import CODES, Code
-from tocsin.http.errors import answered_classes, kind_of_class
+from tocsin.http import agent_wire, cluster_wire, wire
+from tocsin.http.codes import CODES, ErrorCode
+from tocsin.http.errors import error_classes_by_code, problem_kind_of_class
 from tocsin.http.wire import Attempt, BadField
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
@@ -19,6 +19,7 @@ Json = dict[str, Any]
 
 _CREATED = "2027-01-30T12:00:00Z"
 _AT = "2027-01-31T12:00:00Z"
+_FINISHED = "2027-01-31T12:00:00.087500Z"
 _CORRELATION_ID = "01890a5d-ac96-774b-bcce-b302099a8060"
 _TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 _CALL = "01890a5d-ac96-774b-bcce-b302099a8058"
@@ -71,11 +72,25 @@ _ITEM_ERROR = wire.ItemError(
     status=400,
     errors=[BadField(path="timers[1].delay", reason="is not a duration; write it as 30s")],
 )
-_OUTCOME = agent_wire.Outcome(
-    response_meta=agent_wire.ResponseMeta(
-        status=201, headers={"content-type": "application/json"}, body_snippet='{"charge":4711}', latency_ms=87.5
-    )
-)
+#: The fields that a call has in lists and in full.
+_CALL_FIELDS: Json = {
+    "service_call_id": _CALL,
+    "tenant_id": _TENANT,
+    "name": "Charge order 17",
+    "status": CallStatus.SUCCEEDED,
+    "submitted_at": _CREATED,
+    "due_at": _AT,
+    "tags": ["orders", "eu"],
+    "correlation_id": _CORRELATION_ID,
+    "attempts": 1,
+    "started_at": _AT,
+    "finished_at": _FINISHED,
+    "outcome": agent_wire.Outcome(
+        response_meta=agent_wire.ResponseMeta(
+            status=201, headers={"content-type": "application/json"}, body_snippet='{"charge":4711}', latency_ms=87.5
+        )
+    ),
+}
 
 _ANSWERS: tuple[msgspec.Struct, ...] = (
     _TIMER,
@@ -97,11 +112,11 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ]
     ),
-    wire.Cluster(
+    cluster_wire.Cluster(
         total_shards=4,
         dispatching=True,
         nodes=[
-            wire.Node(
+            cluster_wire.Node(
                 node="a",
                 incarnation="8f2b6c1d",
                 address="10.0.0.1:7946",
@@ -116,7 +131,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
         shards=[
-            wire.Shard(
+            cluster_wire.Shard(
                 shard_id=0,
                 version=7,
                 owner="a",
@@ -128,7 +143,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
     ),
-    wire.Health(status="ok"),
+    cluster_wire.Health(status="ok"),
     wire.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
     wire.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
     wire.KeyList(keys=[wire.ShownKey(**_KEY)]),
@@ -137,38 +152,18 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     agent_wire.ServiceCallPage(
         service_calls=[
             agent_wire.ServiceCallSummary(
-                service_call_id=_CALL,
-                tenant_id=_TENANT,
-                name="Charge order 17",
-                status=CallStatus.SUCCEEDED,
-                submitted_at=_CREATED,
-                due_at=_AT,
-                tags=["orders", "eu"],
-                correlation_id=_CORRELATION_ID,
-                request_spec=agent_wire.RequestLine(method="POST", url="https://pay.example/charges"),
-                attempts=1,
-                started_at=_AT,
-                finished_at="2027-01-31T12:00:00.087500Z",
-                outcome=_OUTCOME,
+                **_CALL_FIELDS, request_spec=agent_wire.RequestLine(method="POST", url="https://pay.example/charges")
             )
         ]
     ),
     agent_wire.ServiceCall(
-        service_call_id=_CALL,
-        tenant_id=_TENANT,
-        name="Charge order 17",
-        status=CallStatus.SUCCEEDED,
-        submitted_at=_CREATED,
-        due_at=_AT,
-        tags=["orders", "eu"],
-        correlation_id=_CORRELATION_ID,
+        **_CALL_FIELDS,
         request_spec=agent_wire.ShownRequest(
             method="POST",
             url="https://pay.example/charges",
             headers={"x-shop": "eu"},
             body=msgspec.Raw(b'{"order":17,"amount":"9.90"}'),
         ),
-        attempts=1,
         executions=[
             agent_wire.Execution(
                 number=1,
@@ -180,15 +175,12 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
                     headers={"x-shop": "eu"},
                     body='{"order":17,"amount":"9.90"}',
                 ),
-                finished_at="2027-01-31T12:00:00.087500Z",
+                finished_at=_FINISHED,
                 response=agent_wire.ExecutedResponse(
                     status=201, headers={"content-type": "application/json"}, body='{"charge":4711}'
                 ),
             )
         ],
-        started_at=_AT,
-        finished_at="2027-01-31T12:00:00.087500Z",
-        outcome=_OUTCOME,
     ),
     agent_wire.ServiceCallTrace(
         service_call_id=_CALL,
@@ -208,20 +200,20 @@ _BY_TYPE = {type(answer): answer for answer in _ANSWERS}
 
 
 def answer_example(struct: type[msgspec.Struct]) -> Any:
-    """An answer of this type."""
+    """An example response of this type."""
     return msgspec.json.decode(msgspec.json.encode(_BY_TYPE[struct]))
 
 
 def problem_examples() -> Json:
     """A problem for each code, by code."""
-    classes = answered_classes()
+    classes = error_classes_by_code()
     return {
-        code: {"summary": meant.when, "value": _problem(code, meant, kind_of_class(classes[code][0]).title)}
+        code: {"summary": meant.when, "value": _problem(code, meant, problem_kind_of_class(classes[code][0]).title)}
         for code, meant in CODES.items()
     }
 
 
-def _problem(code: str, meant: Code, title: str) -> Any:
+def _problem(code: str, meant: ErrorCode, title: str) -> Any:
     path, _, reason = meant.example.partition(": ")
     named = meant.status in (400, 413) and bool(reason) and not path.count(" ")
     example = wire.Problem(

@@ -1,10 +1,10 @@
-"""Schemas as generators of clients need them, made from what msgspec says of the wire structs.
+"""Schemas suited to client generators, made from msgspec's schemas of the wire structs.
 
-- Requests have no `default`: a generated client would send it, with an update too, and so reset what nobody named. What a
-  field means when it is absent stands in its description.
-- Answers require what is always sent.
-- Words that requests may use are closed enums, `type: string`. In answers they are open (the enum, or any other string),
-  so that a client goes on working when a later release adds a word.
+- Requests have no `default`: a generated client would send it, even in an update, and so reset fields that the caller did
+  not set. A field's description says what its absence means.
+- Responses require the fields that are always sent.
+- Enums in requests are closed, `type: string`. In responses they are open (the enum, or any other string), so that a
+  client keeps working when a later release adds a value.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from tocsin.model.validation import METHODS
 
 Json = dict[str, Any]
 
-#: The names under which the document has its enums, with their words and meaning.
+#: The document's enums by name, with their values and description.
 ENUMS: dict[str, tuple[Sequence[str], str]] = {
-    "ErrorCode": (list(CODES), "What went wrong; docs/reference/errors.md says what to do about each."),
+    "ErrorCode": (list(CODES), "What went wrong; docs/reference/errors.md has a remedy for each."),
     "FailureKind": (
         [kind for kind in FAILURES if "<" not in kind],
-        "Why an attempt failed; docs/reference/errors.md says what to do about each.",
+        "Why an attempt failed; docs/reference/errors.md has a remedy for each.",
     ),
-    "TimerStatus": (list(Status), "Where a timer stands. Only `pending` timers still fire, and can be changed."),
-    "OnConflict": (list(OnConflict), "What becomes of a create when a timer of its id exists."),
-    "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD carry no body."),
+    "TimerStatus": (list(Status), "A timer's state. Only `pending` timers fire and can be changed."),
+    "OnConflict": (list(OnConflict), "What a create does if a timer with its id exists."),
+    "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD have no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
-    "CallbackAnswers": (list(Answers), "By which table a namespace's callbacks are judged."),
-    "ServiceCallStatus": (list(CallStatus), "Where a service call stands."),
+    "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
+    "ServiceCallStatus": (list(CallStatus), "A service call's state."),
     "ServiceCallMethod": ((*METHODS, "OPTIONS"), "The method of a service call's request."),
-    "KeyRole": (list(Role), "What an API key allows; each role includes the ones before it."),
-    "AuditAction": (list(AuditAction), "What an entry reports."),
-    "AuditSource": (list(AuditSource), "Which way a change came."),
+    "KeyRole": (list(Role), "What an API key allows; each role includes the previous ones."),
+    "AuditAction": (list(AuditAction), "The action that an entry records."),
+    "AuditSource": (list(AuditSource), "Where a change came from."),
 }
-#: Enums of the code that have another name there.
+#: Enums of the code whose name in the document differs.
 _RENAMED = {
     Status.__name__: "TimerStatus",
     CallStatus.__name__: "ServiceCallStatus",
@@ -52,7 +52,7 @@ _RENAMED = {
     Answers.__name__: "CallbackAnswers",
 }
 
-#: Fields of answers that are plain strings to the code and have one of an enum's words, by struct and field.
+#: Fields of responses that are plain strings in the code and hold an enum's values, by struct and field.
 _WORDS: dict[str, dict[str, str]] = {
     "Problem": {"error": "ErrorCode"},
     "ItemError": {"error": "ErrorCode"},
@@ -73,7 +73,7 @@ def ref(name: str | type[msgspec.Struct]) -> Json:
 
 
 def target(field: Json) -> Json:
-    """Where constraints belong: in the part of a nullable field that isn't null."""
+    """The schema that constraints apply to: for a nullable field, the part that isn't null."""
     for part in field.get("anyOf", ()):
         if part.get("type") not in (None, "null"):
             return part  # type: ignore[no-any-return]
@@ -81,7 +81,7 @@ def target(field: Json) -> Json:
 
 
 def components(structs: Sequence[type[msgspec.Struct]]) -> Json:
-    """The schemas of the structs and of all that they name."""
+    """The schemas of the structs and of all structs that they refer to."""
     _, schemas = msgspec.json.schema_components(structs, ref_template=_REF + "{name}")
     sent = {struct.__name__ for struct in _descendants(RequestStruct)}
     described = dict(_inner(structs))
@@ -101,7 +101,7 @@ def components(structs: Sequence[type[msgspec.Struct]]) -> Json:
     for name, (words, meaning) in ENUMS.items():
         kept[name] = {"type": "string", "description": meaning, "enum": [str(word) for word in words]}
     for schema in kept.values():
-        # A title beside the component's name would name the generated class, and differ from it one day.
+        # Generators would name the class after a title, which could differ from the component's name.
         schema.pop("title", None)
         if "description" in schema:
             schema["description"] = " ".join(schema["description"].split())
@@ -110,20 +110,20 @@ def components(structs: Sequence[type[msgspec.Struct]]) -> Json:
 
 
 def _become(part: Json, word: str) -> None:
-    """A string that has one of an enum's words."""
+    """Turns a string field into a reference to an enum."""
     part.pop("type")
     part.pop("examples", None)
     part["$ref"] = _REF + word
 
 
 def _name_enums(part: Json, *, is_open: bool) -> None:
-    """References to enums: by their name in the document, and open where other words may come."""
+    """Renames references to enums to their name in the document, and opens those in responses."""
     name = part.get("$ref", "").removeprefix(_REF)
     name = _RENAMED.get(name, name)
     if name in ENUMS:
         part["$ref"] = _REF + name
         if is_open:
-            # oapi-codegen makes a struct of a choice; Go's string types are open anyhow.
+            # oapi-codegen would make a struct of anyOf; Go's string types are open anyway.
             part.update({"anyOf": [{"$ref": part.pop("$ref")}, {"type": "string"}], "x-go-type": name})
             return
     for inner in (*part.get("anyOf", ()), *([part["items"]] if "items" in part else ())):
@@ -131,7 +131,7 @@ def _name_enums(part: Json, *, is_open: bool) -> None:
 
 
 def _number_formats(schema: Any) -> None:
-    """Numbers are double: some generators take one without a format for a float of 32 bits."""
+    """Declares numbers as double: some generators take a number without a format for a 32-bit float."""
     if isinstance(schema, list):
         for part in schema:
             _number_formats(part)
@@ -149,7 +149,7 @@ def _descendants(struct: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]
 
 
 def _inner(structs: Sequence[type[msgspec.Struct]]) -> Iterator[tuple[str, type[msgspec.Struct]]]:
-    """All structs that these name, themselves included."""
+    """The structs and all structs that they refer to."""
     waiting = [msgspec.inspect.type_info(struct) for struct in structs]
     met: set[type[msgspec.Struct]] = set()
     while waiting:

@@ -1,4 +1,4 @@
-"""What an operation is: one call that can be made over HTTP."""
+"""The declaration of an operation of the HTTP API."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tocsin.model.access import Role
 
 
 class Reach(Enum):
-    """What a key must reach, besides having the role."""
+    """The scope that a key must cover, besides having the role."""
 
     #: No key is needed.
     OPEN = "open"
-    #: The namespaces that the body names; the handler sees to it.
+    #: The namespaces that the body names; the handler checks it.
     NAMESPACE = "namespace"
     #: The tenant that the path names as `tenantId`.
     TENANT = "tenant"
-    #: The tenant that the body names; the handler sees to it.
+    #: The tenant that the body names; the handler checks it.
     NAMED_TENANT = "named tenant"
-    #: The role alone counts; the answer shows only what the key may see.
+    #: Only the role; the response shows only what is within the key's scope.
     VISIBLE = "visible"
     #: The whole service: a key that is limited to namespaces or tenants is refused.
     SERVICE = "service"
@@ -31,8 +31,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A part of the path or of the query. `repeated`: it may be given several times. Its limits are described where the
-    limits in force are known."""
+    """A parameter of the path or the query. `repeated`: it may be given several times."""
 
     name: str
     place: Literal["path", "query"]
@@ -43,11 +42,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call. `errors` are the codes of its own, by status; those that every call can meet are added where it is
-    described. `paths` beyond the first are aliases; a part in braces is a parameter. `media_type` None: nothing is sent.
-    `request_headers`, `answer_headers`: headers of its own, with their meaning. `documented`: it stands in the OpenAPI
-    document. `any_query`: its query is not looked at, for probes, scrapers and browsers add to it what they like; everywhere
-    else anything unknown is refused."""
+    """An operation. `errors` are its own codes by status; the OpenAPI document adds those of every operation. `paths` after
+    the first are aliases; a part in braces is a parameter. `media_type` None: the response has no body. `request_headers`
+    and `answer_headers` are its own headers with their description. `documented`: it is in the OpenAPI document.
+    `any_query`: its query is ignored, since probes, scrapers and browsers add parameters; other operations refuse unknown
+    parameters."""
 
     name: str
     method: str
@@ -73,12 +72,12 @@ class Operation:
 
     @property
     def path(self) -> str:
-        """Where it is found; the aliases are not described."""
+        """Its path in the OpenAPI document, without aliases."""
         return self.paths[0]
 
     @property
     def of_agent(self) -> bool:
-        """Whether the service agent serves it, wherever that runs."""
+        """Whether the service agent serves it, on whichever node that runs."""
         return self.reach in (Reach.TENANT, Reach.NAMED_TENANT)
 
     @property

@@ -1,13 +1,13 @@
-"""The table of operations: what can be asked, by whom, and how it is answered.
+"""The table of operations: each with its request, the required role, and its response.
 
-Dispatch, the OpenAPI document and the documentation page are all made from it.
+Routing, the OpenAPI document and the documentation page are all derived from it.
 """
 
 from __future__ import annotations
 
 from tocsin.api.agent_operations import AGENT_OPERATIONS
 from tocsin.api.operation import Operation, Reach
-from tocsin.http import wire
+from tocsin.http import cluster_wire, wire
 from tocsin.model.access import Role
 
 __all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]
@@ -28,8 +28,8 @@ _CREATE_ERRORS = {
 _READ_ERRORS = {404: ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND"), 503: ("SHARD_UNAVAILABLE",)}
 
 _KEY_HEADER = {
-    "idempotency-key": "Names the create, so that it can be repeated, like the field `idempotencyKey`: 1 to 255 visible "
-    "ASCII characters, quoted or not."
+    "idempotency-key": "Makes the create safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
+    "characters, quoted or not."
 }
 _TIMER_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
 _TIMER = {
@@ -47,9 +47,9 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/create",),
         summary="Create a timer",
-        description="Durable once answered. A pending timer of the same id is replaced, unless onConflict says otherwise; "
-        "after one has finished, its id is free again. With an idempotency key the request can be sent again at any time: "
-        "it creates one timer, which fires once.",
+        description="The timer is durable when the response arrives. A pending timer with the same id is replaced, unless "
+        "onConflict says otherwise; the id of a finished timer is free. With an idempotency key the request is safe to "
+        "repeat at any time: it creates one timer, which fires once.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
@@ -59,16 +59,16 @@ OPERATIONS: tuple[Operation, ...] = (
         example=_TIMER,
         request_headers=_KEY_HEADER,
         answer_headers={
-            "tocsin-existing": "`true`: nothing was written, and the timer is the existing one (`onConflict: keep`).",
-            "idempotency-replayed": "`true`: nothing was written; a former request with this key has created the timer.",
+            "tocsin-existing": "`true`: nothing was written; the timer is the existing one (`onConflict: keep`).",
+            "idempotency-replayed": "`true`: nothing was written; an earlier request with this key created the timer.",
         },
     ),
     Operation(
         name="getTimer",
         method="POST",
         paths=(f"{API_PREFIX}/timers/get",),
-        summary="Look at a timer",
-        description="Also after it has finished, until its namespace's retention ends.",
+        summary="Get a timer",
+        description="Pending, or finished within its namespace's retention.",
         tag="Timers",
         role=Role.READ,
         reach=Reach.NAMESPACE,
@@ -82,7 +82,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/update",),
         summary="Change a pending timer",
-        description="Only what is named changes. A new executeAt begins anew: attempts are counted from zero.",
+        description="Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
@@ -96,7 +96,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/delete",),
         summary="Cancel a pending timer",
-        description="A call that is under way may still arrive; no retry follows it.",
+        description="An attempt that is in flight may still arrive; it is not retried.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
@@ -110,9 +110,9 @@ OPERATIONS: tuple[Operation, ...] = (
         name="listTimers",
         method="POST",
         paths=(f"{API_PREFIX}/timers/list",),
-        summary="List timers in execute order",
-        description="Page by page: send nextCursor back as cursor until an answer has none. executeAfter is included, "
-        "executeBefore is not.",
+        summary="List timers, ordered by executeAt",
+        description="Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, "
+        "executeBefore exclusive.",
         tag="Timers",
         role=Role.READ,
         reach=Reach.NAMESPACE,
@@ -126,8 +126,8 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/batch/create",),
         summary="Create many timers",
-        description="Results come in the order of the timers sent. A timer that can't be created fails alone. The header "
-        "Idempotency-Key stands for the key of each timer that has none.",
+        description="Results are in the order of the timers sent. A timer that can't be created does not affect the others. "
+        "The header Idempotency-Key applies to each timer without a key of its own.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
@@ -143,7 +143,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/namespaces/create",),
         summary="Create a namespace",
-        description="numShards is fixed for ever; everything else can be changed later.",
+        description="numShards is permanent; everything else can be changed later.",
         tag="Namespaces",
         role=Role.ADMIN,
         reach=Reach.SERVICE,
@@ -157,7 +157,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/namespaces/list",),
         summary="List namespaces",
-        description="Those that the key may see.",
+        description="Lists the namespaces that the key has access to.",
         tag="Namespaces",
         role=Role.READ,
         reach=Reach.VISIBLE,
@@ -171,8 +171,8 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/namespaces/update",),
         summary="Change a namespace",
-        description="Only what is named changes. A paused namespace's timers wait and ring when it is resumed. Answered when "
-        "every node goes by it, which takes seconds while one of them can't be reached.",
+        description="Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The "
+        "response is sent when every node has applied the change, which takes seconds if a node can't be reached.",
         tag="Namespaces",
         role=Role.ADMIN,
         reach=Reach.SERVICE,
@@ -186,10 +186,10 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/namespaces/rotateSecret",),
         summary="Rotate a namespace's signing secret",
-        description="The new secret signs at once; the replaced one signs, too, until the grace ends, so that receivers can "
-        "be changed meanwhile: `webhook-signature` has two signatures then, the newest first. The secret is shown in this "
-        "answer alone; send one of your own to be able to repeat the request. A namespace without a secret gets its first. "
-        "Answered when every node goes by it.",
+        description="The new secret signs immediately. The previous one keeps signing during the grace period, so that "
+        "receivers can be updated: `webhook-signature` then has two signatures, the newest first. Only this response shows "
+        "the secret; send your own secret to make the request safe to repeat. A namespace without a secret gets its first. "
+        "The response is sent when every node has applied the change.",
         tag="Namespaces",
         role=Role.ADMIN,
         reach=Reach.NAMESPACE,
@@ -206,10 +206,10 @@ OPERATIONS: tuple[Operation, ...] = (
         name="createKey",
         method="POST",
         paths=(f"{API_PREFIX}/keys/create",),
-        summary="Make an API key",
-        description="The key is shown in this answer alone. It can't allow more than the key that asks: neither namespaces "
-        "nor tenants beyond that one's, nor a later end. Always asked for with a key, also where nothing else is; the first "
-        "one is made with `tocsin keys create`. Other nodes know it within `keys_refresh`.",
+        summary="Create an API key",
+        description="Only this response shows the key. It can't exceed the key of the request: no other namespaces or "
+        "tenants, and no later expiry. The request always requires a key, even if the server requires none otherwise; "
+        "`tocsin keys create` creates the first one. Other nodes accept the new key within `keys_refresh`.",
         tag="Keys",
         role=Role.ADMIN,
         reach=Reach.VISIBLE,
@@ -223,7 +223,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/keys/list",),
         summary="List API keys",
-        description="Those that can touch nothing beyond what the key that asks can.",
+        description="Lists the keys within the scope of the request's key.",
         tag="Keys",
         role=Role.ADMIN,
         reach=Reach.VISIBLE,
@@ -237,8 +237,8 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/keys/revoke",),
         summary="Revoke an API key",
-        description="One of those that `keys/list` shows. It is refused at once by the node that answers, by all others "
-        "within `keys_refresh`; its sign-ins end, too.",
+        description="Revokes one of the keys that `keys/list` shows. The responding node refuses it immediately, other nodes "
+        "within `keys_refresh`. Its sign-ins end as well.",
         tag="Keys",
         role=Role.ADMIN,
         reach=Reach.VISIBLE,
@@ -253,8 +253,8 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/audit/list",),
         summary="List the audit trail",
-        description="Sign-ins, sign-outs, and changes of keys and namespaces, newest first: who, when, from which address, "
-        "on which node. Entries are kept for the setting `audit_retention`.",
+        description="Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which "
+        "address, on which node. Entries are kept for the setting `audit_retention`.",
         tag="Audit",
         role=Role.ADMIN,
         reach=Reach.SERVICE,
@@ -269,12 +269,12 @@ OPERATIONS: tuple[Operation, ...] = (
         name="getCluster",
         method="GET",
         paths=(f"{API_PREFIX}/cluster",),
-        summary="Look at the cluster",
-        description="Nodes, and every shard with its owner; window figures where the answering node owns the shard.",
+        summary="Get the cluster's state",
+        description="Nodes, and every shard with its owner; with window statistics if the responding node owns the shard.",
         tag="Cluster",
         role=Role.READ,
         reach=Reach.SERVICE,
-        answer=wire.Cluster,
+        answer=cluster_wire.Cluster,
         errors={503: ("SHARD_UNAVAILABLE",)},
     ),
     Operation(
@@ -282,19 +282,19 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         paths=("/healthz",),
         summary="Is the process alive?",
-        description="Answers as long as the process does. For restarts.",
+        description="Liveness probe: responds as long as the process runs.",
         tag="Health",
-        answer=wire.Health,
+        answer=cluster_wire.Health,
         any_query=True,
     ),
     Operation(
         name="readiness",
         method="GET",
         paths=("/readyz",),
-        summary="Should it get traffic?",
-        description="503 with the reasons while it should not. For load balancers.",
+        summary="Should the node receive traffic?",
+        description="Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic.",
         tag="Health",
-        answer=wire.Health,
+        answer=cluster_wire.Health,
         errors={503: ("NOT_READY",)},
         any_query=True,
     ),
@@ -314,7 +314,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="openapi",
         method="GET",
         paths=(f"{API_PREFIX}/openapi.json", "/openapi.json"),
-        summary="This description",
+        summary="The OpenAPI document",
         description="OpenAPI 3.1.",
         tag="Documentation",
         documented=False,
@@ -323,10 +323,10 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="docs",
         method="GET",
-        # The root too: who opens the address that `make run` prints should find something to read.
+        # Also at the root path, so that the address that `make run` prints leads to something.
         paths=(f"{API_PREFIX}/docs", "/docs"),
-        summary="A page to read it",
-        description="The description as a page.",
+        summary="The documentation page",
+        description="The OpenAPI document as a page.",
         tag="Documentation",
         media_type="text/html",
         documented=False,
@@ -336,7 +336,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="docsScript",
         method="GET",
         paths=(f"{API_PREFIX}/docs.js", "/docs.js"),
-        summary="The page's script",
+        summary="The documentation page's script",
         description="",
         tag="Documentation",
         media_type="text/javascript",
@@ -347,7 +347,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="docsStyle",
         method="GET",
         paths=(f"{API_PREFIX}/docs.css", "/docs.css"),
-        summary="The page's style",
+        summary="The documentation page's style sheet",
         description="",
         tag="Documentation",
         media_type="text/css",

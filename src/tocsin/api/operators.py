@@ -1,4 +1,4 @@
-"""Handlers for those who run the service: cluster, health, metrics, documentation."""
+"""Handlers of the operations for operators: cluster, health, metrics, documentation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from importlib.resources import files
 
 import msgspec
 
-from tocsin.api.call import Call, Handler, Page
 from tocsin.api.openapi import describe
-from tocsin.http import wire
+from tocsin.api.request import ApiRequest, CustomResponse, Handler
+from tocsin.http import cluster_wire
 from tocsin.http.convert import cluster_answer
 from tocsin.http.errors import NotReady
 from tocsin.service import TimerService
 
-#: The page may run its own script and style and ask its own server, and nothing else.
+#: The page may only load its own script and style sheet, and only send requests to its own server.
 _PAGE_HEADERS = (
     (
         b"content-security-policy",
@@ -28,19 +28,21 @@ _PAGE_HEADERS = (
 
 
 class OperatorHandlers:
-    """`metrics` answers with a body and its content type."""
+    """`metrics` returns the body of a scrape and its content type."""
 
     def __init__(self, service: TimerService, metrics: Callable[[], tuple[bytes, str]]) -> None:
         self._service = service
         self._metrics = metrics
         self._encode = msgspec.json.Encoder().encode
         folder = files("tocsin.api") / "page"
-        self._page = Page((folder / "docs.html").read_bytes(), "text/html; charset=utf-8", _PAGE_HEADERS)
-        self._script = Page((folder / "docs.js").read_bytes(), "text/javascript; charset=utf-8", _PAGE_HEADERS)
-        self._style = Page((folder / "docs.css").read_bytes(), "text/css; charset=utf-8", _PAGE_HEADERS)
+        self._page = CustomResponse((folder / "docs.html").read_bytes(), "text/html; charset=utf-8", _PAGE_HEADERS)
+        self._script = CustomResponse(
+            (folder / "docs.js").read_bytes(), "text/javascript; charset=utf-8", _PAGE_HEADERS
+        )
+        self._style = CustomResponse((folder / "docs.css").read_bytes(), "text/css; charset=utf-8", _PAGE_HEADERS)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {
             "getCluster": self.cluster,
             "health": self.health,
@@ -52,37 +54,37 @@ class OperatorHandlers:
             "docsStyle": self.docs_style,
         }
 
-    async def cluster(self, call: Call) -> bytes:
-        """Nodes and shards."""
+    async def cluster(self, request: ApiRequest) -> bytes:
+        """Returns the nodes and shards."""
         return self._encode(cluster_answer(await self._service.cluster()))
 
-    async def health(self, call: Call) -> bytes:
-        """The process is alive: it answered."""
-        return self._encode(wire.Health("ok"))
+    async def health(self, request: ApiRequest) -> bytes:
+        """Returns ok: the process is alive."""
+        return self._encode(cluster_wire.Health("ok"))
 
-    async def readiness(self, call: Call) -> bytes:
-        """Raises NotReady with the reasons."""
+    async def readiness(self, request: ApiRequest) -> bytes:
+        """Returns ready, or raises NotReady with the reasons."""
         reasons = self._service.not_ready_because()
         if reasons:
             raise NotReady(reasons)
-        return self._encode(wire.Health("ready"))
+        return self._encode(cluster_wire.Health("ready"))
 
-    async def metrics(self, call: Call) -> Page:
-        """Whatever the metrics' owner gives out."""
-        return Page(*self._metrics())
+    async def metrics(self, request: ApiRequest) -> CustomResponse:
+        """Returns the metrics."""
+        return CustomResponse(*self._metrics())
 
-    async def openapi(self, call: Call) -> Page:
-        """The description, which is made when it is first asked for."""
-        return Page(describe(), "application/json", _PAGE_HEADERS)
+    async def openapi(self, request: ApiRequest) -> CustomResponse:
+        """Returns the OpenAPI document, which is built at the first request."""
+        return CustomResponse(describe(), "application/json", _PAGE_HEADERS)
 
-    async def docs(self, call: Call) -> Page:
-        """The page."""
+    async def docs(self, request: ApiRequest) -> CustomResponse:
+        """Returns the documentation page."""
         return self._page
 
-    async def docs_script(self, call: Call) -> Page:
-        """Its script."""
+    async def docs_script(self, request: ApiRequest) -> CustomResponse:
+        """Returns the page's script."""
         return self._script
 
-    async def docs_style(self, call: Call) -> Page:
-        """Its style."""
+    async def docs_style(self, request: ApiRequest) -> CustomResponse:
+        """Returns the page's style sheet."""
         return self._style

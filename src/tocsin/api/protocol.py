@@ -1,9 +1,9 @@
-"""HTTP/1.1 at the socket: uvicorn's protocol with a short way for the calls that come by the thousand.
+"""HTTP/1.1 at the socket: uvicorn's protocol with a direct path for frequent operations.
 
-uvicorn makes an ASGI scope, a cycle, a task and two writes of every request, which costs more than creating a timer
-does. A request for an operation with a short way (`Api.direct`) that arrives whole, with a body of known size and
-nothing unusual about it, goes straight to the API and is answered in one write, without a task. Everything else, and
-whatever turns out to be incomplete, is handed to uvicorn as if nothing had happened.
+uvicorn creates an ASGI scope, a cycle, a task and two writes for every request, which costs more than creating a timer. A
+request for an operation with a direct path (`Api.direct`) that arrives whole, with a body of known size and without
+unusual features, goes straight to the API and is answered in one write, without a task. All other requests, and those
+that turn out to be incomplete, are handed to uvicorn.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tocsin.api.routes import DirectRoute
 from tocsin.http.reading import size_of
 
 
-class _Deaf:
-    """Stands where uvicorn wakes a task that reads the body: here nobody waits."""
+class _NoWaiter:
+    """Takes the place of the event with which uvicorn wakes a task that reads the body: on the direct path there is none."""
 
     def set(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class _Exchange:
-    """One request on the short way, as uvicorn looks at the latest request of a connection: when it is lost or shut
-    down, and when the next request arrives before the answer."""
+    """A request on the direct path, with the attributes that uvicorn reads of a connection's latest request: when the
+    connection is lost or shut down, and when the next request arrives before the response."""
 
     __slots__ = ("disconnected", "keep_alive", "response_complete")
 
-    message_event = _Deaf()
+    message_event = _NoWaiter()
     response_started = False
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class _Exchange:
 
 
 class ApiProtocol(GuardedProtocol):
-    """One connection. `api` is the application that uvicorn serves, too."""
+    """A connection. `api` is also the application that uvicorn serves."""
 
     def __init__(
         self, api: Api, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
@@ -52,11 +52,11 @@ class ApiProtocol(GuardedProtocol):
         super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
         self._route: DirectRoute | None = None
-        # The parts of the body of a request on the short way, until it is complete; None for any other request.
+        # The parts of the body of a request on the direct path, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
 
     def _interrupted(self) -> None:
-        """Whatever turned out to be incomplete leaves the short way."""
+        """Hands an incomplete request on the direct path to uvicorn."""
         parts, self._parts = self._parts, None
         if parts is not None:
             self._hand_over()
@@ -64,7 +64,7 @@ class ApiProtocol(GuardedProtocol):
                 HttpToolsProtocol.on_body(self, part)
 
     def _begin(self) -> None:
-        """Chooses the way."""
+        """Selects the direct path or uvicorn."""
         route = self._api.direct.get(self.url)
         if route is not None and self._suits(route):
             self._route = route
@@ -73,8 +73,8 @@ class ApiProtocol(GuardedProtocol):
             self._hand_over()
 
     def _suits(self, route: DirectRoute) -> bool:
-        """Whether the request may go the short way, if its body is complete in time. One at a time: the answers to
-        pipelined requests must keep their order, and uvicorn has the queue for them."""
+        """Whether the request may take the direct path if its body is complete in time. Only one at a time: responses to
+        pipelined requests must keep their order, for which uvicorn has a queue."""
         if self.cycle is not None and not self.cycle.response_complete:
             return False
         parser = self.parser
@@ -89,7 +89,7 @@ class ApiProtocol(GuardedProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Collects the body."""
+        """Collects the body of a request on the direct path."""
         if self._parts is None:
             super().on_body(body)
         else:
@@ -98,7 +98,7 @@ class ApiProtocol(GuardedProtocol):
             self._parts.append(body)
 
     def _complete(self) -> None:
-        """The request is complete."""
+        """Passes a complete request on the direct path to the API."""
         parts, self._parts = self._parts, None
         if parts is None:
             super()._complete()

@@ -1,18 +1,18 @@
-"""From the table of operations to what serves each path."""
+"""Routing: from the table of operations to the handler of each path."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.api.call import ApiLimits, Begin, Encode, Handler
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
+from tocsin.api.request import ApiLimits, Begin, Encode, Handler
 from tocsin.api.templates import Templates
 
 
 @dataclass(slots=True)
 class Route:
-    """An operation, ready to be served."""
+    """An operation with its handler, prepared for serving."""
 
     operation: Operation
     handler: Handler
@@ -26,7 +26,7 @@ class Route:
 
 @dataclass(slots=True)
 class DirectRoute:
-    """An operation with a short way: `begin` takes the call, and its result is encoded when it comes."""
+    """An operation with a direct path: `begin` starts the request, and `encode` encodes its result when it is available."""
 
     method: bytes
     path: str
@@ -37,8 +37,8 @@ class DirectRoute:
 
 
 class Routes:
-    """`exact` by method and path, with the methods of each path in `allowed`, as the Allow header lists them; paths with
-    parameters in `templates`. An operation without a handler is switched off: it has a path, and nothing answers there."""
+    """All routes. `exact` has them by method and path, `allowed` the methods of each path for the Allow header, `templates`
+    the paths with parameters. An operation without a handler is disabled: its path exists without a route."""
 
     def __init__(self, handlers: dict[str, Handler], limits: ApiLimits, metrics_open: bool) -> None:
         self.exact: dict[tuple[str, str], Route] = {}
@@ -48,7 +48,7 @@ class Routes:
             is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
             methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
             for path in operation.paths:
-                # What the agent serves may have to go to another node, which is looked at beside the exact paths.
+                # Requests for the agent may have to be relayed to another node, which the lookup of templates handles.
                 exact = not operation.templated and not operation.of_agent
                 if exact:
                     self.allowed[path] = ", ".join(methods)
@@ -73,11 +73,11 @@ class Routes:
 
 
 def direct_routes(
-    begun: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], Route]
+    direct: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], Route]
 ) -> dict[bytes, DirectRoute]:
-    """By path, as it stands in a request."""
+    """The direct routes by path, as in the request line."""
     return {
-        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *begun[route.operation.name])
+        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *direct[route.operation.name])
         for (method, path), route in routes.items()
-        if route.operation.name in begun
+        if route.operation.name in direct
     }

@@ -1,4 +1,4 @@
-"""Handlers of the service agent's operations."""
+"""Handlers of the operations on service calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.agent.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.agent.api.service_calls import CallDetail, ServiceCalls
 from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.api.agent_operations import SERVICE_CALLS
-from tocsin.api.call import Call, Handler, Page
+from tocsin.api.request import ApiRequest, CustomResponse, Handler
 from tocsin.http import agent_wire as wire
 from tocsin.http.agent_convert import submission
 from tocsin.http.convert import retry_answer
@@ -20,12 +20,12 @@ from tocsin.http.reading import JsonReader
 from tocsin.model.errors import Unavailable
 from tocsin.model.redaction import redact_headers, redact_url
 
-#: Asked anew for each request: the agent may come to this node, or leave it.
+#: Returns the agent if it runs on this node. Called for each request, since the agent may move between nodes.
 AgentSource = Callable[[], ServiceCalls | None]
 
 
 class ServiceCallHandlers:
-    """Submit, look, list, tag, untag, delete, follow."""
+    """Handles submit, list, get, tag, untag, delete, and trace."""
 
     def __init__(self, agent: AgentSource) -> None:
         self._agent = agent
@@ -36,11 +36,11 @@ class ServiceCallHandlers:
     def _calls(self) -> ServiceCalls:
         calls = self._agent()
         if calls is None:
-            raise Unavailable("the service agent has just gone over to another node; try again")
+            raise Unavailable("the service agent has just moved to another node; try again")
         return calls
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {
             "submitServiceCall": self.submit,
             "listServiceCalls": self.list,
@@ -51,22 +51,22 @@ class ServiceCallHandlers:
             "traceServiceCall": self.trace,
         }
 
-    async def submit(self, call: Call) -> Page:
-        """Accepts a call."""
-        sent = submission(self._submit.read(call.body))
-        tenant_id = call.parameters["tenantId"]
-        submitted = await self._calls.submit(tenant_id, sent, call.correlation_id)
+    async def submit(self, request: ApiRequest) -> CustomResponse:
+        """Submits a call."""
+        sent = submission(self._submit.read(request.body))
+        tenant_id = request.parameters["tenantId"]
+        submitted = await self._calls.submit(tenant_id, sent, request.correlation_id)
         answer = wire.SubmittedServiceCall(
             submitted.service_call_id, CallStatus(submitted.status), submitted.correlation_id
         )
         place = f"{SERVICE_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"
-        return Page(self._encode(answer), "application/json", ((b"location", place.encode()),))
+        return CustomResponse(self._encode(answer), "application/json", ((b"location", place.encode()),))
 
-    async def list(self, call: Call) -> bytes:
-        """A page."""
-        query = call.query
+    async def list(self, request: ApiRequest) -> bytes:
+        """Returns a page of calls."""
+        query = request.query
         page = await self._calls.list(
-            call.parameters["tenantId"],
+            request.parameters["tenantId"],
             PageRequest(
                 statuses=query.get("status", ()),
                 tags=query.get("tag", ()),
@@ -81,36 +81,36 @@ class ServiceCallHandlers:
         cursor = UNSET if page.cursor is None else page.cursor
         return self._encode(wire.ServiceCallPage([_summary(record) for record in page.calls], cursor))
 
-    async def get(self, call: Call) -> bytes:
-        """One call with its executions."""
-        return self._encode(_detail(await self._calls.get(*_key(call))))
+    async def get(self, request: ApiRequest) -> bytes:
+        """Returns a call with its executions."""
+        return self._encode(_detail(await self._calls.get(*_key(request))))
 
-    async def tag(self, call: Call) -> bytes:
+    async def tag(self, request: ApiRequest) -> bytes:
         """Adds a tag."""
-        await self._calls.tag(*_key(call), call.parameters["tag"], call.correlation_id)
+        await self._calls.tag(*_key(request), request.parameters["tag"], request.correlation_id)
         return b""
 
-    async def untag(self, call: Call) -> bytes:
+    async def untag(self, request: ApiRequest) -> bytes:
         """Removes a tag."""
-        await self._calls.untag(*_key(call), call.parameters["tag"], call.correlation_id)
+        await self._calls.untag(*_key(request), request.parameters["tag"], request.correlation_id)
         return b""
 
-    async def delete(self, call: Call) -> bytes:
-        """Forgets a call that has not begun."""
-        await self._calls.delete(*_key(call), call.correlation_id)
+    async def delete(self, request: ApiRequest) -> bytes:
+        """Deletes a waiting call."""
+        await self._calls.delete(*_key(request), request.correlation_id)
         return b""
 
-    async def trace(self, call: Call) -> bytes:
-        """What a call led to."""
-        record, entries = await self._calls.trace(*_key(call))
+    async def trace(self, request: ApiRequest) -> bytes:
+        """Returns a call's trace."""
+        record, entries = await self._calls.trace(*_key(request))
         answer = wire.ServiceCallTrace(
             record.service_call_id, record.correlation_id, [_trace_entry(entry) for entry in entries]
         )
         return self._encode(answer)
 
 
-def _key(call: Call) -> tuple[str, str]:
-    return call.parameters["tenantId"], call.parameters["serviceCallId"]
+def _key(request: ApiRequest) -> tuple[str, str]:
+    return request.parameters["tenantId"], request.parameters["serviceCallId"]
 
 
 def _single(query: Mapping[str, list[str]], name: str) -> str | None:
@@ -119,7 +119,7 @@ def _single(query: Mapping[str, list[str]], name: str) -> str | None:
 
 
 def _instant(query: Mapping[str, list[str]], name: str) -> str | None:
-    """An instant has no space in it: one that is there was the plus sign of an offset, sent without encoding."""
+    """An instant contains no space: a space is the plus sign of an offset, sent without percent-encoding."""
     text = _single(query, name)
     return None if text is None else text.replace(" ", "+")
 
@@ -202,7 +202,7 @@ def _outcome(record: CallRecord) -> wire.Outcome | msgspec.UnsetType:
 def _trace_entry(entry: TraceEntry) -> wire.TraceEntry:
     return wire.TraceEntry(
         at=format_instant(entry.at),
-        # Databases name their tables in subclasses of str, which the encoder doesn't know.
+        # Table names may be instances of a str subclass, which the encoder doesn't accept.
         kind=str(entry.kind),
         name=entry.name,
         id=entry.id,

@@ -1,4 +1,4 @@
-"""Paths with parameters: found part by part, beside the exact paths, which have one look-up for all."""
+"""Lookup of paths with parameters, part by part; exact paths need only one dictionary lookup."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tocsin.model.errors import FieldError, InvalidInput
 
 T = TypeVar("T")
 
-#: Parameters of a query that are read; beyond it none is named.
+#: Maximum number of query parameters.
 QUERY_FIELDS_MAX = 200
 
 
 class Found(NamedTuple, Generic[T]):
-    """What answers under a path, by method, and the parts of the path that stand for parameters."""
+    """The routes of a path by method, and the values of the path's parameters."""
 
     by_method: dict[str, T]
     parameters: dict[str, str]
@@ -28,13 +28,13 @@ class Found(NamedTuple, Generic[T]):
 
 
 class Templates(Generic[T]):
-    """Paths such as `/a/{b}/c`. A literal part goes before a parameter; a parameter is never empty."""
+    """Paths such as `/a/{b}/c`. A literal part takes precedence over a parameter; a parameter is never empty."""
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node()
 
     def add(self, method: str, path: str, what: T) -> None:
-        """Lets `what` answer to the method under this path."""
+        """Adds `what` as the route of a method and path."""
         node = self._root
         names = []
         for part in path.encode().split(b"/"):
@@ -49,12 +49,12 @@ class Templates(Generic[T]):
         node.by_method[method] = what
 
     def find(self, raw_path: bytes) -> Found[T] | None:
-        """What the path, percent-encoded as it was sent, leads to; None if nothing. InvalidInput for a parameter that is
-        not UTF-8."""
+        """The routes of the path, percent-encoded as it was sent; None if there are none. Raises InvalidInput for a
+        parameter that is not UTF-8."""
         node, values = self._root, []
         for part in raw_path.split(b"/"):
             if b"%" in part:
-                # Each part by itself: an encoded slash belongs to its part.
+                # Decoded part by part: an encoded slash belongs to its part.
                 part = unquote_to_bytes(part)
             below = node.literals.get(part)
             if below is None:
@@ -82,29 +82,31 @@ def _text(name: str, value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise InvalidInput(FieldError(name, "is not UTF-8, percent-encoded")) from None
+        raise InvalidInput(FieldError(name, "is not percent-encoded UTF-8")) from None
 
 
 def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
-    """The parameters of a query by name, in their order. InvalidInput names those that are unknown, those that may not
-    be repeated, and what isn't UTF-8."""
+    """The parameters of a query by name, in their order. Raises InvalidInput with the unknown parameters and those that must
+    not be repeated, and for text that isn't UTF-8."""
     if not query:
         return {}
     known = {parameter.name: parameter for parameter in operation.parameters if parameter.place == "query"}
     try:
         pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except UnicodeDecodeError:
-        raise InvalidInput(FieldError("", "the query is not UTF-8, percent-encoded")) from None
+        raise InvalidInput(FieldError("", "the query is not percent-encoded UTF-8")) from None
     except ValueError:
-        raise InvalidInput(FieldError("", f"the query has more than {QUERY_FIELDS_MAX} parameters")) from None
+        raise InvalidInput(
+            FieldError("", f"the query has more than {QUERY_FIELDS_MAX} parameters; send fewer")
+        ) from None
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
-    none = "there are none" if operation.request is None else "there are none: what you ask for goes into the body"
+    none = "there are none" if operation.request is None else "there are none: send the fields in the body"
     errors = []
     for name, values in given.items():
         if name not in known:
-            there = f"there are: {', '.join(known)}" if known else none
+            there = f"parameters are: {', '.join(known)}" if known else none
             errors.append(FieldError(name, f"is not a query parameter here; {there}"))
         elif len(values) > 1 and not known[name].repeated:
             errors.append(FieldError(name, f"is given {len(values)} times; give it once"))

@@ -1,11 +1,11 @@
-"""Handler of what concerns a tenant as a whole."""
+"""The handler of the operation on tenants."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api.call import Call, Handler, Page, shown_once
+from tocsin.api.request import ApiRequest, CustomResponse, Handler, shown_once
 from tocsin.api.service_calls import AgentSource
 from tocsin.http import agent_wire as wire
 from tocsin.http.access import require_tenant
@@ -21,7 +21,7 @@ from tocsin.ports.audit import AuditLog
 
 
 class TenantHandlers:
-    """Rotate the secret."""
+    """Handles the rotation of the secret."""
 
     def __init__(self, agent: AgentSource, parser: RequestParser, audit: AuditLog) -> None:
         self._agent = agent
@@ -31,14 +31,14 @@ class TenantHandlers:
         self._rotate = JsonReader(wire.RotateTenantSecret)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {"rotateTenantSecret": self.rotate}
 
-    async def rotate(self, call: Call) -> Page:
-        """Replaces the secret with which the tenant's calls are signed."""
-        sent = self._rotate.read(call.body)
-        if call.key is not None:
-            require_tenant(call.key, Role.ADMIN, sent.tenant_id)
+    async def rotate(self, request: ApiRequest) -> CustomResponse:
+        """Rotates the secret that signs the tenant's service calls."""
+        sent = self._rotate.read(request.body)
+        if request.key is not None:
+            require_tenant(request.key, Role.ADMIN, sent.tenant_id)
         tenant_id = sent.tenant_id.lower()
         errors = []
         if not is_uuid7(tenant_id):
@@ -47,11 +47,11 @@ class TenantHandlers:
         rotation = self._parser.rotation(sent, errors)
         agent = self._agent()
         if agent is None:
-            raise Unavailable("the service agent has just gone over to another node; try again")
+            raise Unavailable("the service agent has just moved to another node; try again")
         signing = await agent.rotate_secret(tenant_id, rotation.secret, rotation.grace_us, force=rotation.force)
         details = rotation_details("tenant", rotation)
-        await self._audit.write(AuditAction.SECRET_ROTATED, call.actor, tenant_id, details)
-        previous_until = signing.previous_until(call.now_us)
+        await self._audit.write(AuditAction.SECRET_ROTATED, request.actor, tenant_id, details)
+        previous_until = signing.previous_until(request.now_us)
         answer = wire.RotatedTenantSecret(
             tenant_id=tenant_id,
             secret=rotation.secret,

@@ -1,4 +1,4 @@
-"""Handlers of the timer operations."""
+"""Handlers of the operations on timers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler, Page
+from tocsin.api.request import ApiLimits, ApiRequest, Begin, CustomResponse, Encode, Handler
 from tocsin.http import wire
-from tocsin.http.batches import WHOLE_BYTES_MAX, Turns, items_of
-from tocsin.http.convert import RequestParser, moved, timer_answer, traceparent_of
+from tocsin.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
+from tocsin.http.convert import RequestParser, below_path, timer_answer, traceparent_of
 from tocsin.http.errors import MalformedBody, item_error
 from tocsin.http.reading import JsonReader, check_utf8
 from tocsin.http.repeated import HEADER as KEY_HEADER
@@ -21,7 +21,7 @@ from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
 from tocsin.service import TimerService, TimerView
 
-#: What tells that a create has written nothing.
+#: Response headers of a create that wrote nothing.
 _OUTCOME_HEADERS = {
     Outcome.EXISTING: (b"tocsin-existing", b"true"),
     Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
@@ -29,7 +29,7 @@ _OUTCOME_HEADERS = {
 
 
 class TimerHandlers:
-    """Create, get, update, delete, list, and create in batches."""
+    """Handles create, get, update, delete, list, and create in batches."""
 
     def __init__(self, service: TimerService, parser: RequestParser, limits: ApiLimits) -> None:
         self._service = service
@@ -44,7 +44,7 @@ class TimerHandlers:
         self._batch_items = JsonReader(wire.BatchCreateRaw)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {
             "createTimer": self.create,
             "getTimer": self.get,
@@ -55,81 +55,83 @@ class TimerHandlers:
         }
 
     def direct(self) -> dict[str, tuple[Begin, Encode]]:
-        """Operations that need no task, by name."""
+        """The operations with a direct path, which needs no task, by name."""
         return {"createTimer": (self.begin_create, self._encode_created)}
 
-    async def create(self, call: Call) -> bytes | Page:
-        """One timer."""
-        return self._encode_created(await self._service.create(*self._timer(call)))
+    async def create(self, request: ApiRequest) -> bytes | CustomResponse:
+        """Creates a timer."""
+        return self._encode_created(await self._service.create(*self._timer(request)))
 
-    def begin_create(self, call: Call, done: Callable[[object], None]) -> None:
-        """The same without waiting: `done` gets the view or the error. Raises what can be told at once."""
-        timer, condition = self._timer(call)
+    def begin_create(self, request: ApiRequest, done: Callable[[object], None]) -> None:
+        """Creates a timer without waiting: `done` gets the view or the error. Raises errors found immediately."""
+        timer, condition = self._timer(request)
         self._service.begin_create(timer, done, condition)
 
-    def _timer(self, call: Call) -> tuple[Timer, Condition | None]:
-        sent = self._create.read(call.body)
-        call.permit(Role.WRITE, sent.namespace)
-        timer = self._parser.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
-        if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in call.headers:
+    def _timer(self, request: ApiRequest) -> tuple[Timer, Condition | None]:
+        sent = self._create.read(request.body)
+        request.permit(Role.WRITE, sent.namespace)
+        timer = self._parser.timer(sent, request.now_us, traceparent_of(request.headers.get(b"traceparent")))
+        if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in request.headers:
             return timer, None
-        return timer, condition_of(sent, key_in(call.headers.get(KEY_HEADER)), timer.execute_at)
+        return timer, condition_of(sent, key_in(request.headers.get(KEY_HEADER)), timer.execute_at)
 
-    def _encode_created(self, view: TimerView) -> bytes | Page:
+    def _encode_created(self, view: TimerView) -> bytes | CustomResponse:
         body = self._encode_view(view)
         return (
             body
             if view.outcome is Outcome.CREATED
-            else Page(body, "application/json", (_OUTCOME_HEADERS[view.outcome],))
+            else CustomResponse(body, "application/json", (_OUTCOME_HEADERS[view.outcome],))
         )
 
     def _encode_view(self, view: TimerView) -> bytes:
         return self._encode(timer_answer(view))
 
-    async def get(self, call: Call) -> bytes:
-        """One timer, pending or finished."""
-        namespace, timer_id = self._named(call, Role.READ)
+    async def get(self, request: ApiRequest) -> bytes:
+        """Returns a timer, pending or finished."""
+        namespace, timer_id = self._named(request, Role.READ)
         return self._encode_view(await self._service.get(namespace, timer_id))
 
-    async def update(self, call: Call) -> bytes:
+    async def update(self, request: ApiRequest) -> bytes:
         """Changes a pending timer."""
-        sent = self._update.read(call.body)
-        call.permit(Role.WRITE, sent.namespace)
-        changes = self._parser.changes(sent, call.now_us)
+        sent = self._update.read(request.body)
+        request.permit(Role.WRITE, sent.namespace)
+        changes = self._parser.changes(sent, request.now_us)
         return self._encode_view(await self._service.update(*self._parser.name(sent), changes))
 
-    async def delete(self, call: Call) -> bytes:
+    async def delete(self, request: ApiRequest) -> bytes:
         """Cancels a pending timer."""
-        namespace, timer_id = self._named(call, Role.WRITE)
+        namespace, timer_id = self._named(request, Role.WRITE)
         await self._service.delete(namespace, timer_id)
         return b""
 
-    async def list(self, call: Call) -> bytes:
-        """A page."""
-        sent = self._list.read(call.body)
-        call.permit(Role.READ, sent.namespace)
+    async def list(self, request: ApiRequest) -> bytes:
+        """Returns a page of timers."""
+        sent = self._list.read(request.body)
+        request.permit(Role.READ, sent.namespace)
         views, cursor = await self._service.list(self._parser.list_request(sent))
         page = wire.TimerPage([timer_answer(view) for view in views], UNSET if cursor is None else cursor)
         return self._encode(page)
 
-    def _named(self, call: Call, role: Role) -> tuple[str, str]:
-        sent = self._name.read(call.body)
-        call.permit(role, sent.namespace)
+    def _named(self, request: ApiRequest, role: Role) -> tuple[str, str]:
+        sent = self._name.read(request.body)
+        request.permit(role, sent.namespace)
         return self._parser.name(sent)
 
-    async def create_batch(self, call: Call) -> bytes:
-        """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
-        named = key_in(call.headers.get(KEY_HEADER))
-        turns = Turns()
-        items = await self._items(call.body, turns)
-        traceparent = traceparent_of(call.headers.get(b"traceparent"))
+    async def create_batch(self, request: ApiRequest) -> bytes:
+        """Creates many timers: invalid ones fail separately, the others go to the service together."""
+        named = key_in(request.headers.get(KEY_HEADER))
+        time_slice = TimeSlice()
+        items = await self._items(request.body, time_slice)
+        traceparent = traceparent_of(request.headers.get(b"traceparent"))
         accepted: list[Timer] = []
         conditions: list[Condition | None] = []
         outcomes: list[TimerView | TocsinError | None] = []
         for position, item in enumerate(items):
-            await turns.look()
+            await time_slice.yield_if_over()
             read = self._item(item, position) if isinstance(item, bytes | msgspec.Raw) else item
-            outcome = read if isinstance(read, TocsinError) else self._accept(read, position, call, traceparent, named)
+            outcome = (
+                read if isinstance(read, TocsinError) else self._accept(read, position, request, traceparent, named)
+            )
             if isinstance(outcome, TocsinError):
                 outcomes.append(outcome)
                 continue
@@ -140,35 +142,35 @@ class TimerHandlers:
         created = iter(await self._service.create_many(accepted, conditions) if accepted else ())
         results: list[bytes] = []
         for known in outcomes:
-            await turns.look()
-            results.append(self._encode(_result(next(created) if known is None else known, call.correlation_id)))
+            await time_slice.yield_if_over()
+            results.append(self._encode(_result(next(created) if known is None else known, request.correlation_id)))
         if not results:
             return b'{"results":[]}'
-        # One copy of what may be 32 MB.
+        # Joined in one copy: the response may have 32 MB.
         results[0] = b'{"results":[' + results[0]
         results[-1] += b"]}"
         return b",".join(results)
 
     def _accept(
-        self, sent: wire.CreateTimer, position: int, call: Call, traceparent: str | None, named: str | None
+        self, sent: wire.CreateTimer, position: int, request: ApiRequest, traceparent: str | None, named: str | None
     ) -> tuple[Timer, Condition | None] | TocsinError:
         try:
-            call.permit(Role.WRITE, sent.namespace)
-            timer = self._parser.timer(sent, call.now_us, traceparent)
+            request.permit(Role.WRITE, sent.namespace)
+            timer = self._parser.timer(sent, request.now_us, traceparent)
             if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and named is None:
                 return timer, None
             return timer, condition_of(sent, named if sent.idempotency_key is UNSET else None, timer.execute_at)
         except InvalidInput as error:
-            return moved(error, f"timers[{position}]")
+            return below_path(error, f"timers[{position}]")
         except TocsinError as error:
             return error
 
-    async def _items(self, body: bytes, turns: Turns) -> Sequence[wire.CreateTimer | msgspec.Raw | bytes]:
-        """All items at once where all have the right types, which is usual; otherwise, and of long bodies, their texts."""
+    async def _items(self, body: bytes, time_slice: TimeSlice) -> Sequence[wire.CreateTimer | msgspec.Raw | bytes]:
+        """All items decoded at once, if all have the right types, as usual; otherwise, and for long bodies, their texts."""
         items: Sequence[wire.CreateTimer | msgspec.Raw]
         if len(body) > WHOLE_BYTES_MAX:
             limits = self._limits
-            return await items_of(body, limits.batch_items_max, limits.request_bytes_max, turns)
+            return await items_of(body, limits.batch_items_max, limits.request_bytes_max, time_slice)
         check_utf8(body)
         try:
             items = self._batch.read(body).timers

@@ -1,7 +1,7 @@
 """The bus inside one process: queues in memory.
 
-Durable only through its senders: `post` reports success when every subscription has dealt with the message, so that a
-sender who keeps it until then (the outbox) sends it again after a crash.
+Durability is the sender's task: `post` reports success once every subscription has handled the message. A sender that
+keeps the message until then (the outbox) sends it again after a crash.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import DeadLetter, Subscription
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BusObserver,
@@ -28,7 +28,7 @@ from tocsin.ports.bus import (
 
 
 class _Posting:
-    """A message taken, and how many subscriptions have yet to deal with it."""
+    """A posted message, and how many subscriptions have not handled it yet."""
 
     __slots__ = ("done", "left")
 
@@ -38,28 +38,28 @@ class _Posting:
 
 
 class EmbeddedBus:
-    """`check` is applied to whatever is sent. A dead letter counts as dealt with, is reported, and the latest stay in
-    `dead_letters`."""
+    """`check` validates everything that is sent. A dead letter counts as handled and is reported; the latest ones are
+    in `dead_letters`."""
 
     def __init__(self, limits: BusLimits, check: Check, observe: BusObserver) -> None:
         self._limits = limits
         self._check = check
         self._observe = observe
         self._subscribers: set[str] = set()
-        self._parts: list[Subscription[_Posting] | Answering] = []
+        self._parts: list[Subscription[_Posting] | RequestDispatcher] = []
         self._by_type: dict[str, list[Subscription[_Posting]]] = {}
-        self._answering: dict[str, Answering] = {}
+        self._dispatchers: dict[str, RequestDispatcher] = {}
         self._completions = Completions()
         self._postings: set[_Posting] = set()
         self._requests: set[asyncio.Future[Envelope]] = set()
         self._closed = False
-        #: The latest, the oldest first.
+        #: The latest dead letters, the oldest first.
         self.dead_letters: deque[DeadLetter] = deque(maxlen=limits.dead_letters_max)
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """See the port."""
+        """Registers the subscription. Raises ValueError if the name has one."""
         if subscriber in self._subscribers:
-            raise ValueError(f"{subscriber!r} has subscribed already")
+            raise ValueError(f"{subscriber!r} has already subscribed")
         subscription: Subscription[_Posting] = Subscription(
             subscriber,
             handler,
@@ -67,7 +67,7 @@ class EmbeddedBus:
             self._limits,
             self._observe,
             settled=self._settled,
-            given_up=self._given_up,
+            dead_lettered=self._dead_lettered,
         )
         self._subscribers.add(subscriber)
         self._parts.append(subscription)
@@ -75,21 +75,24 @@ class EmbeddedBus:
             self._by_type.setdefault(name, []).append(subscription)
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """See the port."""
-        answering = Answering(subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe)
-        self._parts.append(answering)
+        """Registers the responder. Raises ValueError if one of the types has a responder."""
+        dispatcher = RequestDispatcher(
+            subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe
+        )
+        self._parts.append(dispatcher)
         for name in types:
-            if name in self._answering:
-                raise ValueError(f"{name} has a responder already: {self._answering[name].subscriber!r}")
-            self._answering[name] = answering
+            if name in self._dispatchers:
+                raise ValueError(f"{name} already has the responder {self._dispatchers[name].subscriber!r}")
+            self._dispatchers[name] = dispatcher
 
     async def start(self) -> None:
-        """Begins to deliver, what was posted before included."""
+        """Starts delivering, including messages that were posted before."""
         for part in self._parts:
             part.start()
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """See the port."""
+        """Queues the message for each subscription of its type. `done` is called once all of them have handled it, or
+        with an error."""
         if self._closed:
             self._completions.add(done, BusUnavailable("the bus is closed"))
             return
@@ -102,7 +105,9 @@ class EmbeddedBus:
         if not subscriptions:
             self._completions.add(done, None)
         elif len(self._postings) >= self._limits.queue_max:
-            self._completions.add(done, BusOverloaded(f"{self._limits.queue_max} messages wait already"))
+            self._completions.add(
+                done, BusOverloaded(f"{self._limits.queue_max} messages wait already (bus.queue_max)")
+            )
         else:
             posting = _Posting(done, len(subscriptions))
             self._postings.add(posting)
@@ -110,15 +115,16 @@ class EmbeddedBus:
                 subscription.offer(envelope, posting)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """See the port."""
+        """Posts the messages in order. Returns when all are handled; raises the first error."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """See the port."""
+        """Passes the command to its responder and returns the reply. Raises BusUnavailable at once if there is no
+        responder."""
         self._check(envelope)
-        answering = self._answering.get(envelope.type)
-        if answering is None or self._closed:
-            raise BusUnavailable(f"nobody answers {envelope.type}")
+        dispatcher = self._dispatchers.get(envelope.type)
+        if dispatcher is None or self._closed:
+            raise BusUnavailable(f"no responder for {envelope.type}")
         if len(self._requests) >= self._limits.pending_requests_max:
             raise BusOverloaded(f"{self._limits.pending_requests_max} commands wait already")
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
@@ -133,30 +139,31 @@ class EmbeddedBus:
 
         self._requests.add(future)
         try:
-            answering.offer(envelope, reply)
+            dispatcher.offer(envelope, reply)
             async with asyncio.timeout(timeout_us / 1e6):
                 return await future
         except TimeoutError:
-            raise RequestUnanswered(f"no reply to {envelope.type} came in {timeout_us / 1e6:g} s") from None
+            raise RequestUnanswered(f"no reply to {envelope.type} within {timeout_us / 1e6:g} s") from None
         finally:
             self._requests.discard(future)
 
     @property
     def waiting(self) -> int:
-        """See the port."""
+        """Messages that some subscription has not handled yet."""
         return len(self._postings)
 
     @property
     def connected(self) -> bool:
-        """Until it is closed: there is nothing to connect to."""
+        """True until the bus is closed: there is no broker to connect to."""
         return not self._closed
 
     async def drain(self) -> None:
-        """See the port."""
+        """Stops delivering. Returns when every running handler and responder has returned."""
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """See the port. Senders whose messages aren't settled are told BusUnavailable."""
+        """Stops delivering and cancels running handlers. Posts whose messages are not settled fail with BusUnavailable.
+        Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -165,7 +172,7 @@ class EmbeddedBus:
         for posting in postings:
             done, posting.done = posting.done, None
             if done is not None:
-                self._completions.add(done, BusUnavailable("the bus was closed before the message was dealt with"))
+                self._completions.add(done, BusUnavailable("the bus was closed before the message was handled"))
 
     def _settled(self, posting: _Posting) -> None:
         posting.left -= 1
@@ -173,7 +180,7 @@ class EmbeddedBus:
             self._postings.discard(posting)
             self._completions.add(posting.done, None)
 
-    def _given_up(self, letter: DeadLetter, postings: list[_Posting]) -> None:
+    def _dead_lettered(self, letter: DeadLetter, postings: list[_Posting]) -> None:
         self.dead_letters.append(letter)
         for posting in postings:
             self._settled(posting)

@@ -1,8 +1,8 @@
-"""The bus over NATS JetStream. Needs nats-server 2.10 or newer with JetStream.
+"""The bus over NATS JetStream. Requires nats-server 2.10 or newer with JetStream.
 
-Messages go into one stream and stay there for a while, dealt with or not; each subscriber has a durable consumer.
-A connection that breaks is replaced by a new one, for ever, and with it the consumers, so that what was unsettled comes
-again at once; what is still in hand here is recognized by its id.
+Messages are stored in one stream for a time, whether they were handled or not; each subscriber has a durable consumer.
+A lost connection is replaced by a new one, without limit, and its consumers are replaced too: unsettled messages are
+delivered again at once. Messages that are still being handled here are recognized by their ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as Listening
 
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import DeadLetter, Subscription, describe
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.nats_address import parse_nats_address
@@ -29,6 +28,7 @@ from tocsin.buses.nats_publisher import NatsPublisher
 from tocsin.buses.nats_requests import NatsRequests, read, take_command
 from tocsin.buses.nats_streams import Subjects, check_name, ensure_streams, replace_consumers
 from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BrokerConnection,
@@ -36,20 +36,20 @@ from tocsin.ports.bus import (
     BusOverloaded,
     BusUnavailable,
     Check,
-    DeadLettered,
     Handler,
     InvalidMessage,
+    MessageDeadLettered,
     Responder,
 )
 
-#: The server counts headers towards its limit of a message; ours are shorter than this.
+#: The server's limit of a message includes its headers; the headers sent here are shorter than this.
 _HEADER_BYTES_MAX = 2_048
 _ERROR_CHARS_MAX = 400
 _encode = msgspec.json.Encoder().encode
 
 
 class _Arrival(NamedTuple):
-    """One coming of a message: which consumer brought it, and its reply subject."""
+    """One arrival of a message: the consumer that received it and its reply subject."""
 
     consumer: NatsConsumer
     reply: str
@@ -58,7 +58,7 @@ class _Arrival(NamedTuple):
         self.consumer.acknowledge(self.reply)
 
 
-class _Dead(NamedTuple):
+class _DeadLetterMessage(NamedTuple):
     """A dead letter on its way to its stream."""
 
     subject: str
@@ -68,7 +68,7 @@ class _Dead(NamedTuple):
 
 
 class _Attached(NamedTuple):
-    """Everything that ends with a connection."""
+    """Everything that belongs to one connection."""
 
     connection: NatsConnection
     publisher: NatsPublisher
@@ -78,9 +78,13 @@ class _Attached(NamedTuple):
 
 
 class NatsBus:
-    """`check` is applied to whatever is sent or comes. `prefix` begins the subjects and names the streams; `owner`
-    identifies the database whose messages they carry, and streams of another owner are refused with ConfigError, as is
-    a server before 2.10. Of all who respond with the same `responders`, each command goes to one; to one of each."""
+    """`check` validates everything that is sent or received. `prefix` is the first part of subjects and of stream
+    names.
+
+    `owner` identifies the database whose messages the streams carry: streams of another owner, and servers before 2.10,
+    are refused with ConfigError. Each command is answered by one of the nodes with the same `responders`, but by one
+    for each different `responders`.
+    """
 
     def __init__(
         self,
@@ -102,25 +106,26 @@ class NatsBus:
         self._responders = responders
         self._subscriptions: dict[str, Subscription[_Arrival]] = {}
         self._types: dict[str, Collection[str]] = {}
-        self._answering: list[tuple[Answering, Collection[str]]] = []
+        self._dispatchers: list[tuple[RequestDispatcher, Collection[str]]] = []
         self._completions = Completions()
         self._requests = NatsRequests(limits, check)
-        #: Dead letters that their stream has not taken yet.
-        self._dead: deque[_Dead] = deque()
+        #: Dead letters that their stream has not accepted yet.
+        self._dead: deque[_DeadLetterMessage] = deque()
         self._attached: _Attached | None = None
         self._detached = asyncio.Event()
-        self._left_behind: list[NatsConnection] = []
+        self._detached_connections: list[NatsConnection] = []
         self._pause_us = limits.nats_reconnect_initial_us
-        self._trouble = ""
+        self._last_failure = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._draining = False
         self._closed = False
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """See the port."""
+        """Registers the subscription; its durable consumer is created when the bus connects. Raises ValueError for an
+        invalid or repeated name."""
         check_name(subscriber)
         if subscriber in self._subscriptions:
-            raise ValueError(f"{subscriber!r} has subscribed already")
+            raise ValueError(f"{subscriber!r} has already subscribed")
         self._types[subscriber] = types
         self._subscriptions[subscriber] = Subscription(
             subscriber,
@@ -129,19 +134,22 @@ class NatsBus:
             self._limits,
             self._observe,
             settled=_Arrival.acknowledge,
-            given_up=self._given_up,
+            dead_lettered=self._dead_lettered,
         )
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """See the port. Several nodes may respond; each command goes to one of them."""
+        """Registers the responder. Several nodes may respond; each command is answered by one of them."""
         check_name(subscriber)
-        answering = Answering(subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe)
-        self._answering.append((answering, types))
+        dispatcher = RequestDispatcher(
+            subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe
+        )
+        self._dispatchers.append((dispatcher, types))
 
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Connects, once; raises BusUnavailable or ConfigError. From then on it connects again whenever needed."""
+        """Makes one attempt to connect; raises BusUnavailable or ConfigError. After that, lost connections are
+        replaced."""
         await self._attach()
         for part in self._parts:
             part.start()
@@ -152,7 +160,8 @@ class NatsBus:
         ]
 
     async def drain(self) -> None:
-        """See the port. Commands go to other nodes from now on, or find nobody."""
+        """Stops all consumers and responders. Returns when every running handler has returned. From now on other nodes
+        get the commands, if any respond."""
         self._draining = True
         attached = self._attached
         if attached is not None:
@@ -163,7 +172,7 @@ class NatsBus:
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """See the port. Acknowledgements that were given are sent before."""
+        """Sends pending acknowledgements and closes the connection. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -175,16 +184,16 @@ class NatsBus:
         if self._attached is not None:
             await self._attached.connection.flush()
         self._detach("the bus was closed")
-        await self._close_left_behind()
+        await self._close_detached()
 
     @property
-    def _parts(self) -> list[Subscription[_Arrival] | Answering]:
-        return [*self._subscriptions.values(), *(answering for answering, _ in self._answering)]
+    def _parts(self) -> list[Subscription[_Arrival] | RequestDispatcher]:
+        return [*self._subscriptions.values(), *(dispatcher for dispatcher, _ in self._dispatchers)]
 
     # ------------------------------------------------------------------ sending
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """See the port."""
+        """Publishes the message to its stream. `done` is called once the stream has stored it, or with an error."""
         attached = self._attached
         if attached is None:
             self._completions.add(done, BusUnavailable(f"NATS at {self._address} is not connected"))
@@ -194,21 +203,24 @@ class NatsBus:
             subject = self._subjects.of(envelope)
             payload = _encode(envelope)
             if len(payload) > attached.connection.payload_bytes_max - _HEADER_BYTES_MAX:
-                raise InvalidMessage(f"{envelope.type} {envelope.id} is longer than NATS takes")
+                raise InvalidMessage(f"{envelope.type} {envelope.id} exceeds the server's limit of a message's size")
         except InvalidMessage as error:
             self._completions.add(done, error)
             return
-        if attached.publisher.under_way >= self._limits.queue_max:
-            self._completions.add(done, BusOverloaded(f"{self._limits.queue_max} messages wait already"))
+        if attached.publisher.in_flight >= self._limits.queue_max:
+            self._completions.add(
+                done, BusOverloaded(f"{self._limits.queue_max} messages wait already (bus.queue_max)")
+            )
             return
         attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """See the port."""
+        """Posts the messages in order. Returns when the stream has stored all; raises the first error."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """See the port."""
+        """Sends a command to one responder and returns its reply. Raises BusUnavailable at once if there is no
+        responder."""
         self._check(envelope)
         subject = self._subjects.of(envelope, "-cmd")
         if self._attached is None:
@@ -217,13 +229,13 @@ class NatsBus:
 
     @property
     def waiting(self) -> int:
-        """Messages in hand here, and sent but not confirmed; what only the broker holds isn't counted."""
-        sent = 0 if self._attached is None else self._attached.publisher.under_way
+        """Messages in memory, and messages sent but not confirmed. Messages that only the broker has are not counted."""
+        sent = 0 if self._attached is None else self._attached.publisher.in_flight
         return sent + sum(subscription.unsettled for subscription in self._subscriptions.values())
 
     @property
     def connected(self) -> bool:
-        """See the port."""
+        """Whether the connection to the broker is open, as far as the client knows."""
         return self._attached is not None and self._attached.connection.alive
 
     # ------------------------------------------------------------------ receiving
@@ -233,7 +245,7 @@ class NatsBus:
         try:
             envelope = read(message, self._check)
             if self._subject_of(envelope) != message.subject:
-                raise InvalidMessage(f"{envelope.type} {envelope.id} came on a subject that isn't its own")
+                raise InvalidMessage(f"{envelope.type} {envelope.id} arrived on a subject of another message")
         except InvalidMessage as error:
             self._unreadable(subscriber, message, arrival, error)
         else:
@@ -244,26 +256,30 @@ class NatsBus:
 
     def _unreadable(self, subscriber: str, message: Msg, arrival: _Arrival, error: InvalidMessage) -> None:
         _, tenant, aggregate, name = message.subject.split(".")
-        self._observe(DeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
+        self._observe(MessageDeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
         digest = blake2b(message.subject.encode() + message.data, digest_size=16).hexdigest()
         headers = _dead_headers(digest, subscriber, describe(error), 1)
-        self._bury(_Dead(self._subjects.dead(message.subject), message.data, headers, [arrival]))
+        self._send_dead_letter(
+            _DeadLetterMessage(self._subjects.dead(message.subject), message.data, headers, [arrival])
+        )
 
-    def _given_up(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+    def _dead_lettered(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
         envelope = letter.envelope
         headers = _dead_headers(envelope.id, letter.subscriber, letter.error, letter.attempts)
-        self._bury(_Dead(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals))
+        self._send_dead_letter(
+            _DeadLetterMessage(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals)
+        )
 
-    def _bury(self, dead: _Dead) -> None:
-        """Sends a dead letter to its stream; its message is acknowledged only when it is there."""
+    def _send_dead_letter(self, dead: _DeadLetterMessage) -> None:
+        """Sends a dead letter to its stream. Its message is acknowledged only when the stream has stored it."""
         attached = self._attached
         if attached is None:
             self._dead.append(dead)
             return
         payload = dead.payload[: attached.connection.payload_bytes_max - _HEADER_BYTES_MAX]
-        attached.publisher.send(dead.subject, payload, dead.headers, _now_s(), partial(self._buried, dead))
+        attached.publisher.send(dead.subject, payload, dead.headers, _now_s(), partial(self._dead_letter_stored, dead))
 
-    def _buried(self, dead: _Dead, error: Exception | None) -> None:
+    def _dead_letter_stored(self, dead: _DeadLetterMessage, error: Exception | None) -> None:
         if error is not None:
             self._dead.append(dead)
             return
@@ -273,7 +289,7 @@ class NatsBus:
     # ------------------------------------------------------------------ the connection
 
     async def _attach(self) -> None:
-        """One attempt to connect and to set everything up; raises BusUnavailable or ConfigError."""
+        """One attempt to connect and to set everything up. Raises BusUnavailable or ConfigError."""
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6)
         setting_up, broke = True, ""
@@ -281,7 +297,7 @@ class NatsBus:
         def lost(reason: str) -> None:
             nonlocal broke
             if setting_up:
-                # The client leaves those who wait for an answer waiting.
+                # The NATS client does not end pending requests when the connection is lost.
                 broke = reason
                 if not limit.expired():
                     limit.reschedule(loop.time())
@@ -292,32 +308,32 @@ class NatsBus:
         try:
             async with limit:
                 await connection.open()
-                looking = loop.create_task(self._look_at(connection))
+                checking = loop.create_task(self._check_connection(connection))
                 try:
                     await ensure_streams(connection, self._subjects, self._owner, self._limits)
                     attached = await self._set_up(connection, lost)
                 finally:
-                    looking.cancel()
+                    checking.cancel()
                     setting_up = False
             if not connection.alive:
-                raise BusUnavailable(f"the connection to NATS broke at once: {connection.last_error}")
+                raise BusUnavailable(f"the connection to NATS was lost at once: {connection.last_error}")
         except TimeoutError as error:
             await connection.close()
-            why = f"broke while it was set up: {broke}" if broke else "does not answer in time"
-            raise BusUnavailable(f"NATS at {self._address} {why}") from error
+            why = f"the connection was lost during setup: {broke}" if broke else "no answer in time"
+            raise BusUnavailable(f"NATS at {self._address}: {why}") from error
         except JetStreamError as error:
             await connection.close()
-            raise BusUnavailable(f"NATS at {self._address} refuses: {error}") from error
+            raise BusUnavailable(f"NATS at {self._address} refused the setup: {error}") from error
         except BaseException:
             await connection.close()
             raise
         self._detached.clear()
         self._attached = attached
 
-    async def _look_at(self, connection: NatsConnection) -> None:
+    async def _check_connection(self, connection: NatsConnection) -> None:
         while True:
             await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
-            connection.look()
+            connection.check_alive()
 
     async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
         publisher = NatsPublisher(connection, self._limits, self._completions)
@@ -333,57 +349,57 @@ class NatsBus:
                 consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
             for consumer in consumers:
                 await consumer.open(_now_s())
-            for answering, types in self._answering:
-                listening += [await self._listen(connection, answering, name) for name in types]
-        # When this returns, the server knows who listens to what: others may ask at once, by their own connections.
+            for dispatcher, types in self._dispatchers:
+                listening += [await self._listen(connection, dispatcher, name) for name in types]
+        # After this the server knows all subscriptions: requests on other connections may follow at once.
         await connection.synchronize()
         return _Attached(connection, publisher, consumers, listening, _now_s())
 
-    async def _listen(self, connection: NatsConnection, answering: Answering, name: str) -> Listening:
+    async def _listen(self, connection: NatsConnection, dispatcher: RequestDispatcher, name: str) -> Listening:
         def received(message: Msg) -> None:
-            take_command(message, connection, answering, self._check, partial(self._subject_of, kind="-cmd"))
+            take_command(message, connection, dispatcher, self._check, partial(self._subject_of, kind="-cmd"))
 
-        queue = answering.subscriber + self._responders
+        queue = dispatcher.subscriber + self._responders
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
 
     def _detach(self, reason: str) -> None:
-        """The connection is of no use any more; everything that was under way on it is decided now."""
+        """The connection is lost: everything in flight on it is decided now."""
         attached, self._attached = self._attached, None
         if attached is None:
             return
-        self._left_behind.append(attached.connection)
+        self._detached_connections.append(attached.connection)
         attached.publisher.end(reason)
         self._requests.end(reason)
         for consumer in attached.consumers:
             consumer.stop()
         if not self._closed:
-            self._tell(connected=False, detail=reason)
+            self._report_connection(connected=False, detail=reason)
             self._detached.set()
 
     async def _supervise(self) -> None:
-        # Cancelled as an answer comes, the client's calls take the answer, and forget that they were to end.
+        # The NATS client's calls may lose a cancellation that comes together with their answer.
         while not self._closed:
             await self._detached.wait()
-            await self._close_left_behind()
-            # Part of it by chance, so that not all nodes come at once to a broker that is back.
+            await self._close_detached()
+            # With jitter, so that not all nodes reconnect at once when the broker is back.
             await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
             self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
             try:
                 await self._attach()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
-                self._tell(connected=False, detail=str(error) or describe(error))
+            except Exception as error:  # noqa: BLE001 - the next attempt may succeed
+                self._report_connection(connected=False, detail=str(error) or describe(error))
             else:
-                self._tell(connected=True, detail=str(self._address))
+                self._report_connection(connected=True, detail=str(self._address))
 
-    def _tell(self, *, connected: bool, detail: str) -> None:
-        """The observer hears of changes, not of every attempt."""
-        if connected or detail != self._trouble:
+    def _report_connection(self, *, connected: bool, detail: str) -> None:
+        """Reports changes to the observer, not every attempt."""
+        if connected or detail != self._last_failure:
             self._observe(BrokerConnection(connected, detail))
-        self._trouble = "" if connected else detail
+        self._last_failure = "" if connected else detail
 
-    async def _close_left_behind(self) -> None:
-        while self._left_behind:
-            await self._left_behind.pop().close()
+    async def _close_detached(self) -> None:
+        while self._detached_connections:
+            await self._detached_connections.pop().close()
 
     async def _tick(self) -> None:
         while True:
@@ -392,14 +408,14 @@ class NatsBus:
             if attached is None:
                 continue
             now_s = _now_s()
-            attached.connection.look()
+            attached.connection.check_alive()
             attached.publisher.expire(now_s)
             for consumer in attached.consumers:
                 consumer.tick(now_s)
             if now_s - attached.since_s > self._limits.nats_reconnect_max_us / 1e6:
                 self._pause_us = self._limits.nats_reconnect_initial_us
             for _ in range(len(self._dead)):
-                self._bury(self._dead.popleft())
+                self._send_dead_letter(self._dead.popleft())
 
 
 def _dead_headers(message_id: str, subscriber: str, error: str, deliveries: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Where the NATS servers are, and who we are to them."""
+"""The addresses of NATS servers, and the credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PORT = 4222
 
 @dataclass(frozen=True, slots=True)
 class NatsAddress:
-    """One or more servers of one cluster, `scheme://host:port` each. Secrets are never part of `str()` or `repr()`."""
+    """One or more servers of one cluster, each as `scheme://host:port`. `str()` and `repr()` never contain secrets."""
 
     servers: tuple[str, ...]
     user: str | None = field(default=None, repr=False)
@@ -25,8 +25,9 @@ class NatsAddress:
 
 
 def parse_nats_address(url: str) -> NatsAddress:
-    """From `nats://user:password@host:port`, `nats://token@host` or `tls://…`; several servers are separated by commas, and
-    the first one's credentials hold for all. Raises ConfigError, which doesn't repeat the URL: it may hold a password."""
+    """Parses `nats://user:password@host:port`, `nats://token@host` or `tls://…`. Several servers are separated by
+    commas; the credentials of the first one that has any apply to all. Raises ConfigError, which does not repeat the
+    URL because it may contain a password."""
     parts = [_split(part.strip()) for part in url.split(",")]
     servers = tuple(f"{part.scheme}://{_host(part)}:{part.port or _PORT}" for part in parts)
     first = next((part for part in parts if part.username), None)
@@ -44,9 +45,7 @@ def _split(text: str) -> SplitResult:
     except ValueError:
         right = False
     if not right or part.query or part.fragment:
-        raise ConfigError(
-            "the broker's URL is not one of NATS; write it as nats://host:4222 or tls://user:password@host"
-        )
+        raise ConfigError("broker is not a NATS URL; write it as nats://host:4222 or tls://user:password@host")
     return part
 
 

@@ -1,6 +1,7 @@
-"""One connection to NATS, from its opening to its end; it never comes back, its successor is another object.
+"""One connection to NATS. It never reconnects; a lost connection is replaced by another object.
 
-So nothing that was meant for a broken connection is ever sent later: what was under way is decided when it breaks.
+Therefore nothing that was sent on a lost connection is ever sent later: everything in flight is decided when it is
+lost.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _VERSION_MIN = (2, 10)
 
 
 class JetStreamError(Exception):
-    """JetStream's refusal of a request; `code` is its own error code."""
+    """A request that JetStream refused. `code` is JetStream's error code."""
 
     def __init__(self, code: int, description: str) -> None:
         super().__init__(f"{description} ({code})")
@@ -35,7 +36,7 @@ class JetStreamError(Exception):
 
 
 class NatsConnection:
-    """`lost` is called once, on the event loop, when the connection breaks for any other reason than `close`."""
+    """`lost` is called once, on the event loop, if the connection ends for any reason other than `close`."""
 
     def __init__(self, address: NatsAddress, limits: BusLimits, name: str, lost: Callable[[str], None]) -> None:
         self._address = address
@@ -47,13 +48,13 @@ class NatsConnection:
         self._wake = asyncio.Event()
         self._written = asyncio.Event()
         self._written.set()
-        self._pump: asyncio.Task[None] | None = None
+        self._sender: asyncio.Task[None] | None = None
         self._ended = False
-        #: What the broker or the socket complained about last.
+        #: The last error of the broker or the socket.
         self.last_error = ""
 
     async def open(self) -> None:
-        """Connects; raises BusUnavailable, or ConfigError for a server that is too old."""
+        """Connects. Raises BusUnavailable, or ConfigError for a server that is too old."""
         address, limits = self._address, self._limits
         secure = any(server.startswith("tls:") for server in address.servers)
         try:
@@ -65,13 +66,13 @@ class NatsConnection:
                 token=address.token,
                 tls=ssl.create_default_context() if secure else None,
                 allow_reconnect=False,
-                # Each server is tried twice; coming again is the bus's affair.
+                # Each server is tried twice; reconnecting is up to the bus.
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0,
                 connect_timeout=max(1, limits.nats_connect_timeout_us // 2_000_000),
                 ping_interval=max(1, limits.nats_ping_interval_us // 1_000_000),
                 max_outstanding_pings=limits.nats_pings_outstanding_max,
-                # Nothing is buffered for a connection that isn't there.
+                # Nothing is buffered while there is no connection.
                 pending_size=0,
                 error_cb=self._noticed,
                 closed_cb=self._closed,
@@ -79,7 +80,7 @@ class NatsConnection:
         except Exception as error:
             self.last_error = self.last_error or _text(error)
             await self._abandon()
-            raise BusUnavailable(f"NATS at {address} can't be reached: {self.last_error}") from error
+            raise BusUnavailable(f"NATS at {address} is unreachable: {self.last_error}") from error
         except BaseException:
             await self._abandon()
             raise
@@ -87,26 +88,26 @@ class NatsConnection:
         if (version.major, version.minor) < _VERSION_MIN:
             await self._abandon()
             raise ConfigError(
-                f"the NATS server at {address} is version {version.major}.{version.minor}; 2.10 or newer is needed"
+                f"the NATS server at {address} has version {version.major}.{version.minor}; requires 2.10 or newer"
             )
-        self._pump = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
+        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
 
     @property
     def alive(self) -> bool:
-        """Whether it is open, as far as the client knows."""
+        """Whether the connection is open, as far as the client knows."""
         return not self._ended and self._client.is_connected
 
     @property
     def payload_bytes_max(self) -> int:
-        """The largest message that the server takes."""
+        """The largest message that the server accepts."""
         return self._client.max_payload
 
     def new_inbox(self) -> str:
-        """A subject that nobody else has."""
+        """A unique subject."""
         return self._client.new_inbox()
 
     def send(self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None) -> None:
-        """Sends soon, in the order of the calls; nothing when the connection has ended."""
+        """Sends soon, in the order of the calls. Does nothing after the connection has ended."""
         if self._ended:
             return
         self._outgoing.append((subject, payload, reply, headers))
@@ -119,22 +120,22 @@ class NatsConnection:
         async def callback(message: Msg) -> None:
             received(message)
 
-        # The client hands over one message at a time and bounds what waits for that; we never wait.
+        # The client calls back for one message at a time and limits those that wait; `received` never waits.
         try:
             return await self._client.subscribe(subject, queue=queue, cb=callback)
         except (NatsError, OSError) as error:
             raise BusUnavailable(f"NATS: {_text(error)}") from error
 
     async def unlisten(self, subscription: Subscription) -> None:
-        """Ends what `listen` began."""
+        """Ends a subscription that `listen` began."""
         try:
             await subscription.unsubscribe()
         except (NatsError, OSError) as error:
-            # It has ended with its connection.
+            # The subscription has ended with its connection.
             self.last_error = _text(error)
 
     async def call(self, subject: str, request: dict[str, Any]) -> dict[str, Any]:
-        """JetStream's answer to a request; raises JetStreamError, or BusUnavailable."""
+        """JetStream's response to an API request. Raises JetStreamError or BusUnavailable."""
         try:
             message = await self._client.request(
                 f"$JS.API.{subject}",
@@ -142,7 +143,7 @@ class NatsConnection:
                 timeout=self._limits.nats_connect_timeout_us / 1e6,
             )
         except NoRespondersError as error:
-            raise BusUnavailable("the NATS server has no JetStream, or it isn't ready; start it with -js") from error
+            raise BusUnavailable("JetStream is not enabled or not ready; start the NATS server with -js") from error
         except (NatsError, OSError, TimeoutError) as error:
             raise BusUnavailable(f"NATS: {subject}: {_text(error)}") from error
         answer: dict[str, Any] = msgspec.json.decode(message.data)
@@ -154,7 +155,7 @@ class NatsConnection:
         return answer
 
     async def synchronize(self) -> None:
-        """Returns when the server has read everything that was sent; raises BusUnavailable."""
+        """Returns when the server has read everything that was sent. Raises BusUnavailable."""
         await self._written.wait()
         try:
             await self._client.flush(max(1, self._limits.nats_connect_timeout_us // 1_000_000))
@@ -162,7 +163,7 @@ class NatsConnection:
             raise BusUnavailable(f"NATS: {_text(error)}") from error
 
     async def flush(self) -> None:
-        """Returns when the server has read everything that was sent, or when that takes too long."""
+        """Returns when the server has read everything that was sent, or after a timeout."""
         try:
             async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
                 await self.synchronize()
@@ -170,15 +171,15 @@ class NatsConnection:
             self.last_error = _text(error)
 
     async def close(self) -> None:
-        """Ends it; what `send` was given before may be lost. Idempotent."""
+        """Ends the connection. Messages that were just passed to `send` may be lost. Idempotent."""
         self._ended = True
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait([self._pump])
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.wait([self._sender])
         await self._abandon()
 
-    def look(self) -> None:
-        """Notices an end that the client failed to tell."""
+    def check_alive(self) -> None:
+        """Detects an end of the connection that the client did not report."""
         if not self._ended and not self._client.is_connected:
             self._end("the connection was closed")
 
@@ -190,16 +191,16 @@ class NatsConnection:
                 self._written.set()
                 self._wake.clear()
                 await self._wake.wait()
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing can be sent any more
+        except Exception as error:  # noqa: BLE001 - after any error nothing can be sent
             self._end(_text(error))
 
     async def _send_one(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> None:
         try:
             await self._client.publish(subject, payload, reply, headers)
         except (NatsError, OSError) as error:
-            # The sender hears of it when no confirmation comes, or when the connection's end is noticed.
+            # The sender gets an error when no confirmation arrives or the end of the connection is detected.
             self.last_error = _text(error)
-            self.look()
+            self.check_alive()
 
     async def _noticed(self, error: Exception) -> None:
         self.last_error = _text(error)
@@ -215,7 +216,7 @@ class NatsConnection:
             self._lost(reason)
 
     async def _abandon(self) -> None:
-        """Closes the client; a server that doesn't read any more must not hold us up."""
+        """Closes the client, with a timeout: a server that no longer reads must not block."""
         self._ended = True
         try:
             async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):

@@ -1,4 +1,4 @@
-"""Pulling one consumer's messages, and telling the broker what became of them."""
+"""Pulls one consumer's messages and acknowledges them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PROGRESS = b"+WPI"
 _HEARTBEAT = "100"
 _TIMEOUTS = ("404", "408")
 _CONFLICT = "409"
-#: Silence for this many heartbeats means that the consumer isn't served any more.
+#: The consumer counts as stalled after this many heartbeats were missed.
 _HEARTBEATS_MISSED_MAX = 3
 
 
 class NatsConsumer:
     """One consumer on one connection.
 
-    `arrived` is called for each message with its reply subject as a token, which `acknowledge` takes. Never more than
-    `nats_ack_pending_max` are unacknowledged; those that are so for half of the ack wait get a sign of life, again and again.
-    `stalled` is called when the consumer is gone or silent.
+    `arrived` is called with each message; the message's reply subject is the token for `acknowledge`. At most
+    `nats_ack_pending_max` messages are unacknowledged. For those that have been so for half of the ack wait, progress is
+    reported to the broker, repeatedly. `stalled` is called when the consumer was deleted or the broker is silent.
     """
 
     def __init__(
@@ -44,28 +44,28 @@ class NatsConsumer:
         self._in_hand_max = limits.nats_ack_pending_max
         self._fetch_max = min(limits.nats_fetch_max, limits.nats_ack_pending_max)
         self._expires_us = limits.nats_fetch_expires_us
-        # The broker refuses heartbeats that are longer than half of the request.
+        # The broker refuses a heartbeat longer than half of the request's expiry.
         self._heartbeat_us = min(limits.nats_heartbeat_us, limits.nats_fetch_expires_us // 3)
         self._progress_s = limits.nats_ack_wait_us / 2e6
         self._pause_max_s = 2 * limits.nats_check_interval_us / 1e6
         self._inbox = ""
-        #: Asked for and not yet come.
+        #: Messages requested and not yet received.
         self._asked = 0
-        #: By reply subject, when the broker last heard of it; the longest ago first.
+        #: When progress was last reported, by reply subject; the longest ago first.
         self._in_hand: dict[str, float] = {}
-        self._heard_s = 0.0
+        self._last_received_s = 0.0
         self._now_s = 0.0
         self._stopped = False
 
     async def open(self, now_s: float) -> None:
-        """Begins to pull."""
-        self._heard_s = self._now_s = now_s
+        """Starts pulling."""
+        self._last_received_s = self._now_s = now_s
         self._inbox = self._connection.new_inbox()
         await self._connection.listen(self._inbox, self._received)
         self._pull()
 
     def stop(self) -> None:
-        """Asks for nothing more."""
+        """Requests no more messages."""
         self._stopped = True
 
     def acknowledge(self, token: str) -> None:
@@ -75,9 +75,10 @@ class NatsConsumer:
             self._pull()
 
     def tick(self, now_s: float) -> None:
-        """Time has passed: signs of life, ours and the broker's. In a pause between two looks that is longer than it should
-        be, this process stood still, and what came is still to be read: it is no silence of the broker's."""
-        self._heard_s += max(now_s - self._now_s - self._pause_max_s, 0)
+        """Called periodically: reports progress and checks that the broker is not silent. If a pause between two calls
+        is too long, this process was frozen and received messages are still unread: that time does not count as silence
+        of the broker."""
+        self._last_received_s += max(now_s - self._now_s - self._pause_max_s, 0)
         self._now_s = now_s
         late = []
         for token, touched_s in self._in_hand.items():
@@ -88,13 +89,13 @@ class NatsConsumer:
             del self._in_hand[token]
             self._in_hand[token] = now_s
             self._connection.send(token, _PROGRESS)
-        if self._asked and now_s - self._heard_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
-            self._stalled(f"nothing was heard of the consumer {self._name}")
+        if self._asked and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
+            self._stalled(f"no heartbeat from the consumer {self._name}")
         else:
             self._pull()
 
     def _pull(self) -> None:
-        """Keeps requests standing for what may come; not for every single message."""
+        """Keeps requests for messages outstanding, without one request per message."""
         while not self._stopped:
             room = self._in_hand_max - len(self._in_hand) - self._asked
             if room < self._fetch_max // 2 and (self._asked or room <= 0):
@@ -102,12 +103,12 @@ class NatsConsumer:
             size = min(room, self._fetch_max)
             request = {"batch": size, "expires": self._expires_us * 1_000, "idle_heartbeat": self._heartbeat_us * 1_000}
             if not self._asked:
-                self._heard_s = self._now_s
+                self._last_received_s = self._now_s
             self._asked += size
             self._connection.send(self._next, msgspec.json.encode(request), self._inbox)
 
     def _received(self, message: Msg) -> None:
-        self._heard_s = self._now_s
+        self._last_received_s = self._now_s
         headers = message.headers
         if headers and not message.reply and (status := headers.get("Status")):
             self._status(status, headers)

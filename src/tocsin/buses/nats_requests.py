@@ -1,4 +1,4 @@
-"""Commands and their replies over NATS, outside of streams: who isn't there can't answer."""
+"""Commands and their replies over NATS, outside of streams: a command without a responder fails at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from itertools import count
 import msgspec
 from nats.aio.msg import Msg
 
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import describe
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.nats_connection import NatsConnection
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import TocsinError
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, Check, CommandFailed, InvalidMessage, RequestUnanswered
@@ -28,17 +28,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read(message: Msg, check: Check) -> Envelope:
-    """The envelope that a message carries; InvalidMessage when it isn't one, or not of the prescribed form."""
+    """The envelope in a message. Raises InvalidMessage if there is none, or if `check` refuses it."""
     try:
         envelope = _decode(message.data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidMessage(f"no envelope can be read: {error}") from error
+        raise InvalidMessage(f"the message is not an envelope: {error}") from error
     check(envelope)
     return envelope
 
 
 class NatsRequests:
-    """The requests that wait for a reply, on one connection after another."""
+    """Requests that wait for a reply, on one connection after another."""
 
     def __init__(self, limits: BusLimits, check: Check) -> None:
         self._waiting_max = limits.pending_requests_max
@@ -48,18 +48,19 @@ class NatsRequests:
         self._waiting: dict[str, asyncio.Future[Msg]] = {}
 
     async def open(self, connection: NatsConnection) -> None:
-        """Listens for replies."""
+        """Subscribes to replies."""
         self._inbox = connection.new_inbox()
         await connection.listen(f"{self._inbox}.*", self._replied)
 
     def end(self, reason: str) -> None:
-        """The connection has ended: nobody will hear a reply."""
+        """The connection has ended: no reply can arrive."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(BusUnavailable(f"the connection to NATS ended: {reason}"))
 
     async def request(self, connection: NatsConnection, subject: str, envelope: Envelope, timeout_us: int) -> Envelope:
-        """As the port's `request`."""
+        """Sends a command and returns its reply. Raises BusUnavailable, BusOverloaded, RequestUnanswered,
+        InvalidMessage or CommandFailed."""
         if len(self._waiting) >= self._waiting_max:
             raise BusOverloaded(f"{self._waiting_max} commands wait already")
         token = str(next(self._tokens))
@@ -69,7 +70,7 @@ class NatsRequests:
             async with asyncio.timeout(timeout_us / 1e6):
                 message = await future
         except TimeoutError:
-            raise RequestUnanswered(f"no reply to {envelope.type} came in {timeout_us / 1e6:g} s") from None
+            raise RequestUnanswered(f"no reply to {envelope.type} within {timeout_us / 1e6:g} s") from None
         finally:
             del self._waiting[token]
         return self._reply(envelope, message)
@@ -82,29 +83,33 @@ class NatsRequests:
     def _reply(self, envelope: Envelope, message: Msg) -> Envelope:
         headers = message.headers or {}
         if headers.get("Status") == "503":
-            raise BusUnavailable(f"nobody answers {envelope.type}")
+            raise BusUnavailable(f"no responder for {envelope.type}")
         if code := headers.get(_ERROR):
             raise _FAILURES.get(code, CommandFailed)(headers.get(_DETAIL, code))
         try:
             return read(message, self._check)
         except InvalidMessage as error:
-            raise CommandFailed(f"the reply to {envelope.type} can't be read: {error}") from error
+            raise CommandFailed(f"unreadable reply to {envelope.type}: {error}") from error
 
 
 def take_command(
-    message: Msg, connection: NatsConnection, answering: Answering, check: Check, subject: Callable[[Envelope], str]
+    message: Msg,
+    connection: NatsConnection,
+    dispatcher: RequestDispatcher,
+    check: Check,
+    subject: Callable[[Envelope], str],
 ) -> None:
-    """Hands a command that came to its responder; what has a wrong form is answered at once. `subject` tells where an
-    envelope belongs."""
+    """Passes a received command to its dispatcher; an invalid one is answered at once. `subject` returns the subject of
+    an envelope."""
     reply = partial(_send_reply, connection, message.reply)
     try:
         envelope = read(message, check)
         if subject(envelope) != message.subject:
-            raise InvalidMessage(f"{envelope.type} {envelope.id} came on a subject that isn't its own")
+            raise InvalidMessage(f"{envelope.type} {envelope.id} arrived on a subject of another message")
     except InvalidMessage as error:
         reply(error)
     else:
-        answering.offer(envelope, reply)
+        dispatcher.offer(envelope, reply)
 
 
 def _send_reply(connection: NatsConnection, subject: str, answer: Envelope | Exception) -> None:

@@ -1,4 +1,4 @@
-"""The streams and consumers that the agent keeps on a NATS server."""
+"""The streams and consumers that the agent manages on a NATS server."""
 
 from __future__ import annotations
 
@@ -18,46 +18,54 @@ _NAME_IN_USE = 10058
 _CONSUMER_NOT_FOUND = 10014
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
-#: What may stand between two dots of a subject and never means anything else.
+#: A token of a subject without characters that have a meaning there.
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
 _NS_PER_US = 1_000
 
 
 class Subjects:
-    """How subjects and streams are called. Events and commands that need no reply: `<prefix>.<tenant>.<aggregate>.<Type>`;
-    dead letters the same under `<prefix>-dead`, commands that are answered under `<prefix>-cmd` (not in a stream)."""
+    """The names of subjects and streams. Events, and commands without a reply, have the subject
+    `<prefix>.<tenant>.<aggregate>.<Type>`; dead letters have the same under `<prefix>-dead`, commands with a reply
+    under `<prefix>-cmd` (not in a stream)."""
 
     def __init__(self, prefix: str) -> None:
         if not _PREFIX.match(prefix):
-            raise ConfigError(f"{prefix!r} can't be a prefix of subjects; use up to 32 of a-z, 0-9, - and _")
+            raise ConfigError(
+                f"broker_prefix {prefix!r} is not valid in a subject; use up to 32 characters of a-z, 0-9, - and _"
+            )
         self.prefix = prefix
         self.stream = f"TOCSIN_{prefix.upper()}"
         self.dead_stream = f"{self.stream}_DEAD"
 
     def of(self, envelope: Envelope, kind: str = "") -> str:
-        """The subject of a message; `kind` is empty, `-dead` or `-cmd`. InvalidMessage when its parts don't fit."""
+        """The subject of a message. `kind` is empty, `-dead` or `-cmd`. Raises InvalidMessage if tenant, aggregate or
+        type are not valid in a subject."""
         tokens = (envelope.tenant_id, envelope.aggregate_id, envelope.type)
         if not all(map(_TOKEN.match, tokens)):
-            raise InvalidMessage(f"{envelope.type} {envelope.id}: tenant, aggregate and type can't make a subject")
+            raise InvalidMessage(
+                f"{envelope.type} {envelope.id}: tenant, aggregate or type is not valid in a NATS subject"
+            )
         return f"{self.prefix}{kind}.{tokens[0]}.{tokens[1]}.{tokens[2]}"
 
     def of_type(self, name: str, kind: str = "") -> str:
-        """All messages of a type."""
+        """The subject filter for all messages of a type."""
         return f"{self.prefix}{kind}.*.*.{name}"
 
     def dead(self, subject: str) -> str:
-        """Where a message goes that came on this subject and can't be read."""
+        """The dead-letter subject for an unreadable message that arrived on this subject."""
         return f"{self.prefix}-dead.{subject.split('.', 1)[1]}"
 
 
 def check_name(subscriber: str) -> None:
-    """Raises ValueError for what can't be a part of a consumer's name."""
+    """Raises ValueError if the name is not valid in a consumer's name."""
     if not _NAME.match(subscriber):
-        raise ValueError(f"{subscriber!r} can't be a subscriber's name; use up to 64 of A-Z, a-z, 0-9, - and _")
+        raise ValueError(
+            f"{subscriber!r} is not valid as a subscriber's name; use up to 64 characters of A-Z, a-z, 0-9, - and _"
+        )
 
 
 async def ensure_streams(connection: NatsConnection, subjects: Subjects, owner: str, limits: BusLimits) -> None:
-    """Creates both streams, or brings their settings up to date; ConfigError when they are somebody else's."""
+    """Creates both streams or updates their settings. Raises ConfigError if they belong to another owner."""
     await _ensure_stream(connection, subjects.stream, f"{subjects.prefix}.*.*.*", owner, limits)
     await _ensure_stream(connection, subjects.dead_stream, f"{subjects.prefix}-dead.*.*.*", owner, limits)
 
@@ -83,27 +91,28 @@ async def _ensure_stream(connection: NatsConnection, name: str, subject: str, ow
             await connection.call(f"STREAM.CREATE.{name}", wanted)
         except JetStreamError as refusal:
             if refusal.code == _NAME_IN_USE:
-                # Somebody created it at this moment.
+                # Another node created it at the same time.
                 return await _ensure_stream(connection, name, subject, owner, limits)
-            raise ConfigError(f"NATS refuses the stream {name}: {refusal}") from refusal
+            raise ConfigError(f"NATS refused to create the stream {name}: {refusal}") from refusal
         return None
     if (present.get("metadata") or {}).get(_OWNER) != owner:
-        raise ConfigError(f"the NATS stream {name} belongs to another database; choose another subject prefix")
+        raise ConfigError(f"the NATS stream {name} belongs to another agent database; choose another broker_prefix")
     if any(present.get(key) != value for key, value in wanted.items() if key != "metadata"):
         try:
             await connection.call(f"STREAM.UPDATE.{name}", {**present, **wanted})
         except JetStreamError as refusal:
-            raise ConfigError(f"NATS refuses the settings of the stream {name}: {refusal}") from refusal
+            raise ConfigError(f"NATS refused the settings of the stream {name}: {refusal}") from refusal
     return None
 
 
 async def replace_consumers(
     connection: NatsConnection, subjects: Subjects, wanted: dict[str, Collection[str]], limits: BusLimits
 ) -> dict[str, str]:
-    """Gives each subscriber a new consumer that begins right after what the former one had settled without a gap, and
-    returns their names. Everything that is unsettled comes again at once and in order, instead of after the ack wait.
+    """Gives each subscriber a new consumer that starts after the last message of its former consumer's gapless settled
+    range. Returns the names. Unsettled messages are delivered again at once and in order, instead of after the ack
+    wait.
 
-    We are the only user of these consumers. The new one is made before the old one goes, so that a crash in between
+    Only this agent uses these consumers. The new one is created before the old one is deleted: a crash in between
     leaves both, and the next start continues after the furthest of them.
     """
     present = await _consumers(connection, subjects.stream)
@@ -137,7 +146,7 @@ def _number_of(subscriber: str) -> re.Pattern[str]:
 
 
 async def _consumers(connection: NatsConnection, stream: str) -> list[tuple[str, int]]:
-    """Name of each consumer, and the stream's sequence up to which it has acknowledged everything."""
+    """The name of each consumer, and the stream sequence up to which it has acknowledged everything."""
     found: list[tuple[str, int]] = []
     while True:
         page = await connection.call(f"CONSUMER.LIST.{stream}", {"offset": len(found)})

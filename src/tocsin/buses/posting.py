@@ -1,4 +1,4 @@
-"""What the buses share: telling senders what became of their messages."""
+"""Reports to senders whether their messages were accepted; shared by the buses."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ Done = Callable[[Exception | None], None]
 
 
 class Completions:
-    """Calls senders back: soon, never at once, many with one step of the event loop."""
+    """Calls senders back: never within `post`, but soon after, many in one step of the event loop."""
 
     def __init__(self) -> None:
-        self._told: list[tuple[Done, Exception | None]] = []
+        self._pending: list[tuple[Done, Exception | None]] = []
 
     def add(self, done: Done, error: Exception | None) -> None:
         """`done` will be called with `error`."""
-        if not self._told:
-            asyncio.get_running_loop().call_soon(self._tell)
-        self._told.append((done, error))
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._run)
+        self._pending.append((done, error))
 
-    def _tell(self) -> None:
-        told, self._told = self._told, []
-        for done, error in told:
+    def _run(self) -> None:
+        pending, self._pending = self._pending, []
+        for done, error in pending:
             done(error)
 
 
 async def publish_all(post: Callable[[Envelope, Done], None], envelopes: Sequence[Envelope]) -> None:
-    """Posts them in their order; returns when all are taken, raises the first failure when all have been decided."""
+    """Posts the messages in order. Returns when all are accepted; raises the first error once each has been accepted or
+    failed."""
     if not envelopes:
         return
     finished = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""One call under way, and the watch over its deadline."""
+"""An attempt in flight, and the enforcement of its deadline."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from tocsin.callbacks.connection import Connection
 
 
-#: What can come of an attempt: a Reply where the headers are wanted, else a Response, or why there is neither.
-Answer = Outcome | Reply
+#: The outcome of an attempt: a Reply if headers are wanted, else a Response; or why there is none.
+AttemptOutcome = Outcome | Reply
 
 
 class Attempt:
-    """One call of `ring` or `send` until its `done`. Times in nanoseconds are of the monotonic clock.
+    """One `invoke` or `send`, until its `done` is called. Times in nanoseconds are of the monotonic clock.
 
-    It is in exactly one place: on a connection, with a task that opens one, or waiting for a free connection. While it waits,
-    `deadline_ns` is when that ends; its timeout begins afterwards.
+    It is in exactly one state: on a connection, with a task that opens one, or waiting for a free connection. While it waits,
+    `deadline_ns` is the end of the wait; its timeout starts afterwards.
     """
 
     __slots__ = (
@@ -42,11 +42,11 @@ class Attempt:
         "timeout_ns",
     )
 
-    #: What `done` is given.
+    #: The type of the argument of `done`.
     record: type[Exchange] | type[Result] = Exchange
-    #: Whether the answer is reported with its headers, as a Reply.
+    #: Whether the response is reported with its headers, as a Reply.
     wants_headers = False
-    #: Whether the request may be sent a second time. Those of callbacks may: they are delivered at least once.
+    #: Whether the request may be sent twice. Callbacks may: they are delivered at least once.
     replayable = True
 
     def __init__(
@@ -59,13 +59,13 @@ class Attempt:
     ) -> None:
         self.origin = origin
         self.request = request
-        #: The answer to a HEAD request has no body, whatever its headers say.
+        #: The response to a HEAD request has no body, whatever its headers say.
         self.head_only = head_only
         self.started_ns = started_ns = time.monotonic_ns()
         self.timeout_ns = timeout_us * 1_000
         self.deadline_ns = started_ns + self.timeout_ns
         self.done = done
-        #: Wall clock, microseconds, when the request first went to a socket.
+        #: Wall clock, microseconds, when the request was first written to a socket.
         self.sent_at: int | None = None
         self.replayed = False
         self.finished = False
@@ -74,7 +74,7 @@ class Attempt:
 
 
 class RequestAttempt(Attempt):
-    """One call of `send`."""
+    """One `send`."""
 
     __slots__ = ()
 
@@ -83,30 +83,30 @@ class RequestAttempt(Attempt):
 
 
 class OnceOnlyAttempt(RequestAttempt):
-    """One call of `send` whose method is not idempotent."""
+    """One `send` whose method is not idempotent."""
 
     __slots__ = ()
 
     replayable = False
 
 
-#: How often the loop reads its sockets before a deadline that has passed counts. One would do where it reads them before it
-#: runs what is queued; uvloop does so after.
+#: How often the event loop polls its sockets before an expired deadline takes effect. One poll is enough for a loop that
+#: polls before it runs queued callbacks; uvloop polls after.
 _POLLS_BEFORE_EXPIRY = 3
 
 
 class Deadlines:
-    """Reports attempts whose deadline has passed: never before it, and up to `interval_us` after it while the loop runs.
+    """Reports attempts whose deadline has passed: never early, and up to `interval_us` late while the event loop runs.
 
-    What has arrived is read first: after the process stood still, answers may have been lying in the sockets' buffers for
-    long. An attempt whose request hadn't been sent by then is reported at once, before it could be.
+    Data that has arrived is read first: after the process was stalled, responses may have waited in the sockets' buffers
+    for long. An attempt whose request has not been sent by then is reported immediately, before it can be sent.
 
-    One timer of the event loop serves all attempts. It is set to the nearest deadline and is not moved when that
-    attempt ends in time, so that an attempt costs a set insertion rather than a timer of its own.
+    One timer of the event loop serves all attempts. It is set to the nearest deadline and is not moved when that attempt
+    ends in time, so that an attempt costs a set insertion instead of a timer.
     """
 
     def __init__(self, interval_us: int, expired: Callable[[Attempt, int], None]) -> None:
-        """`expired` gets the attempt, and by how many nanoseconds its deadline was noticed late."""
+        """`expired` gets the attempt, and by how many nanoseconds its deadline was detected late."""
         self.attempts: set[Attempt] = set()
         self._interval_ns = interval_us * 1_000
         self._expired = expired
@@ -114,7 +114,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, attempt: Attempt) -> None:
-        """Watches the attempt until it is taken out of `attempts`. Its deadline may be put off meanwhile."""
+        """Watches the attempt until it is removed from `attempts`. Its deadline may be postponed meanwhile."""
         self.attempts.add(attempt)
         if self._next_ns is None or attempt.deadline_ns < self._next_ns:
             self._set(attempt.deadline_ns)
@@ -128,12 +128,13 @@ class Deadlines:
     def _set(self, instant_ns: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        # The loop's own clock may stand still during an iteration (uvloop); ours decides, its only wakes us.
+        # The loop's clock may be constant during an iteration (uvloop): it only schedules the check, which then uses the
+        # monotonic clock.
         wait_ns = max(instant_ns - time.monotonic_ns(), self._interval_ns)
         self._next_ns = instant_ns
-        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._look)
+        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = self._next_ns = None
         now_ns = time.monotonic_ns()
         late = [attempt for attempt in self.attempts if attempt.deadline_ns <= now_ns]
@@ -157,6 +158,6 @@ class Deadlines:
             self._expire(attempt, noticed_ns)
 
     def _expire(self, attempt: Attempt, noticed_ns: int) -> None:
-        # Those before it may have made room for it, or ended it.
+        # Expiring earlier attempts may have postponed or ended this one.
         if attempt in self.attempts and attempt.deadline_ns <= noticed_ns:
             self._expired(attempt, noticed_ns - attempt.deadline_ns)

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from tocsin.callbacks.attempt import Answer, Attempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
 from tocsin.ports.http import Reply
@@ -16,23 +16,23 @@ _REQUEST_TIMEOUT = 408
 
 
 class Owner(Protocol):
-    """Who is told what became of the request on a connection; exactly one of the first two, once per `start`."""
+    """Receives the outcome of requests on a connection: for each `start`, exactly one of the first two methods is called."""
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
-        """The exchange ended, by an answer or by nonsense. Unless `reusable`, the owner aborts the connection."""
+    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
+        """The exchange ended, with a response or an invalid one. Unless `reusable`, the owner aborts the connection."""
 
     def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
-        """The receiver closed the connection instead. `replayable`: it had been idle, and not a byte came back."""
+        """The receiver closed the connection. `replayable`: it was a reused connection, and no byte was received."""
 
     def lost(self, connection: Connection) -> None:
         """The connection is closed, for whatever reason; called once, before `dropped`."""
 
 
 class Memory:
-    """The exact bytes of whole answers, and what they were parsed to: of those that came last, as many as the limit says to
-    twice as many. The connections of a pool share it; their attempts all want headers, or none does.
+    """A cache from the exact bytes of whole responses to the parsed response. It keeps the latest entries, between the limit
+    and twice the limit. The connections of a pool share it; either all of their attempts want headers, or none does.
 
-    Receivers repeat themselves, and the same bytes read by a parser at rest mean the same again, whoever sent them.
+    Receivers often repeat the same response, and a parser in its initial state parses the same bytes the same way.
     """
 
     __slots__ = ("_answers_max", "_bytes_max", "_former", "_present")
@@ -44,7 +44,7 @@ class Memory:
         self._former: dict[bytes, Response | Reply] = {}
 
     def recall(self, data: bytes) -> Response | Reply | None:
-        """What these bytes were parsed to, if that is known."""
+        """The parsed response for these bytes, if it is cached."""
         if len(data) > self._bytes_max:
             return None
         answer = self._present.get(data)
@@ -53,7 +53,7 @@ class Memory:
         return answer
 
     def keep(self, data: bytes, answer: Response | Reply) -> None:
-        """Remembers it, unless it is long."""
+        """Caches a response, unless it is too long."""
         if len(data) > self._bytes_max:
             return
         if len(self._present) >= self._answers_max:
@@ -62,7 +62,7 @@ class Memory:
 
 
 class Connection(asyncio.Protocol):
-    """Sends prepared requests and reads their answers within limits of size."""
+    """Sends prepared requests, and reads their responses within size limits."""
 
     __slots__ = (
         "_body",
@@ -116,11 +116,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def closing(self) -> bool:
-        """Whether it is ending, though that has not been reported yet."""
+        """Whether the connection is closing, even if that has not been reported yet."""
         return self._transport is None or self._transport.is_closing()
 
     def start(self, attempt: Attempt, now_us: int) -> None:
-        """Sends the attempt's request in one write. Only on a connection that is at rest."""
+        """Sends the attempt's request in one write. Only for an idle connection."""
         assert self.attempt is None and self._transport is not None
         self.attempt = attempt
         attempt.connection = self
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(attempt.request)
 
     def abort(self) -> None:
-        """Closes at once. What was under way is forgotten; the owner is told nothing but `lost`."""
+        """Closes immediately. The attempt in flight is dropped; only `lost` is called."""
         self.attempt = None
         if self._transport is not None:
             self._transport.abort()
@@ -137,14 +137,14 @@ class Connection(asyncio.Protocol):
     # -- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
+        """The connection is established."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
+        """Parses a part of a response, or finds the whole response in the cache."""
         attempt = self.attempt
         if attempt is None:
-            # Nobody asked: it could only be taken for the answer to the next request.
+            # Unsolicited data could be mistaken for the response to the next request.
             self.abort()
             return
         if self._raw_bytes == 0 and not attempt.head_only:
@@ -157,17 +157,17 @@ class Connection(asyncio.Protocol):
         self._parse(attempt, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
+        """Ends the attempt in flight: with its response, if that ends with the connection; else as dropped."""
         self.lost = True
         attempt, self.attempt = self.attempt, None
-        del self._parser  # It refers to us in turn.
+        del self._parser  # Breaks a reference cycle.
         self._owner.lost(self)
         if attempt is None:
             return
         if exc is None and self._headers_done and self._ends_with_connection:
             self._owner.answered(self, attempt, self._answer(attempt), False)
             return
-        where = "before it answered" if self._raw_bytes == 0 else "in the middle of its answer"
+        where = "before its response" if self._raw_bytes == 0 else "during its response"
         detail = f"the receiver closed the connection {where}" + (f" ({exc})" if exc else "")
         replayable = self._used and self._raw_bytes == 0
         self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED", detail), replayable)
@@ -175,11 +175,11 @@ class Connection(asyncio.Protocol):
     # -- called by the parser, while it is being fed
 
     def on_message_begin(self) -> None:
-        """An answer begins; behind the one that was asked for, it is one too many."""
+        """A response begins; a second one after the requested response is surplus."""
         self._extra = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Picks the few headers that matter; all of them when they are wanted. Trailers never are."""
+        """Reads the few relevant headers, and keeps all of them if the attempt wants headers. Trailers are ignored."""
         attempt = self.attempt
         wanted = attempt is not None and attempt.wants_headers and not self._headers_done
         if wanted and len(self._headers) < self._limits.response_headers_max:
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
             self._ends_with_connection = False
 
     def on_headers_complete(self) -> None:
-        """The head is read; the answer to HEAD ends with it."""
+        """The head is complete; the response to HEAD ends with it."""
         if self._complete:
             return
         self._status = self._parser.get_status_code()
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
             self._complete = True
 
     def on_body(self, body: bytes) -> None:
-        """Keeps what is within the limit."""
+        """Keeps the body within the limit."""
         if self._complete:
             self._extra = True
         elif self._body_bytes <= self._limits.response_body_bytes_max:
@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
             self._body_bytes += len(body)
 
     def on_message_complete(self) -> None:
-        """Ends the exchange, unless that was an interim answer (1xx)."""
+        """Ends the exchange, unless this was an interim response (1xx)."""
         if self._headers_done:
             self._complete = True
         else:
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
             self._headers.clear()
             self._ends_with_connection = True
 
-    # -- ourselves
+    # -- internal
 
     def _parse(self, attempt: Attempt, data: bytes) -> None:
         whole = self._raw_bytes == 0
@@ -229,14 +229,14 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            problem = "the receiver switched to another protocol, which was not asked for"
+            problem = "the receiver switched to another protocol, which was not requested"
         except httptools.HttpParserError as error:
-            problem = f"the answer is not HTTP/1.1: {error}"
+            problem = f"the response is not HTTP/1.1: {error}"
         limits = self._limits
         if self._body_bytes > limits.response_body_bytes_max:
             self._settle(attempt, self._answer(attempt), False)
         elif self._raw_bytes - self._body_bytes > limits.response_head_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
-            self._settle(attempt, NoResponse("BAD_RESPONSE", "the answer's headers are longer than the limit"), False)
+            self._settle(attempt, NoResponse("BAD_RESPONSE", "the response's headers exceed the size limit"), False)
         elif self._complete:
             reusable = self._keep_alive and not self._extra and problem is None
             if (
@@ -246,7 +246,7 @@ class Connection(asyncio.Protocol):
                 and attempt.replayable
                 and not attempt.replayed
             ):
-                # Sent to the idle connection before our request arrived (RFC 9110 section 15.5.9).
+                # The receiver sent it on the idle connection before the request arrived (RFC 9110 section 15.5.9).
                 self.attempt = None
                 self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED"), True)
                 return
@@ -257,12 +257,12 @@ class Connection(asyncio.Protocol):
         elif problem is not None:
             self._settle(attempt, NoResponse("BAD_RESPONSE", problem), False)
 
-    def _settle(self, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
+    def _settle(self, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
         self.attempt = None
         if reusable:
             self._used = True
             if attempt.head_only:
-                # The parser still waits for the body that such an answer announces but doesn't have.
+                # The parser still waits for the body that a response to HEAD announces but doesn't have.
                 self._parser = httptools.HttpResponseParser(self)
             self._reset()
         self._owner.answered(self, attempt, outcome, reusable)
@@ -276,5 +276,5 @@ class Connection(asyncio.Protocol):
         return Response(self._status, body[:response_body_bytes_max], self._retry_after, truncated)
 
 
-#: Bytes of framing that a byte of body may bring along: a chunk of one byte takes five, extensions a few more.
+#: Allowed bytes of framing per byte of body: a chunk of one byte takes five, extensions a few more.
 _CHUNK_OVERHEAD = 8

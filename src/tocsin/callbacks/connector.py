@@ -1,4 +1,4 @@
-"""Opens connections: resolves, checks every address, dials, shakes hands."""
+"""Opens connections: resolves the name, checks every address, connects, performs the TLS handshake."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tocsin.model.answer import NoResponse, NotSent
 
 
 class Connector:
-    """Connects to permitted addresses only, and to the very address that was checked.
+    """Connects only to permitted addresses, and to exactly the address that was checked.
 
-    Addresses are tried in order of preference. Each but the last gets an even share of the time that is left, so that
-    one dead address doesn't use up what a living one behind it would need.
+    Addresses are tried in order of preference. Each but the last gets an equal share of the remaining time, so that one
+    dead address does not use up the time that a live one after it needs.
     """
 
     def __init__(self, resolver: Resolver, egress: EgressPolicy, tls: ssl.SSLContext | None = None) -> None:
@@ -30,7 +30,7 @@ class Connector:
     async def connect(
         self, origin: Origin, make: Callable[[], Connection], deadline_ns: int
     ) -> Connection | NoResponse | NotSent:
-        """A connection to the origin, or why there is none. The caller cancels at the deadline."""
+        """A connection to the origin, or the reason for the failure. The caller cancels at the deadline."""
         try:
             addresses = [origin.host] if origin.is_address else await self._resolver.resolve(origin.host)
         except OSError as error:
@@ -50,7 +50,7 @@ class Connector:
         for index, ip in enumerate(addresses):
             share_s = max(0, deadline_ns - time.monotonic_ns()) / 1e9 / (len(addresses) - index)
             try:
-                # The last address has all that is left: its limit is the attempt's deadline, which is kept elsewhere.
+                # The last address has all the remaining time: the caller enforces the attempt's deadline.
                 async with asyncio.timeout(share_s if index < len(addresses) - 1 else None):
                     return await self._dial(origin, ip, make)
             except ssl.SSLError as error:
@@ -62,7 +62,7 @@ class Connector:
             except OSError as error:
                 unsent = unsent or local_fault(error, ip)
                 failure = NoResponse("CONNECTION_FAILED", f"{ip} port {origin.port}: {error.strerror or error}")
-        # An address that could not be tried might have answered.
+        # An address that could not be tried might have worked.
         return unsent or failure
 
     async def _dial(self, origin: Origin, ip: str, make: Callable[[], Connection]) -> Connection:
@@ -78,8 +78,8 @@ class Connector:
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
-            # Reads the system's authorities, which takes milliseconds: only once, and only if anyone uses TLS. Without a
-            # descriptor it would find none, and say nothing.
+            # Loading the system's certificate authorities takes milliseconds: once, and only if TLS is used. Without a
+            # free descriptor it would silently load none.
             check_descriptors()
             self._tls = ssl.create_default_context()
             self._tls.set_alpn_protocols(["http/1.1"])

@@ -1,8 +1,8 @@
-"""Which addresses may be called: the guard against server-side request forgery.
+"""Which addresses may be called: the protection against server-side request forgery.
 
-Checked twice. `check_url` refuses at creation what can be seen in the URL, for a helpful answer. `permits` decides for
-each resolved address right before the connection, which then goes to that address and no other: what a name resolves
-to later can't matter.
+Checked twice. `check_url` checks the URL's text when a timer is created, for an early error. `permits` decides for each
+resolved address right before the connection, which then goes to exactly that address: a later change of the name's
+addresses has no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tocsin.model.errors import ConfigError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: IPv4 ranges that are not the public Internet, the most telling name first.
+#: IPv4 ranges outside the public Internet, the most specific name first.
 _REFUSED_V4: tuple[tuple[ipaddress.IPv4Network, str], ...] = tuple(
     (ipaddress.IPv4Network(network), kind)
     for network, kind in (
@@ -64,7 +64,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
-    """The IPv4 addresses to which a packet for this IPv6 address would be handed on."""
+    """The IPv4 addresses to which a packet for this IPv6 address would be translated or tunneled."""
     if address.ipv4_mapped is not None:
         yield address.ipv4_mapped
     elif address.sixtofour is not None:
@@ -77,7 +77,7 @@ def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
 
 @lru_cache(maxsize=4_096)
 def kind_refused(address: Address) -> str | None:
-    """What speaks against calling the address, such as "a loopback"; None for one on the public Internet."""
+    """Why the address is refused, such as "a loopback"; None for an address on the public Internet."""
     if isinstance(address, ipaddress.IPv4Address):
         return next((kind for network, kind in _REFUSED_V4 if address in network), None)
     carried = list(_carried(address))
@@ -109,11 +109,11 @@ class _Rule(NamedTuple):
 
 
 class EgressPolicy:
-    """What may be called. Public addresses always; others when `allow_private`, or when an entry of `allow` lists them.
+    """Which addresses may be called: public ones always; others if `allow_private`, or if an entry of `allow` lists them.
 
     An entry is an address or network (`10.1.0.0/16`, `::1`), a host name (`hooks.internal`; whatever it resolves to),
     or one of either with a port (`127.0.0.1:9000`, `[::1]:9000`, `hooks.internal:8080`). Raises ConfigError for
-    anything else. Only `allow_private` changes, when a server begins to ask for keys; connections that are open stay so.
+    anything else. `allow_private` changes when a server starts to require keys; open connections stay open.
     """
 
     def __init__(self, allow_private: bool = False, allow: Sequence[str] = ()) -> None:
@@ -121,9 +121,9 @@ class EgressPolicy:
         self._rules = tuple(_parse_rule(entry) for entry in allow)
 
     def check_url(self, url: str) -> str | None:
-        """Why a timer with this callback URL is refused, in words that follow the field's name; None if it isn't.
+        """Why a timer with this callback URL is refused, phrased to follow the field's name; None if it is accepted.
 
-        Looks at the text alone: an innocent name may still resolve to a forbidden address and is refused then.
+        Checks only the text: a name may still resolve to a forbidden address, and the attempt is refused then.
         """
         try:
             origin = parse_url(url).origin
@@ -136,7 +136,7 @@ class EgressPolicy:
         return self.refusal(ip, host, port) is None
 
     def refusal(self, ip: str, host: str, port: int) -> str | None:
-        """Why such a connection may not be opened, or None if it may."""
+        """Why a connection to address `ip`, to which `host` resolved, and `port` is refused; None if it is permitted."""
         if self.allow_private:
             return None
         address = ipaddress.ip_address(ip)
@@ -149,7 +149,7 @@ class EgressPolicy:
                 return None
         return (
             f"leads to {kind} address ({ip}), which this server does not call; "
-            f"use a public address, or list {host} or its network under egress.allow"
+            f"use a public address, or add {host} or its network to egress.allow"
         )
 
     def _check_origin(self, origin: Origin) -> str | None:

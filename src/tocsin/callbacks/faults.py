@@ -1,4 +1,4 @@
-"""What keeps a request on this machine, told from what is the receiver's fault."""
+"""Distinguishes local shortages, because of which a request was not sent, from faults of the receiver."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _CODES = {
 
 
 class ResolverFull(OSError):
-    """As many names are being resolved as may be."""
+    """The limit of concurrent name lookups is reached."""
 
 
 def local_fault(error: OSError, ip: str | None = None) -> NotSent | None:
-    """The outcome when the error is a shortage of this machine, None when it says something about the other side.
+    """The outcome if the error is a shortage on this machine; None if it concerns the receiver.
 
-    `ip` is the address that was connected to: without any address of its own in that family, a machine reports the same
-    error as without a free port, but for good.
+    `ip` is the address of the connection. A machine without an address in that family reports the same error as a machine
+    without a free port, but permanently; that is not a shortage.
     """
     if isinstance(error, ResolverFull):
         return NotSent(RESOLVER_FULL, str(error))
@@ -44,12 +44,12 @@ def local_fault(error: OSError, ip: str | None = None) -> NotSent | None:
 
 
 def check_descriptors() -> None:
-    """Raises OSError when the process can't open anything more. For libraries that report that as something else."""
+    """Raises OSError if no file descriptor is free. For use with libraries that report this as another error."""
     os.close(os.open(os.devnull, os.O_RDONLY))
 
 
 def _has_source(ip: str) -> bool:
-    """Whether this machine has an address from which it could send to `ip`. Nothing is sent."""
+    """Whether this machine has a source address for `ip`. Sends nothing."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

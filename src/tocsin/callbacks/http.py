@@ -1,4 +1,4 @@
-"""The callback port and the HTTP client port over HTTP/1.1."""
+"""The HTTP/1.1 client: implements the callback port and the HTTP client port."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from tocsin.callbacks.attempt import Answer, Attempt, Deadlines, OnceOnlyAttempt, RequestAttempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome, Deadlines, OnceOnlyAttempt, RequestAttempt
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
@@ -26,19 +26,19 @@ from tocsin.ports.http import Request, Result
 
 T = TypeVar("T")
 
-#: A deadline that was noticed this late, as a part of the timeout and in all, passed because this process stood still.
+#: A deadline noticed this late, relative to the timeout and at least, passed because this process was stalled.
 _STALL_SHARE = 0.5
 _STALL_NS_MIN = 1_000_000_000
 
 
 class HttpCaller:
-    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester`, with connections of its own for each, so
-    that neither can use up the other's. All methods are called on one event loop's thread.
+    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester`, with a separate connection pool for each,
+    so that neither can exhaust the other's. All methods are called on one event loop's thread.
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
-    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `lookup` and `tls` stand in for the system's resolver
-    and trusted authorities.
+    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `lookup` and `tls` replace the system's resolver
+    and trusted certificate authorities.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class HttpCaller:
         self._timers = Pool(limits, limits.connections_max, connector, clock, self._finish)
         self._calls = Pool(limits, limits.agent_connections_max, connector, clock, self._finish)
         self._deadlines = Deadlines(limits.timeout_check_interval_us, self._expired)
-        self._under_way = self._deadlines.attempts
+        self._in_flight = self._deadlines.attempts
         self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
         self._closed = False
 
@@ -74,7 +74,7 @@ class HttpCaller:
 
     @property
     def resolving(self) -> int:
-        """Names that are being resolved."""
+        """Names being resolved."""
         return self._resolver.resolving
 
     def destination(self, url: str) -> str:
@@ -85,7 +85,7 @@ class HttpCaller:
             return "invalid:"
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        """See Caller."""
+        """Invokes a callback; `done` gets the exchange, never from inside this call."""
         try:
             target = self._target(invocation.url)
             request = compose(invocation, target, self._clock.now_us(), self._limits)
@@ -103,7 +103,7 @@ class HttpCaller:
         self._deadlines.add(attempt)
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
-        """See Requester."""
+        """Sends a service call's request; `done` gets the result, never from inside this call."""
         method = request.method
         try:
             target = self._target(request.url)
@@ -123,9 +123,9 @@ class HttpCaller:
         self._deadlines.add(attempt)
 
     async def close(self) -> None:
-        """See Caller. Idempotent; whatever rings later ends as SHUTDOWN too."""
+        """Ends all attempts as SHUTDOWN and closes all connections. Idempotent; later attempts end as SHUTDOWN as well."""
         self._closed = True
-        for attempt in list(self._under_way):
+        for attempt in list(self._in_flight):
             self._end(attempt, NoResponse("SHUTDOWN"))
         self._deadlines.close()
         self._resolver.close()
@@ -138,9 +138,9 @@ class HttpCaller:
             waited_s = self._limits.connection_wait_max_us / 1e6
             outcome: Outcome = NotSent(NO_CONNECTION_SLOT, f"no connection was free within {waited_s:g} s")
         elif attempt.sent_at is not None:
-            outcome = NoResponse("TIMEOUT", f"there was no complete answer within {timeout_s:g} s")
+            outcome = NoResponse("TIMEOUT", f"no complete response within {timeout_s:g} s")
         elif late_ns >= max(attempt.timeout_ns * _STALL_SHARE, _STALL_NS_MIN):
-            outcome = NotSent(PROCESS_STALLED, f"this process stood still for {late_ns / 1e9:.1f} s")
+            outcome = NotSent(PROCESS_STALLED, f"this process was stalled for {late_ns / 1e9:.1f} s")
         else:
             outcome = NoResponse("TIMEOUT", f"no connection was established within {timeout_s:g} s")
         self._end(attempt, outcome)
@@ -154,31 +154,31 @@ class HttpCaller:
             self._pool(attempt).withdraw(attempt)
             self._report(attempt, outcome)
 
-    def _finish(self, attempt: Attempt, outcome: Answer) -> None:
+    def _finish(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
         attempt.finished = True
         self._report(attempt, outcome)
 
-    def _report(self, attempt: Attempt, outcome: Answer) -> None:
-        self._under_way.discard(attempt)
+    def _report(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
+        self._in_flight.discard(attempt)
         if isinstance(outcome, NotSent) and attempt.sent_at is not None:
-            detail = f"the receiver closed the connection before it answered; sent again it was not: {outcome.detail}"
+            detail = f"the receiver closed the connection before its response; not sent again: {outcome.detail}"
             outcome = NoResponse("CONNECTION_CLOSED", detail)
         duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
-        # The connection answers an attempt with what its record holds.
-        _tell(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
+        # The connection's outcome is of the type that the attempt's record holds.
+        _notify(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
 
     def _refuse(self, done: Callable[[T], None], result: T) -> None:
-        asyncio.get_running_loop().call_soon(_tell, done, result)
+        asyncio.get_running_loop().call_soon(_notify, done, result)
 
 
 def _invalid(error: InvalidUrl) -> NoResponse:
     return NoResponse("INVALID_REQUEST", f"the URL {error}", final=True)
 
 
-def _tell(done: Callable[[T], None], result: T) -> None:
+def _notify(done: Callable[[T], None], result: T) -> None:
     try:
         done(result)
-    except Exception as error:  # noqa: BLE001 - the listener's fault must not end the connection; the loop reports it
+    except Exception as error:  # noqa: BLE001 - the listener's error must not end the connection; the loop reports it
         asyncio.get_running_loop().call_exception_handler(
             {"message": "a callback's listener raised", "exception": error}
         )

@@ -1,4 +1,4 @@
-"""A service call's request, as bytes: what the caller gave, and the framing around it."""
+"""Composes a service call's request as bytes: the caller's content and its framing."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tocsin.callbacks.target import InvalidUrl, Target, parse_url
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.ports.http import Request, Signing
 
-#: Methods that a service call can have. CONNECT and TRACE are for proxies and their like.
+#: Methods of service calls; without CONNECT and TRACE, which are for proxies.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-#: Those that may be sent twice (RFC 9110 section 9.2.2).
+#: Idempotent methods: their requests may be sent twice (RFC 9110 section 9.2.2).
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 #: Proxies and servers drop or refuse a body on these.
 _BODILESS = frozenset({"GET", "HEAD"})
-#: These mean something with a body of no length, which has to be said (RFC 9110 section 8.6).
-_LENGTH_SAID = frozenset({"POST", "PUT", "PATCH"})
-_OF_SIGNATURES = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
+#: Methods that anticipate a body: without one, content-length: 0 must be sent (RFC 9110 section 8.6).
+_LENGTH_REQUIRED = frozenset({"POST", "PUT", "PATCH"})
+_SIGNATURE_HEADERS = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 
 
 def check_request(
     method: str, url: str, headers: Mapping[str, str], body: bytes | None, limits: CallbackLimits | None = None
 ) -> list[tuple[str, str]]:
-    """What is wrong with a service call's request: the field (`method`, `url`, `headers`, `body`) and the reason, in words
-    that follow the field's name. Empty when it can be sent; whether policy permits the target is EgressPolicy's to say.
+    """The errors in a service call's request: the field (`method`, `url`, `headers`, `body`) and the reason, phrased to
+    follow the field's name. Empty if the request can be sent. EgressPolicy decides separately whether the target is allowed.
     """
     problems = []
     if method not in METHODS:
-        problems.append(("method", _no_method(method)))
+        problems.append(("method", _bad_method(method)))
     try:
         parse_url(url)
     except InvalidUrl as error:
@@ -44,11 +44,10 @@ def check_request(
 
 
 def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
-    """Head and body of the request; its own headers, in their order, replace our user-agent. If it is to be signed, it is
-    as of `now_us`, wall clock, and has none of its own headers of these names.
+    """Head and body of the request. Its own headers keep their order; a user-agent among them replaces the default. A signed
+    request is signed as of `now_us`, wall clock, and its own headers with the signature's names are dropped.
 
-    How many headers a call may bring is checked when it is submitted, not here, where some were added. Raises
-    InvalidRequest.
+    The number of headers is checked at submission, not here, where some have been added. Raises InvalidRequest.
     """
     method, headers, body = request.method, request.headers, request.body
     if body is not None and method in _BODILESS:
@@ -67,17 +66,17 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
     head += user_agent
     if body is not None:
         return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
-    if method in _LENGTH_SAID:
+    if method in _LENGTH_REQUIRED:
         head += "content-length: 0\r\n"
     return (head + "\r\n").encode("ascii")
 
 
 @lru_cache(maxsize=1_024)
 def _head(method: str, target: Target) -> tuple[str, str]:
-    """The lines that are the same for every request to a target, and the one that may be replaced."""
+    """The lines common to every request to a target, and the user-agent line, which may be replaced."""
     if method not in METHODS:
-        raise InvalidRequest(f"the method {_no_method(method)}")
-    # Compressed answers are neither wanted nor understood: they are short, and a bomb can't be.
+        raise InvalidRequest(f"the method {_bad_method(method)}")
+    # Responses are not decompressed: they are short, and compression would allow decompression bombs.
     head = f"{method} {target.path} HTTP/1.1\r\nhost: {target.host_header}\r\naccept-encoding: identity\r\n"
     return head, f"user-agent: tocsin/{__version__}\r\n"
 
@@ -94,14 +93,14 @@ def _signed(
     except InvalidSecret as error:
         raise InvalidRequest(f"the tenant's secret {error}", "INVALID_SECRET", final=False) from error
     return (
-        *((name, value) for name, value in headers if name.lower() not in _OF_SIGNATURES),
+        *((name, value) for name, value in headers if name.lower() not in _SIGNATURE_HEADERS),
         ("webhook-id", signing.message_id),
         ("webhook-timestamp", str(timestamp_s)),
         ("webhook-signature", signature),
     )
 
 
-def _no_method(method: str) -> str:
+def _bad_method(method: str) -> str:
     return f"is {method[:40]!r}; use one of {', '.join(METHODS)}"
 
 

@@ -1,4 +1,4 @@
-"""Connections shared by all attempts of one kind: kept alive per destination, limited in all."""
+"""A connection pool for the attempts of one kind: connections are kept alive per destination, and limited in total."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from tocsin.callbacks.attempt import Answer, Attempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome
 from tocsin.callbacks.connection import Connection, Memory
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.faults import NO_DESCRIPTOR
@@ -18,8 +18,7 @@ _Opened = Connection | NoResponse | NotSent
 
 
 class _Destination:
-    """What is known of one destination for as long as it has connections, open or being opened. The last entry of `idle`
-    was used most recently."""
+    """The connections of one destination, open or being opened. The last entry of `idle` was used most recently."""
 
     __slots__ = ("connections", "idle")
 
@@ -31,13 +30,13 @@ class _Destination:
 class Pool:
     """Finds a connection for each attempt, and reports its outcome through `finish`, never from inside `assign`.
 
-    A receiver may close an idle connection just when we reuse it. If such a connection ends before the first byte of an
-    answer, the request is sent once more at once, on a fresh connection: at-least-once allows it, and without it this
-    everyday race would cost a timer one of its attempts, for most their only one. Likewise for 408 on a reused
-    connection that closes. A request that must not be sent twice is not; it only goes on connections so fresh that the
-    race is unlikely.
+    A receiver may close an idle connection just when it is reused. If such a connection closes before the first byte of a
+    response, the request is replayed once, immediately, on a fresh connection: at-least-once delivery allows this, and
+    without it this common race would cost a timer one of its attempts, often its only one. The same applies to a 408 on a
+    reused connection that closes. A request that must not be sent twice is never replayed; it is sent only on connections
+    so recently used that the race is unlikely.
 
-    Nothing is kept of a destination without connections, so that memory is bounded by `connections_max`.
+    A destination without connections takes no memory, so that `connections_max` bounds the pool's memory.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Pool:
         connections_max: int,
         connector: Connector,
         clock: Clock,
-        finish: Callable[[Attempt, Answer], None],
+        finish: Callable[[Attempt, AttemptOutcome], None],
     ) -> None:
         self._limits = limits
         self._connections_max = connections_max
@@ -56,7 +55,7 @@ class Pool:
         self._memory = Memory(limits)
         self._destinations: dict[str, _Destination] = {}
         self._connections: set[Connection] = set()
-        #: Of all destinations, the one that has been idle for longest first.
+        #: Idle connections of all destinations, the longest idle first.
         self._idle: dict[Connection, None] = {}
         self._opening: set[asyncio.Task[_Opened]] = set()
         self._waiting: dict[Attempt, None] = {}
@@ -65,11 +64,11 @@ class Pool:
 
     @property
     def connections(self) -> int:
-        """Open or being opened."""
+        """The number of connections, open or being opened."""
         return len(self._connections) + len(self._opening)
 
     def assign(self, attempt: Attempt) -> None:
-        """Sends the attempt on an idle connection, or opens one, or lets it wait for the limit."""
+        """Sends the attempt on an idle connection, or opens one, or queues the attempt if the limit is reached."""
         connection = None if attempt.replayed else self._take_idle(attempt)
         if connection is not None:
             connection.start(attempt, self._clock.now_us())
@@ -81,11 +80,11 @@ class Pool:
             self._open(attempt)
 
     def is_waiting(self, attempt: Attempt) -> bool:
-        """Whether it waits for a connection to be free."""
+        """Whether the attempt waits for a free connection."""
         return attempt in self._waiting
 
     def withdraw(self, attempt: Attempt) -> None:
-        """Lets go of an attempt that its owner has ended."""
+        """Drops an attempt that its owner has ended."""
         if attempt.connection is not None:
             self._discard(attempt.connection)
             attempt.connection = None
@@ -95,7 +94,7 @@ class Pool:
             self._waiting.pop(attempt, None)
 
     async def close(self) -> None:
-        """Closes every connection. All attempts have to be withdrawn before, and none assigned after."""
+        """Closes every connection. All attempts must be withdrawn before, and none assigned after."""
         self._waiting.clear()
         for task in self._opening:
             task.cancel()
@@ -108,10 +107,10 @@ class Pool:
                 connection.abort()
             await self._emptied
 
-    # -- told by connections
+    # -- called by connections
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
-        """See Owner."""
+    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
+        """Keeps or closes the connection, and reports the outcome."""
         attempt.connection = None
         if reusable:
             self._rest(connection)
@@ -120,7 +119,7 @@ class Pool:
         self._finish(attempt, outcome)
 
     def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
-        """See Owner."""
+        """Replays the attempt if allowed, else reports the outcome."""
         attempt.connection = None
         self._discard(connection)
         if replayable and attempt.replayable and not attempt.replayed and self._emptied is None:
@@ -130,13 +129,13 @@ class Pool:
             self._finish(attempt, outcome)
 
     def lost(self, connection: Connection) -> None:
-        """See Owner."""
+        """Removes the connection, and serves queued attempts."""
         self._forget(connection)
         self._serve_waiting()
         if self._emptied is not None and not self._connections and not self._emptied.done():
             self._emptied.set_result(None)
 
-    # -- ourselves
+    # -- internal
 
     def _take_idle(self, attempt: Attempt) -> Connection | None:
         destination = self._destinations.get(attempt.origin.destination)
@@ -148,7 +147,7 @@ class Pool:
                 del destination.idle[connection], self._idle[connection]
                 return connection
             else:
-                # Else rare requests would leave a connection behind each.
+                # Otherwise each of several rare requests would leave an idle connection.
                 self._close(next(iter(destination.idle)))
                 return None
         return None
@@ -175,7 +174,7 @@ class Pool:
         if isinstance(opened, Connection) and not opened.lost:
             self._connections.add(opened)
             if attempt.finished or attempt.deadline_ns <= time.monotonic_ns():
-                # Whoever watches the deadline ends it.
+                # The deadline's owner ends the attempt.
                 self._rest(opened)
             else:
                 opened.start(attempt, self._clock.now_us())
@@ -193,7 +192,7 @@ class Pool:
         self._serve_waiting()
 
     def _is_fresh(self, connection: Connection) -> bool:
-        """Whether it was in use a moment ago."""
+        """Whether the connection was in use recently enough for a request that must not be sent twice."""
         return time.monotonic_ns() - connection.idle_since_ns < self._limits.reuse_idle_max_us * 1_000
 
     def _rest(self, connection: Connection) -> None:
@@ -248,7 +247,7 @@ class Pool:
             del self._destinations[name]
 
     def _schedule_sweep(self) -> None:
-        # A quarter of the time limit: an idle connection lives at most a quarter longer than it should.
+        # A quarter of the time limit: an idle connection is kept at most a quarter longer.
         interval_s = self._limits.idle_timeout_us / 4e6
         self._sweep = asyncio.get_running_loop().call_later(interval_s, self._close_long_idle)
 

@@ -1,4 +1,4 @@
-"""The request of a callback, as bytes. `docs/reference/callbacks.md` is its prose."""
+"""Composes the request of a callback as bytes. `docs/reference/callbacks.md` describes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
 from tocsin.ports.callback import Invocation
 
-#: Methods with which a receiver can be called. GET and HEAD carry no body: proxies and servers drop or refuse it.
+#: Methods of callbacks. GET and HEAD have no body: proxies and servers drop or refuse it.
 METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET", "HEAD")
 _BODILESS = frozenset({"GET", "HEAD"})
 
@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
-#: Headers that frame the message, or that change what may come back.
+#: Headers that frame the message, or that change the form of the response.
 _RESERVED = frozenset(
     {
         "accept-encoding",
@@ -46,7 +46,7 @@ _RESERVED_PREFIX = "webhook-"
 
 
 class InvalidRequest(ValueError):
-    """The attempt can't be put into a request. `code` is the NoResponse code, `final` whether a retry could mend it."""
+    """No valid request can be composed. `code` is the NoResponse code; `final`: a retry can't succeed."""
 
     def __init__(self, detail: str, code: str = "INVALID_REQUEST", final: bool = True) -> None:
         super().__init__(detail)
@@ -67,10 +67,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = None) -> list[str]:
-    """What is wrong with a timer's own headers, one reason for each bad one; empty when they can be sent.
+    """The errors in a timer's own headers, one reason for each invalid header; empty if they can be sent.
 
-    Names are tokens, values visible ASCII with spaces inside: nothing that could end a line. Framing and `webhook-…`
-    headers are ours.
+    Names are tokens, values visible ASCII with inner spaces: nothing that could end a line. Framing and `webhook-…` headers
+    are reserved.
     """
     return check(headers.items(), limits or CallbackLimits(), _RESERVED_PREFIX)
 
@@ -78,12 +78,12 @@ def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = No
 def check(
     headers: Collection[tuple[str, str]], limits: CallbackLimits, reserved_prefix: str | None = None
 ) -> list[str]:
-    """What is wrong with them; where they are too many or too long, only that."""
+    """The errors in headers; if they are too many or too long, only that."""
     return check_size(headers, limits) or check_form(headers, reserved_prefix)
 
 
 def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None = None) -> list[str]:
-    """What is wrong with names and values. Names that begin with the prefix, in lower case, are ours too."""
+    """The errors in names and values. Names with the prefix, in lower case, are reserved."""
     reasons = []
     seen: set[str] = set()
     for name, value in headers:
@@ -95,27 +95,31 @@ def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None
         elif folded in seen:
             reasons.append(f"{name} is given twice")
         if _VALUE.fullmatch(value) is None:
-            reasons.append(f"{name!r} has a value with characters outside visible ASCII, or space around it")
+            reasons.append(
+                f"{name!r} has a value with characters other than visible ASCII, or with leading or trailing space"
+            )
         seen.add(folded)
     return reasons
 
 
 def check_size(headers: Collection[tuple[str, str]], limits: CallbackLimits) -> list[str]:
-    """What is too much about them."""
+    """The errors in number and size."""
     reasons = []
     if len(headers) > limits.request_headers_max:
         reasons.append(f"there are {len(headers)} headers; at most {limits.request_headers_max} are accepted")
     total_bytes = sum(len(name) + len(value) for name, value in headers)
     if total_bytes > limits.request_header_bytes_max:
-        reasons.append(f"they have {total_bytes} bytes; at most {limits.request_header_bytes_max} are accepted")
+        reasons.append(
+            f"they have {total_bytes} bytes in total; at most {limits.request_header_bytes_max} are accepted"
+        )
     return reasons
 
 
 def compose(invocation: Invocation, target: Target, now_us: int, limits: CallbackLimits) -> bytes:
     """Head and body of the request. `now_us`, wall clock, becomes the `webhook-timestamp`.
 
-    The timer's own headers replace our content-type, user-agent and traceparent. A traceparent that isn't one is left
-    out, as W3C Trace Context has it. Raises InvalidRequest.
+    The timer's own headers replace the default content-type, user-agent and traceparent. An invalid traceparent is left
+    out, as W3C Trace Context requires. Raises InvalidRequest.
     """
     if invocation.method in _BODILESS:
         body = b""
@@ -145,7 +149,7 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
         head += _envelope_lines(invocation)
     message_id = invocation.message_id
     if not (message_id.isascii() and message_id.isprintable()):
-        raise InvalidRequest("the message id can't be a header's value")
+        raise InvalidRequest("the message id is not a valid header value")
     head += f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
     if invocation.secrets:
         try:
@@ -154,7 +158,7 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
             raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
         head += f"webhook-signature: {signed}\r\n"
     trace = invocation.traceparent
-    if trace is not None and _TRACEPARENT.fullmatch(trace) and not _brings(headers, "traceparent"):
+    if trace is not None and _TRACEPARENT.fullmatch(trace) and not _has_header(headers, "traceparent"):
         head += f"traceparent: {trace}\r\n"
     if invocation.method in _BODILESS:
         return (head + "\r\n").encode("ascii")
@@ -169,7 +173,7 @@ def _raw(body: RawBody) -> bytes:
 
 
 def _envelope_lines(invocation: Invocation) -> str:
-    """What the body would say, were it not raw. Ids may have any characters, and are percent-encoded UTF-8."""
+    """The headers with the envelope's fields. Ids may have any characters, and are percent-encoded UTF-8."""
     values = (
         invocation.namespace,
         quote(invocation.timer_id, safe=""),
@@ -182,7 +186,7 @@ def _envelope_lines(invocation: Invocation) -> str:
 
 @lru_cache(maxsize=1_024)
 def _head(method: str, target: Target, media_type: str) -> str:
-    """The lines that are the same for every request of a content type to a target."""
+    """The lines common to every request of a content type to a target."""
     return _request_line(method, target) + "".join(_own_lines(method, media_type))
 
 
@@ -191,7 +195,7 @@ def _head_with(invocation: Invocation, target: Target, media_type: str, limits: 
     reasons = check_headers(headers, limits)
     if reasons:
         raise InvalidRequest("headers: " + "; ".join(reasons))
-    own = [line for line in _own_lines(method, media_type) if not _brings(headers, line.partition(":")[0])]
+    own = [line for line in _own_lines(method, media_type) if not _has_header(headers, line.partition(":")[0])]
     theirs = [f"{name}: {value}\r\n" for name, value in headers.items()]
     return _request_line(method, target) + "".join(own + theirs)
 
@@ -203,12 +207,12 @@ def _request_line(method: str, target: Target) -> str:
 
 
 def _own_lines(method: str, media_type: str) -> list[str]:
-    # Compressed answers are neither wanted nor understood: they are short, and a bomb can't be.
+    # Responses are not decompressed: they are short, and compression would allow decompression bombs.
     lines = [f"user-agent: tocsin/{__version__}\r\n", "accept-encoding: identity\r\n"]
     if method not in _BODILESS:
         lines.append(f"content-type: {media_type}\r\n")
     return lines
 
 
-def _brings(headers: Mapping[str, str] | None, name: str) -> bool:
+def _has_header(headers: Mapping[str, str] | None, name: str) -> bool:
     return headers is not None and any(own.lower() == name for own in headers)

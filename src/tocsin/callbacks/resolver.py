@@ -1,4 +1,4 @@
-"""Names to addresses, with a bounded memory."""
+"""Resolves host names to addresses, with a bounded cache."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pycares
 from tocsin.callbacks.faults import ResolverFull, check_descriptors
 from tocsin.callbacks.limits import CallbackLimits
 
-#: Returns the addresses of a host name, the preferred first. Raises OSError, and NoSuchName when it certainly has none.
+#: Returns the addresses of a host name, in order of preference. Raises OSError; NoSuchName if the name certainly has none.
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 
-#: How often a question is put to a server that doesn't answer it; the pauses double, the first is a few of its usual times.
+#: Tries of a query to a server that doesn't respond; the pauses double, starting at a few of its usual response times.
 _TRIES = 4
-#: Addresses of one name that are used: each is checked and tried at every connection, and a name may have thousands.
+#: Addresses used per name: each is checked and tried for every connection, and a name may have thousands.
 _ADDRESSES_MAX = 16
-#: With an outdated answer at hand, how long a new one is waited for (RFC 8767 section 5 recommends 1.8 s).
+#: How long a query may take before a stale cached answer is used (RFC 8767 section 5 recommends 1.8 s).
 _STALE_ANSWER_AFTER_S = 1.0
 
 _NO_SUCH_NAME = frozenset(
@@ -30,14 +30,14 @@ _NO_SUCH_NAME = frozenset(
 
 
 class NoSuchName(OSError):
-    """The name has no address, by the word of whoever is responsible for it."""
+    """The name has no address, by an authoritative answer."""
 
 
 class SystemLookup:
-    """Asks as the system is set up to: hosts file, name servers, search domains; in its order of preference (RFC 6724).
+    """Resolves by the system's configuration: hosts file, name servers, search domains; sorted by RFC 6724.
 
-    Names that nobody answers for take up neither a thread nor a descriptor each, so they never keep others waiting.
-    Modules of the name service switch other than `files` and `dns` are not asked. `servers` and `domains` replace the
+    Pending queries take neither a thread nor a descriptor each, so that names whose servers don't respond never delay
+    others. Only the modules `files` and `dns` of the name service switch are used. `servers` and `domains` replace the
     system's.
     """
 
@@ -47,13 +47,13 @@ class SystemLookup:
         self._channel: pycares.Channel | None = None
 
     async def __call__(self, host: str) -> Sequence[str]:
-        """See Lookup."""
+        """The addresses of `host`, in order of preference. Raises OSError, NoSuchName."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Sequence[str]] = loop.create_future()
 
         def resolved(result: Any, error: int | None) -> None:
-            # In the library's thread, or in this one before `getaddrinfo` returns.
-            with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            # Runs in the library's thread, or in this one before `getaddrinfo` returns.
+            with contextlib.suppress(RuntimeError):  # The loop is closed.
                 loop.call_soon_threadsafe(_settle, answer, result, error)
 
         try:
@@ -65,14 +65,14 @@ class SystemLookup:
         return await answer
 
     def close(self) -> None:
-        """Gives up every question."""
+        """Cancels every query."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
 
     def _open_channel(self) -> pycares.Channel:
         if self._channel is None:
-            # It starts a thread: only if any name has to be resolved.
+            # The channel starts a thread: created only when a name has to be resolved.
             check_descriptors()
             self._channel = pycares.Channel(servers=self._servers, domains=self._domains, tries=_TRIES)
         return self._channel
@@ -86,7 +86,7 @@ def _settle(answer: asyncio.Future[Sequence[str]], result: Any, error: int | Non
         answer.set_result(list(dict.fromkeys(ip.decode() if isinstance(ip, bytes) else ip for ip in found)))
         return
     try:
-        # Without one it reports that no server could be reached.
+        # Without a free descriptor the library reports that no server could be reached.
         check_descriptors()
     except OSError as exhausted:
         answer.set_exception(exhausted)
@@ -101,56 +101,56 @@ class _Known(NamedTuple):
 
 
 class Resolver:
-    """Resolves names; simultaneous questions for one name are asked once. Failures are not remembered.
+    """Resolves names; concurrent lookups of one name share a query. Failures are not cached.
 
-    An outdated answer is used when a new one doesn't come soon, or not at all, unless the name is said to be gone. A caller
-    that is cancelled doesn't cancel the question, which others may wait for.
+    A stale cached answer is used if a query takes long or fails, unless the answer is that the name does not exist. A
+    caller that is cancelled does not cancel the query, which others may await.
     """
 
     def __init__(self, limits: CallbackLimits, lookup: Lookup) -> None:
         self._limits = limits
         self._lookup = lookup
         self._known: dict[str, _Known] = {}
-        self._asked: dict[str, asyncio.Task[Sequence[str]]] = {}
+        self._queries: dict[str, asyncio.Task[Sequence[str]]] = {}
 
     @property
     def resolving(self) -> int:
-        """Names that are being resolved."""
-        return len(self._asked)
+        """Names being resolved."""
+        return len(self._queries)
 
     async def resolve(self, host: str) -> Sequence[str]:
-        """The addresses of `host`, the preferred first. Raises OSError when there are none, ResolverFull when the name wasn't
-        asked for."""
+        """The addresses of `host`, in order of preference. Raises OSError if there are none, ResolverFull if the limit of
+        concurrent lookups is reached."""
         now_ns = time.monotonic_ns()
         known = self._known.get(host)
         if known is not None and now_ns < known.fresh_until_ns:
             return known.addresses
         usable = known is not None and now_ns < known.fresh_until_ns + self._limits.dns_stale_max_us * 1_000
-        question = self._asked.get(host)
-        if question is None:
-            if len(self._asked) >= self._limits.dns_lookups_max:
+        query = self._queries.get(host)
+        if query is None:
+            if len(self._queries) >= self._limits.dns_lookups_max:
                 if known is not None and usable:
                     return known.addresses
-                raise ResolverFull(f"{len(self._asked)} names are being resolved")
-            question = asyncio.get_running_loop().create_task(self._ask(host))
-            self._asked[host] = question
-            question.add_done_callback(lambda task: self._answered(host, task))
+                raise ResolverFull(f"{len(self._queries)} names are being resolved, the maximum")
+            query = asyncio.get_running_loop().create_task(self._ask(host))
+            self._queries[host] = query
+            query.add_done_callback(lambda task: self._answered(host, task))
         if known is None or not usable:
-            return await asyncio.shield(question)
-        await asyncio.wait({question}, timeout=_STALE_ANSWER_AFTER_S)
-        if not question.done():
+            return await asyncio.shield(query)
+        await asyncio.wait({query}, timeout=_STALE_ANSWER_AFTER_S)
+        if not query.done():
             return known.addresses
         try:
-            return question.result()
+            return query.result()
         except NoSuchName:
             raise
         except OSError:
             return known.addresses
 
     def close(self) -> None:
-        """Gives up what is being asked."""
-        for question in self._asked.values():
-            question.cancel()
+        """Cancels all queries."""
+        for query in self._queries.values():
+            query.cancel()
 
     async def _ask(self, host: str) -> Sequence[str]:
         addresses = (await self._lookup(host))[:_ADDRESSES_MAX]
@@ -163,6 +163,6 @@ class Resolver:
         return addresses
 
     def _answered(self, host: str, task: asyncio.Task[Sequence[str]]) -> None:
-        del self._asked[host]
+        del self._queries[host]
         if not task.cancelled():
-            task.exception()  # Whoever waits has it too; a question that nobody waits for any more may fail unheard.
+            task.exception()  # Callers raise it; marks it as retrieved if none is left.

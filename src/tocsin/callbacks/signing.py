@@ -15,24 +15,24 @@ KEY_BYTES_MAX = 64
 
 
 class InvalidSecret(ValueError):
-    """The secret is not `whsec_` followed by the base64 of 24 to 64 bytes. The message never repeats the secret."""
+    """The secret is not `whsec_` followed by the base64 of 24 to 64 bytes. The message never contains the secret."""
 
 
 @lru_cache(maxsize=1_024)
 def _key(secret: str) -> bytes:
     if not secret.startswith(SECRET_PREFIX):
-        raise InvalidSecret(f"has to begin with {SECRET_PREFIX}")
+        raise InvalidSecret(f"must begin with {SECRET_PREFIX}")
     try:
         key = base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidSecret(f"is not base64 after {SECRET_PREFIX}") from None
+        raise InvalidSecret(f"is not valid base64 after {SECRET_PREFIX}") from None
     if not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
-        raise InvalidSecret(f"holds {len(key)} bytes; {KEY_BYTES_MIN} to {KEY_BYTES_MAX} are wanted")
+        raise InvalidSecret(f"has {len(key)} bytes; {KEY_BYTES_MIN} to {KEY_BYTES_MAX} are required")
     return key
 
 
 def check_secret(secret: str) -> str | None:
-    """Why `secret` can't sign, or None if it can."""
+    """Why `secret` is not valid, or None if it is."""
     try:
         _key(secret)
     except InvalidSecret as error:
@@ -50,6 +50,6 @@ def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
 
 
 def signatures(secrets: Iterable[str], message_id: str, timestamp_s: int, body: bytes) -> str:
-    """The `webhook-signature` of a message: one signature for each secret, in their order, with a space between. A receiver
-    that knows any of them accepts the message. Raises InvalidSecret."""
+    """The `webhook-signature` of a message: one signature for each secret, in their order, separated by spaces. A receiver
+    that knows any of the secrets accepts the message. Raises InvalidSecret."""
     return " ".join([sign(secret, message_id, timestamp_s, body) for secret in secrets])

@@ -1,7 +1,7 @@
-"""Callback URLs: what is accepted, and its parts in the form in which they go over the wire.
+"""Parsing of callback URLs: which are accepted, and their parts in wire form.
 
-Stricter than browsers on purpose. Whatever two parsers might read differently (control characters, backslashes,
-credentials before the host) is refused, so that the host that was checked is the host that is called.
+Deliberately stricter than browsers. Input that two parsers might read differently (control characters, backslashes,
+credentials before the host) is refused, so that the checked host is the host that is called.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class InvalidUrl(ValueError):
-    """The URL can't be called; the message says why, and what would be right."""
+    """The URL can't be called; the message says why, and what is accepted."""
 
 
 class Origin(NamedTuple):
     """Scheme, host and port.
 
     `host` is lower-case ASCII, without brackets; `is_address` says that it is an IP address, not a name.
-    `destination` is the text by which concurrency is limited and connections are shared.
+    `destination` is the key by which concurrency is limited and connections are shared.
     """
 
     scheme: str
@@ -49,7 +49,7 @@ class Origin(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where a request goes: `path` includes the query; `host_header` leaves out the scheme's own port."""
+    """The target of a request: `path` includes the query; `host_header` omits the scheme's default port."""
 
     origin: Origin
     path: str
@@ -57,7 +57,7 @@ class Target(NamedTuple):
 
 
 def parse_url(url: str) -> Target:
-    """The target that a callback URL names. Fragments are dropped, non-ASCII is encoded. Raises InvalidUrl."""
+    """The target of a callback URL. Fragments are dropped, non-ASCII is encoded. Raises InvalidUrl."""
     if len(url) > URL_CHARS_MAX:
         raise InvalidUrl(f"has {len(url)} characters; at most {URL_CHARS_MAX} are accepted")
     if _AMBIGUOUS.search(url):
@@ -96,13 +96,13 @@ def split_authority(authority: str) -> tuple[str, int | None, Address | None]:
         raise InvalidUrl("contains credentials before the host; send them in a header")
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
-        raise InvalidUrl("has a host or port that can't be read; write it as host:port")
+        raise InvalidUrl("has an invalid host or port; write it as host:port")
     host, address = _host(match[1])
     port = None
     if match[2]:
         port = int(match[2])
         if not 1 <= port <= 65_535:
-            raise InvalidUrl(f"has port {port}; ports go from 1 to 65535")
+            raise InvalidUrl(f"has port {port}; ports are 1 to 65535")
     return host, port, address
 
 
@@ -111,31 +111,29 @@ def _host(text: str) -> tuple[str, Address | None]:
         try:
             literal = ipaddress.IPv6Address(text[1:-1])
         except ValueError:
-            raise InvalidUrl(f"has {text} as its host, which is not an IPv6 address") from None
+            raise InvalidUrl(f"has the host {text}, which is not an IPv6 address") from None
         if literal.scope_id is not None:
             raise InvalidUrl("has an IPv6 address with a zone; leave the zone out")
         return str(literal), literal
     host = text.lower()
     if len(host) > _HOST_CHARS_MAX:
-        # Before it is encoded, which takes time by the square of its length.
-        raise InvalidUrl(
-            f"has {len(host)} characters as its host, which is not a name; at most {_HOST_CHARS_MAX} are one"
-        )
+        # Checked before encoding, which takes quadratic time.
+        raise InvalidUrl(f"has a host of {len(host)} characters; at most {_HOST_CHARS_MAX} are accepted")
     if not host.isascii():
-        # Also folds look-alikes such as full-width digits, which the checks below must see as digits.
+        # Also maps look-alikes such as full-width digits to digits, for the checks below.
         try:
             host = host.encode("idna").decode("ascii").lower()
         except UnicodeError:
-            raise InvalidUrl(f"has {text} as its host, which is not a name") from None
+            raise InvalidUrl(f"has the host {text}, which is not a host name") from None
     if not host:
         raise InvalidUrl("has no host; write it as https://host/path")
     if len(host) > _HOST_CHARS_MAX or _NAME.fullmatch(host) is None:
-        raise InvalidUrl(f"has {text} as its host, which is not a name")
+        raise InvalidUrl(f"has the host {text}, which is not a host name")
     if _NUMERIC.fullmatch(host):
-        # 127.1, 0x7f000001 and 2130706433 are what getaddrinfo takes for addresses, by the rules of inet_aton.
+        # getaddrinfo accepts 127.1, 0x7f000001 and 2130706433 as addresses, by the rules of inet_aton.
         try:
             address = ipaddress.IPv4Address(socket.inet_aton(host.rstrip(".")))
         except OSError:
-            raise InvalidUrl(f"has {text} as its host, which is neither a name nor an IPv4 address") from None
+            raise InvalidUrl(f"has the host {text}, which is not a host name or an IPv4 address") from None
         return str(address), address
     return host, None

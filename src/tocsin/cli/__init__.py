@@ -1,1 +1,1 @@
-"""The `tocsin` command: one file a command. Modules import what they need inside, so that `--help` is quick."""
+"""The `tocsin` command: one module per command. Functions import their dependencies, so that `--help` is quick."""

@@ -1,4 +1,4 @@
-"""The command line's root: assembles the commands, and turns failures into messages and exit codes."""
+"""The root of the command line: assembles the commands, and turns failures into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tocsin.private_files import OTHERS
 
 app = typer.Typer(
     name="tocsin",
-    help="A durable timer service: tell it when; it rings, on time, at least once, whatever crashes.",
+    help="A durable timer service: tell it when; it fires, on time, at least once, whatever crashes.",
     epilog="Example: tocsin demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -53,37 +53,38 @@ version.register(app)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit code: 0 done, 1 refused, 2 wrong usage, 3 unreachable. Never a traceback."""
+    """Runs one command and returns its exit code: 0 success, 1 refused, 2 usage error, 3 unreachable. Never a traceback."""
     try:
         app(list(arguments), prog_name="tocsin")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Failure as failure:
-        return _say(str(failure), failure.exit_code)
+        return _print_error(str(failure), failure.exit_code)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:  # noqa: BLE001  (the last stop before the user's terminal)
-        return _unforeseen(error)
+    except Exception as error:  # noqa: BLE001  (the outermost boundary: no traceback reaches the terminal)
+        return _print_unexpected(error)
     return 0
 
 
-def _unforeseen(error: Exception) -> int:
+def _print_unexpected(error: Exception) -> int:
     from tocsin.model.errors import ConfigError, TocsinError
 
     if isinstance(error, ConfigError):
-        return _say(str(error), EXIT_USAGE)
+        return _print_error(str(error), EXIT_USAGE)
     if isinstance(error, TocsinError | OSError):
-        return _say(str(error), EXIT_REFUSED)
-    return _say(f"unforeseen {type(error).__name__}: {error}; please report it with the command you ran", EXIT_REFUSED)
+        return _print_error(str(error), EXIT_REFUSED)
+    text = f"unexpected {type(error).__name__}: {error}; please report it with the command you ran"
+    return _print_error(text, EXIT_REFUSED)
 
 
-def _say(text: str, exit_code: int) -> int:
+def _print_error(text: str, exit_code: int) -> int:
     typer.echo(typer.style("Error: ", fg="red", bold=True) + visible(text, keep="\n"), err=True)
     return exit_code
 
 
 def main() -> None:
     """The console script."""
-    # What a command writes, exports and reports of failed imports too, may have secrets.
+    # Files that a command writes, such as exports and reports of failed imports, may contain secrets.
     os.umask(OTHERS)
     sys.exit(run(sys.argv[1:]))

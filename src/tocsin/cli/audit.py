@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 
-#: Entries asked for at once.
+#: Entries per page.
 PAGE_ENTRIES = 100
 
 
@@ -23,18 +23,16 @@ def audit(
         list[str] | None,
         typer.Option(help="Only this action, such as key_created; may be repeated.", show_default="all"),
     ] = None,
-    key_id: Annotated[str | None, typer.Option("--by", metavar="KEY", help="Only what this key did.")] = None,
-    subject: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what was done to this namespace or key.")
-    ] = None,
-    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only at this instant or later.")] = None,
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only before this instant.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many entries.")] = 100,
+    key_id: Annotated[str | None, typer.Option("--by", metavar="KEY", help="Only actions of this key.")] = None,
+    subject: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions on this namespace or key.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries at or after this instant.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries before this instant.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 100,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the audit trail, newest first: sign-ins, and changes of keys and namespaces. Needs an admin key."""
+    """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""
     from tocsin.cli.client import Client
 
     filters = {"action": action, "keyId": key_id, "subject": subject, "after": after, "before": before}

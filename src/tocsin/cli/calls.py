@@ -1,4 +1,4 @@
-"""`tocsin calls`: service calls, submitted to be made now or later; what they print is in `calls_shown`."""
+"""`tocsin calls`: submits and manages service calls; `calls_shown` formats the output."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tocsin.cli import output
 from tocsin.cli.failure import Interrupted, Refused, WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
+    ApiKeyOption,
     AsJson,
-    Key,
     RetryAttempts,
     RetryFactor,
     RetryFor,
@@ -32,60 +32,69 @@ from tocsin.cli.options import (
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
-#: Records that `--all` asks for at once.
+#: Calls per page with `--all`.
 PAGE_ROWS = 1_000
-#: Pauses between two looks at a call: while something is about to change, and at most.
-LOOK_INTERVAL_S = 0.2
-LOOK_INTERVAL_MAX_S = 5.0
+#: Polling interval of `--wait`: while a change is near, and at most.
+POLL_INTERVAL_S = 0.2
+POLL_INTERVAL_MAX_S = 5.0
 FINISHED = ("Succeeded", "Failed")
 WAITING = ("Scheduled", "Retrying")
 
 app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Service calls: HTTP requests to make now or later. Submit, look at, tag and delete them.",
+    help="Service calls: HTTP requests to make now or later. Submit, show, tag and delete them.",
     epilog="Example: tocsin calls submit invoice http://127.0.0.1:9000/ --in 30s",
 )
 
-CallId = Annotated[str, typer.Argument(metavar="ID", help="The call's id.")]
+CallId = Annotated[str, typer.Argument(metavar="ID", help="Id of the call.")]
 Tag = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Until it has finished, and show how; exit code 1 if it failed.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Wait until the call has finished and show it; exit code 1 if it failed.")
+]
 
 
 @app.command(
     "submit", epilog="""Example: tocsin calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s"""
 )
 def submit(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What people call it.")],
-    url: Annotated[str, typer.Argument(metavar="URL", help="What is requested.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Display name of the call.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL to request.")],
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="INSTANT", help="When, such as 2027-01-31T12:00:00Z.", show_default="now"),
+        typer.Option(
+            "--at", metavar="INSTANT", help="When to send it, such as 2027-01-31T12:00:00Z.", show_default="now"
+        ),
     ] = None,
     in_: Annotated[
-        str | None, typer.Option("--in", metavar="DURATION", help="When, from now: 500ms, 30s, 5m, 24h, 7d.")
+        str | None, typer.Option("--in", metavar="DURATION", help="Delay from now: 500ms, 30s, 5m, 24h, 7d.")
     ] = None,
     method: Annotated[
         str | None, typer.Option("--method", "-X", help="HTTP method.", show_default="POST with a body, else GET")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Sent along; may be repeated.")
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Header of the request; may be repeated."),
     ] = None,
     body: Annotated[
         str | None,
-        typer.Option("--body", metavar="JSON", help="JSON, @file, or - for stdin; a JSON string is sent as its text."),
+        typer.Option(
+            "--body", metavar="JSON", help="Body: JSON, @file, or - for stdin; a JSON string is sent as plain text."
+        ),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="To find it by; may be repeated.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
     call_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Its id, a UUID v7.", show_default="a new one")
+        str | None, typer.Option("--id", metavar="ID", help="Id of the call, a UUID v7.", show_default="a new one")
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="The same key again with the same request finds the call there is."),
+        typer.Option(
+            metavar="TEXT", help="Makes the command safe to repeat: the same key and request return the existing call."
+        ),
     ] = None,
     retry: Annotated[
         bool,
-        typer.Option("--retry", help="Repeat failed attempts, as the options below say.", show_default="one attempt"),
+        typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt"),
     ] = False,
     retry_attempts: RetryAttempts = None,
     retry_for: RetryFor = None,
@@ -93,21 +102,21 @@ def submit(
     retry_factor: RetryFactor = None,
     retry_max_interval: RetryMax = None,
     wait: Wait = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the id.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a call: accepted means that it is on disk, and will be made whatever crashes.
+    """Submit a call. Once accepted, it is on disk and will be made, whatever crashes.
 
-    A failed attempt is final unless `--retry` or one of its options is given: services may not bear a repetition.
+    A failed attempt is final unless `--retry` or a `--retry-…` option is given: a service may not tolerate repeats.
     """
     from tocsin.cli.calls_shown import show_call
     from tocsin.cli.client import Client
 
     if at is not None and in_ is not None:
-        raise WrongUsage("--at and --in contradict each other; give one of them, or none for now")
+        raise WrongUsage("--at and --in conflict; give only one of them, or neither for now")
     path = _path(tenant)
     retries = retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
     wanted = {
@@ -125,7 +134,7 @@ def submit(
             dueAt=checked_instant("--at", at),
             delay=checked_duration("--in", in_),
             tags=tag or None,
-            # Made here when nothing else tells a repetition: what is sent again after a 503 must not become two calls.
+            # Generated unless something else identifies a repeat: a retry after a 503 must not submit a second call.
             serviceCallId=_checked(call_id) if call_id or idempotency_key else _new_id(),
             idempotencyKey=idempotency_key,
         ),
@@ -146,20 +155,20 @@ def submit(
 def get(
     call_id: CallId,
     trace: Annotated[
-        bool, typer.Option("--trace", help="All rows and messages of its correlation id, in order of time.")
+        bool, typer.Option("--trace", help="Show all rows and messages of its correlation id, in order of time.")
     ] = False,
     wait: Wait = False,
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a call, its outcome and the log of its executions; or its trace."""
+    """Show a call with its outcome and executions, or its trace."""
     from tocsin.cli.calls_shown import show_call, show_trace
     from tocsin.cli.client import Client
 
     if trace and wait:
-        raise WrongUsage("--trace and --wait don't go together; wait first, then look at the trace")
+        raise WrongUsage("--trace and --wait conflict; wait first, then show the trace")
     path, wanted = _path(tenant), _checked(call_id)
     with Client(server, key) as client:
         if wait:
@@ -178,26 +187,30 @@ def get(
 def list_calls(
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", help="Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
+        typer.Option("--status", help="Only Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="Has this in its name.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only calls with this tag; may be repeated.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="TEXT", help="Only calls whose name contains this.")
+    ] = None,
     correlation_id: Annotated[
-        str | None, typer.Option("--correlation-id", metavar="ID", help="Came from the request of this correlation id.")
+        str | None, typer.Option("--correlation-id", metavar="ID", help="Only calls with this correlation id.")
     ] = None,
-    from_: Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Submitted then or later.")] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Submitted earlier.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Where a former list ended.")] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="All of them, however many; with --json a line for each.")
-    ] = False,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="INSTANT", help="Only calls submitted at or after this instant.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="INSTANT", help="Only calls submitted before this instant.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of calls.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List a tenant's calls, those submitted last first."""
+    """List a tenant's calls, newest first."""
     from tocsin.cli.calls_shown import show_list
     from tocsin.cli.client import Client
 
@@ -215,14 +228,14 @@ def list_calls(
     with Client(server, key) as client:
         pages = _pages(client, path, query)
         if not every:
-            # A search for a name may have to look through much before it finds something.
+            # A page of a search by name may be empty although matches follow.
             page = next(page for page in pages if page["serviceCalls"] or not page.get("nextCursor"))
             if as_json:
                 output.print_json(page)
                 return
             show_list(page["serviceCalls"])
             if page.get("nextCursor"):
-                output.note(f"There are more: --cursor {page['nextCursor']}, or --all")
+                output.note(f"More calls: --cursor {page['nextCursor']}, or --all")
         elif as_json:
             for call in (call for page in pages for call in page["serviceCalls"]):
                 output.print_json(call)
@@ -232,16 +245,16 @@ def list_calls(
 
 @app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def tag_call(
-    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
+    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: ApiKeyOption = None
 ) -> None:
-    """Add a tag to a call, in whatever state it is."""
+    """Add a tag to a call in any state."""
     _change("PUT", tenant, call_id, tag, server, key)
     output.note(f"Added the tag {tag} to {call_id}.")
 
 
 @app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def untag_call(
-    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
+    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: ApiKeyOption = None
 ) -> None:
     """Remove a tag from a call."""
     _change("DELETE", tenant, call_id, tag, server, key)
@@ -250,12 +263,12 @@ def untag_call(
 
 @app.command("delete", epilog="Example: tocsin calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
 def delete(
-    call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The calls' ids.")],
+    call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
 ) -> None:
-    """Delete calls that wait, Scheduled or Retrying: they are not made, or not again. What runs or has finished stays."""
+    """Delete Scheduled or Retrying calls: they are not made, or not again. Running and finished calls can't be deleted."""
     from tocsin.cli.client import Client
 
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
@@ -273,8 +286,8 @@ def delete(
 
 @app.command("new-tenant", epilog="Example: tocsin calls new-tenant")
 def new_tenant() -> None:
-    """Print an id for a new tenant, a UUID v7: export TOCSIN_TENANT=$(tocsin calls new-tenant). It needs no other
-    beginning: calls name their tenant."""
+    """Print an id for a new tenant, a UUID v7: export TOCSIN_TENANT=$(tocsin calls new-tenant). Tenants need no
+    registration."""
     typer.echo(_new_id())
 
 
@@ -291,11 +304,11 @@ def _path(tenant: str | None) -> str:
 
     if not tenant:
         raise WrongUsage(
-            "whose calls? Give --tenant ID, or set TOCSIN_TENANT; `tocsin calls new-tenant` makes an id:\n"
+            "--tenant is missing; give --tenant ID, or set TOCSIN_TENANT; `tocsin calls new-tenant` creates an id:\n"
             "  export TOCSIN_TENANT=$(tocsin calls new-tenant)"
         )
     if not is_uuid7(tenant.lower()):
-        raise WrongUsage(f"--tenant: {tenant!r} is no UUID v7; `tocsin calls new-tenant` makes one")
+        raise WrongUsage(f"--tenant: {tenant!r} is not a UUID v7; `tocsin calls new-tenant` creates one")
     return f"/api/tenants/{tenant.lower()}/service-calls"
 
 
@@ -303,7 +316,7 @@ def _checked(call_id: str | None) -> str | None:
     from tocsin.model.uuid7 import is_uuid7
 
     if call_id is not None and not is_uuid7(call_id.lower()):
-        raise WrongUsage(f"ID: {call_id!r} is no UUID v7, as ids of service calls are; `tocsin calls list` shows them")
+        raise WrongUsage(f"ID: {call_id!r} is not a UUID v7, the form of call ids; `tocsin calls list` shows them")
     return call_id and call_id.lower()
 
 
@@ -328,28 +341,30 @@ def _pages(client: Client, path: str, query: dict[str, Any]) -> Iterator[dict[st
 
 
 def _finished(client: Client, path: str, call_id: str | None) -> dict[str, Any]:
-    """The call once it has finished; says on stderr what it does until then."""
-    said = ""
+    """The call once it has finished; reports its status changes on stderr until then."""
+    reported = ""
     try:
         while True:
             call: dict[str, Any] = client.call("GET", f"{path}/{call_id}")
             if call["status"] in FINISHED:
                 return call
-            if call["status"] != said:
-                said = call["status"]
-                due = f", due {output.relative(_awaited(call))}" if said in WAITING else ""
-                output.note(f"{time.strftime('%H:%M:%S')}  {said}{due}")
+            if call["status"] != reported:
+                reported = call["status"]
+                due = f", due {output.relative(_awaited(call))}" if reported in WAITING else ""
+                output.note(f"{time.strftime('%H:%M:%S')}  {reported}{due}")
             time.sleep(_pause_s(call))
     except KeyboardInterrupt:
-        raise Interrupted(f"not waiting any longer; the call goes on: tocsin calls get {call_id} --wait") from None
+        raise Interrupted(
+            f"stopped waiting; the call continues. To wait again: tocsin calls get {call_id} --wait"
+        ) from None
 
 
 def _pause_s(call: dict[str, Any]) -> float:
     from tocsin.model.instants import parse_instant
 
     if call["status"] not in WAITING:
-        return LOOK_INTERVAL_S
-    return min(LOOK_INTERVAL_MAX_S, max(LOOK_INTERVAL_S, parse_instant(_awaited(call)) / 1e6 - time.time()))
+        return POLL_INTERVAL_S
+    return min(POLL_INTERVAL_MAX_S, max(POLL_INTERVAL_S, parse_instant(_awaited(call)) / 1e6 - time.time()))
 
 
 def _awaited(call: dict[str, Any]) -> str:

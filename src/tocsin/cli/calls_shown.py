@@ -1,4 +1,4 @@
-"""How service calls are shown to people: one call with its executions, a list, a trace."""
+"""Output of service calls for people: one call with its executions, a list, a trace."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tocsin.model.instants import format_instant, parse_instant
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Of a body that is longer, a table shows the beginning; --json has all that was kept.
+#: Characters of a body in a table; --json has all that was stored.
 BODY_CHARS_MAX = 200
 _INSTANT = re.compile(r"\A\d{4}-\d\d-\d\dT([0-9:.]+Z)\Z")
 
 
 def show_call(call: Mapping[str, Any]) -> None:
-    """All that is known of one call, as far as the answer has it."""
+    """Prints one call: the fields that the response has."""
     request = call.get("requestSpec") or {}
     fields = {
         "serviceCallId": call["serviceCallId"],
@@ -45,7 +45,7 @@ def show_call(call: Mapping[str, Any]) -> None:
 
 
 def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
-    """A line for each call. On a terminal that is too narrow texts are cut, ids never; files and pipes get all of it."""
+    """Prints a line for each call. A narrow terminal truncates texts, never ids; files and pipes get everything."""
     from rich import box
     from rich.table import Column, Table
 
@@ -62,7 +62,7 @@ def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
             output.shown(f"{call['requestSpec']['method']} {call['requestSpec']['url']}"),
         ]
         for text in texts:
-            # The columns may shrink, their texts then end in an ellipsis instead of a second line.
+            # Columns may shrink; their texts then end in an ellipsis instead of wrapping.
             text.no_wrap, text.overflow = console.is_terminal, "ellipsis"
         table.add_row(
             output.shown(call["serviceCallId"]),
@@ -74,7 +74,7 @@ def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_trace(trace: Mapping[str, Any]) -> None:
-    """A line for each row and message, in order of time; what a message caused is indented under it."""
+    """Prints a line for each row and message, in order of time; results of a message are indented under it."""
     output.console().print(trace_table(trace))
 
 
@@ -89,13 +89,13 @@ def outcome_text(outcome: Mapping[str, Any] | None, *, short: bool = False) -> s
 
 
 def _attempts(call: Mapping[str, Any]) -> str | None:
-    """`1 of 10`; of a call that has no policy nothing that isn't known anyway."""
+    """`1 of 10`; None for a call without a policy, whose count is evident."""
     policy = (call.get("requestSpec") or {}).get("retryPolicy")
     return f"{call['attempts']} of {policy['maxAttempts']}" if policy else None
 
 
 def lag_text(call: Mapping[str, Any]) -> str:
-    """How long after it was due (or submitted, if that was later) the execution began; nothing for a repetition."""
+    """The delay from the due time (or the submission, if later) to the start; empty if there was more than one execution."""
     if not call.get("startedAt") or len(call.get("executions") or ()) > 1:
         return ""
     due = max(parse_instant(call["dueAt"]), parse_instant(call["submittedAt"]))
@@ -103,14 +103,14 @@ def lag_text(call: Mapping[str, Any]) -> str:
 
 
 def took_text(call: Mapping[str, Any]) -> str:
-    """From the start to the end."""
+    """The duration from start to end."""
     if not (call.get("startedAt") and call.get("finishedAt")):
         return ""
     return f"{(parse_instant(call['finishedAt']) - parse_instant(call['startedAt'])) / 1e3:,.1f} ms"
 
 
 def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
-    """The log: one row for each execution."""
+    """A table with one row for each execution."""
     from rich import box
     from rich.table import Column, Table
 
@@ -129,7 +129,7 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
         cells = (
             execution.get("number", ""),
             execution["executionId"],
-            # The date is in the call's own fields.
+            # The call's own fields show the date.
             execution["startedAt"].partition("T")[2],
             took_text(execution),
             response.get("status", ""),
@@ -140,7 +140,7 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def trace_table(trace: Mapping[str, Any]) -> Table:
-    """The first line's time in full, each further one's as its distance from it."""
+    """A table of the trace: the first entry's time in full, the others' as the distance from it."""
     from rich import box
     from rich.table import Column, Table
 
@@ -166,8 +166,8 @@ def trace_table(trace: Mapping[str, Any]) -> Table:
 
 
 def _depths(entries: Sequence[Mapping[str, Any]]) -> list[int]:
-    """How many of the trace's own messages led to each entry. The order within one millisecond proves nothing, so that
-    causes are looked up, not remembered from above."""
+    """The number of the trace's messages in each entry's chain of causes. Causes are looked up by id: within one
+    millisecond, the order of entries proves nothing."""
     causes = {entry["id"]: entry.get("causationId") for entry in entries if entry["kind"] == "message"}
 
     def depth(cause: str | None) -> int:
@@ -186,9 +186,9 @@ def _detail(detail: Mapping[str, Any]) -> str:
         if name.endswith("AtUs") and isinstance(value, int):
             parts.append(f"{name[:-2]}={format_instant(value)[11:]}")
         elif name != "serviceCallId" and value is not None and value != "":
-            # All of it is about one call, whose id everybody has just typed.
+            # Every entry is about the same call, whose id is known.
             text = value if isinstance(value, str) else output.compact(value)
-            # Days are told by the line's own time.
+            # The date is evident from the entry's own time.
             text = _INSTANT.sub(r"\1", text or "")
             parts.append(f"{name}={_shortened(text)}")
     return "  ".join(parts)

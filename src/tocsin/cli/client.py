@@ -1,4 +1,4 @@
-"""The HTTP client of the commands: synchronous, patient with a shard that changes hands, clear about failures."""
+"""The HTTP client of the commands: synchronous, with retries after 429 and 503."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tocsin.cli.failure import Refused, Unreachable, WrongUsage
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0
-#: Further tries after 429 and 503, and the longest pause between two, whatever Retry-After says.
+#: Retries after 429 and 503, and the longest pause between two, whatever Retry-After says.
 RETRIES_MAX = 6
 RETRY_AFTER_S_MAX = 5.0
 RETRY_AFTER_S_DEFAULT = 0.5
 
 _RETRIED = frozenset({429, 503})
-#: Headers of the answer to a create that has written nothing.
+#: Response headers of a create that wrote nothing.
 _FOUND = {"tocsin-existing": "existing", "idempotency-replayed": "replayed"}
 
 
 class ServerRefused(Refused):
-    """The server's error answer. `code` is its stable code, `errors` its bad fields as (path, reason)."""
+    """The server's error response. `code` is its stable code, `errors` its invalid fields as (path, reason)."""
 
     def __init__(self, status: int, code: str, detail: str, errors: list[tuple[str, str]]) -> None:
         self.status = status
@@ -42,7 +42,7 @@ class Client:
 
     def __init__(self, server: str, key: str | None = None) -> None:
         if not server.startswith(("http://", "https://")):
-            raise WrongUsage(f"--server: {server!r} is no address; write it as http://127.0.0.1:8080")
+            raise WrongUsage(f"--server: {server!r} is not a URL; write it as http://127.0.0.1:8080")
         self.server = server.rstrip("/")
         self._http = httpx.Client(
             base_url=self.server,
@@ -59,30 +59,30 @@ class Client:
         self._http.close()
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The decoded answer to `POST /api/v1<path>`, None if it is empty. ServerRefused, Unreachable."""
+        """The decoded response to `POST /api/v1<path>`, None if it is empty. Raises ServerRefused, Unreachable."""
         return self.post_for(Any, path, body)
 
     def create(self, body: Mapping[str, Any]) -> tuple[Any, str]:
-        """The timer that was created, or found, and what it then was: "existing" or "replayed", else nothing."""
+        """The timer, and "" if it was created, else "existing" or "replayed"."""
         response = self._call("POST", "/api/v1/timers/create", msgspec.json.encode(body))
         found = [word for header, word in _FOUND.items() if response.headers.get(header) == "true"]
         return self._decoded(response, Any), "".join(found)
 
     def post_for(self, kind: Any, path: str, body: Mapping[str, Any]) -> Any:
-        """The same, as an instance of a type that msgspec knows."""
+        """The response to `POST /api/v1<path>`, decoded as the type `kind`."""
         response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body))
         return self._decoded(response, kind) if response.content else None
 
     def get(self, path: str) -> Any:
-        """The decoded answer to `GET /api/v1<path>`. ServerRefused, Unreachable."""
+        """The decoded response to `GET /api/v1<path>`. Raises ServerRefused, Unreachable."""
         return self._decoded(self._call("GET", "/api/v1" + path, None), Any)
 
     def call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
     ) -> Any:
-        """The decoded answer of the resource at `path`, None if it is empty. Of `query`, None values and empty lists are
-        left out, lists repeat their parameter. The request may be sent more than once: it has to be one that says the
-        same when repeated. ServerRefused, Unreachable."""
+        """The decoded response of the resource at `path`, None if it is empty. None values and empty lists in `query` are
+        left out; lists repeat their parameter. The request must be idempotent, since it may be sent more than once. Raises
+        ServerRefused, Unreachable."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         path = f"{path}?{parameters}" if (parameters := urlencode(given, doseq=True)) else path
         response = self._call(method, path, None if body is None else msgspec.json.encode(body))
@@ -102,21 +102,21 @@ class Client:
         try:
             return self._http.request(method, path, content=content)
         except httpx.TimeoutException as error:
-            kind = "connection" if isinstance(error, httpx.ConnectTimeout) else "answer"
-            raise Unreachable(f"no {kind} from {self.server} in time; is it the right address?") from error
+            kind = "connection to" if isinstance(error, httpx.ConnectTimeout) else "response from"
+            raise Unreachable(f"no {kind} {self.server} in time; check --server or TOCSIN_URL") from error
         except httpx.TransportError as error:
             raise Unreachable(
                 f"can't reach {self.server}: {error}; start a server with `tocsin serve`, "
-                "or name another with --server or TOCSIN_URL"
+                "or give another with --server or TOCSIN_URL"
             ) from error
         except httpx.InvalidURL as error:
-            raise WrongUsage(f"--server: {self.server!r} is no address: {error}") from error
+            raise WrongUsage(f"--server: {self.server!r} is not a URL: {error}") from error
 
     def _decoded(self, response: httpx.Response, kind: Any) -> Any:
         try:
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
-            raise Refused(f"{self.server} answered something else than JSON; is it a Tocsin server?") from error
+            raise Refused(f"{self.server} did not respond with JSON; check that it is a Tocsin server") from error
 
     def _refusal(self, response: httpx.Response) -> Refused:
         status = response.status_code
@@ -125,11 +125,13 @@ class Client:
         except msgspec.DecodeError:
             problem = None
         if not isinstance(problem, dict) or "error" not in problem:
-            return Refused(f"{self.server} answered {status} {response.reason_phrase}; is it a Tocsin server?")
+            return Refused(
+                f"{self.server} responded {status} {response.reason_phrase}; check that it is a Tocsin server"
+            )
         errors = [(str(e.get("path", "")), str(e.get("reason", ""))) for e in problem.get("errors") or []]
         detail = str(problem.get("detail") or problem.get("message") or problem.get("title") or "")
         if status == 401:
-            detail += "; give this command a key with --key or TOCSIN_KEY; `tocsin keys create` makes one"
+            detail += "; give a key with --key or TOCSIN_KEY; `tocsin keys create` creates one"
         return ServerRefused(status, str(problem["error"]), detail, errors)
 
 
@@ -137,5 +139,5 @@ def _pause_s(retry_after: str | None) -> float:
     try:
         return min(RETRY_AFTER_S_MAX, max(0.0, float(retry_after or RETRY_AFTER_S_DEFAULT)))
     except ValueError:
-        # A date: not worth reading, since the pause is bounded anyway.
+        # A date: not parsed, since the pause is bounded anyway.
         return RETRY_AFTER_S_DEFAULT

@@ -7,7 +7,7 @@ from collections import Counter
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 
 
 def register(app: typer.Typer) -> None:
@@ -15,8 +15,8 @@ def register(app: typer.Typer) -> None:
     app.command("cluster", epilog="Example: tocsin cluster --server http://timers.internal:8080")(cluster)
 
 
-def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
-    """Show the nodes and shards: who owns what, how full its window is, how late it is."""
+def cluster(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
+    """Show the nodes and shards: owners, timers in the window, lag."""
     from tocsin.cli.client import Client
 
     with Client(server, key) as client:
@@ -43,11 +43,11 @@ def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = 
     output.print_table(columns, [[_cell(shard.get(name)) for name in columns] for shard in shards])
     for name, number in Counter(node["node"] for node in nodes if node.get("sharesName")).items():
         output.note(
-            f"Warning: {number} living nodes are called {name}. Only one of them gets shards: "
-            "give each a name of its own (node_name) and restart it."
+            f"Warning: {number} live nodes have the name {name}. Only one of them gets shards: "
+            "set a unique node_name for each and restart it."
         )
     if answer.get("dispatching") is False:
-        output.note(f"Nothing is rung at present: {answer.get('dispatchPausedReason') or 'dispatch is paused'}")
+        output.note(f"Dispatch paused: {answer.get('dispatchPausedReason') or 'no timer fires'}")
 
 
 def _state(node: dict[str, object]) -> str:
@@ -61,7 +61,7 @@ def _state(node: dict[str, object]) -> str:
 
 
 def _known(value: object) -> object:
-    """What only the node itself could say, and didn't, is unknown."""
+    """The value, or `unknown` for what only an unreachable node knows."""
     return "unknown" if value is None else _cell(value)
 
 

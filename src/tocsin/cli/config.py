@@ -27,7 +27,7 @@ def show(
     changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting's value and its source, by group. Passwords in URLs are left out."""
+    """Show every setting's value and its source, by group. Passwords in URLs are redacted."""
     from tocsin.config import load_settings, setting_name, sources
     from tocsin.config.groups import GROUPS
 

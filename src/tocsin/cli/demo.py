@@ -1,4 +1,4 @@
-"""`tocsin demo`: a server, a receiver and a handful of timers or service calls in one terminal."""
+"""`tocsin demo`: a server, a receiver and a few timers or service calls in one terminal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the data there.", show_default="a temporary folder")
+        Path | None, typer.Option(metavar="DIR", help="Folder for the data.", show_default="a temporary folder")
     ] = None,
-    agent: Annotated[bool, typer.Option("--agent", help="Service calls instead of timers.")] = False,
-    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live table.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Go on serving at the end; Ctrl-C ends it.")] = False,
+    agent: Annotated[bool, typer.Option("--agent", help="Show service calls instead of timers.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print lines instead of a live table.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep serving at the end, until Ctrl-C.")] = False,
 ) -> None:
-    """Watch timers ring: one at once, one soon, one retried, one rescheduled, one canceled.
+    """Watch timers fire: one immediately, one soon, one retried, one rescheduled, one canceled.
 
-    With --agent: service calls, one now, one later, one to a dead host, one answered 503, one deleted, one sent twice.
+    With --agent: service calls, one now, one later, one to a dead host, one that gets a 503, one deleted, one sent twice.
     """
     import asyncio
     import tempfile

@@ -1,4 +1,4 @@
-"""What `tocsin demo --agent` plays: a handful of service calls, what becomes of each, and how to follow one."""
+"""The scenes of `tocsin demo --agent`: a few service calls, the outcome of each, and the trace of one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
-from tocsin.cli.demo_scenes import LOOK_INTERVAL_S, PATIENCE_S, served
+from tocsin.cli.demo_scenes import PATIENCE_S, POLL_INTERVAL_S, served
 from tocsin.cli.failure import Refused
-from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.telemetry.logs import configure_logging
@@ -35,7 +35,7 @@ TRACED = "later"
 
 @dataclass
 class Scene:
-    """One call of the demo: what it shows, how it has to end, and what was seen of it."""
+    """One call of the demo: what it demonstrates, its expected status, and the requests that were received."""
 
     name: str
     shows: str
@@ -51,24 +51,24 @@ class Scene:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the call has finished or was deleted."""
         return self.status in FINISHED
 
 
 async def play(folder: Path, *, plain: bool, keep: bool) -> None:
-    """Plays all scenes to their end, with the server's data in `folder`; Refused when one ends otherwise than it has to."""
-    # What fails here fails on purpose; what goes wrong beside that is still said.
+    """Runs all scenes, with the server's data in `folder`. Raises Refused if one does not end as expected."""
+    # Some calls fail on purpose; only errors of the server itself are logged.
     configure_logging("error", "console")
     scenes = {scene.name: scene for scene in _scenes()}
     tenant = Uuid7Source(lambda: time.time_ns() // 1_000)()
-    receiver = Receiver(_Answers(scenes))
+    receiver = Receiver(_Responses(scenes))
     await receiver.start("127.0.0.1", 0)
-    # A port that was free a moment ago, for the service that isn't there.
-    nobody = Receiver(lambda callback: Answer())
-    await nobody.start("127.0.0.1", 0)
-    await nobody.stop()
+    # A port on which nothing listens any more, for the call to a dead host.
+    absent = Receiver(lambda callback: ReceiverResponse())
+    await absent.start("127.0.0.1", 0)
+    await absent.stop()
     for scene in scenes.values():
-        scene.url = f"{nobody.url if scene.name == 'dead' else receiver.url}/{scene.name}"
+        scene.url = f"{absent.url if scene.name == 'dead' else receiver.url}/{scene.name}"
     try:
         async with (
             served(folder) as url,
@@ -80,10 +80,10 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
             await _conclude(client, scenes, tenant)
             wrong = [scene.name for scene in scenes.values() if scene.status != scene.expected]
             if keep:
-                output.note(f"Still serving on {url}. Ctrl-C ends it.")
+                output.note(f"Still serving on {url}. Stop with Ctrl-C.")
                 await asyncio.Event().wait()
             if wrong:
-                raise Refused(f"ended otherwise than expected: {', '.join(wrong)}")
+                raise Refused(f"did not end as expected: {', '.join(wrong)}")
     except TimeoutError:
         late = ", ".join(scene.name for scene in scenes.values() if not scene.over)
         raise Refused(f"not finished after {PATIENCE_S:.0f} s: {late}") from None
@@ -93,28 +93,28 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
 
 def _scenes() -> list[Scene]:
     return [
-        Scene("now", "is made at once", "Succeeded", body={"hello": "world"}),
+        Scene("now", "is made immediately", "Succeeded", body={"hello": "world"}),
         Scene("later", "is made in three seconds", "Succeeded", delay_s=3.0, body={"cups": 2}),
-        Scene("dead", "goes to a port where nobody listens", "Failed"),
-        Scene("failing", "is answered 503 after a second", "Failed", body={"try": "me"}),
+        Scene("dead", "goes to a port where nothing listens", "Failed"),
+        Scene("failing", "gets a 503 after one second", "Failed", body={"try": "me"}),
         Scene("deleted", "is deleted while Scheduled", "deleted", delay_s=30.0),
         Scene("twice", "is sent twice with one idempotency key", "Succeeded", delay_s=1.0, idempotency_key="order-17"),
     ]
 
 
-class _Answers:
-    """The services' part."""
+class _Responses:
+    """The responses of the called services."""
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
 
-    def __call__(self, callback: ReceivedCallback) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> ReceiverResponse:
         scene = self._scenes[callback.path[1:]]
         if scene.name == "failing":
-            scene.seen.append(f"{callback.method} came; answers 503 in 1 s")
-            return Answer(503, b'{"error": "out of order"}', FAILING_DELAY_S)
-        scene.seen.append(f"{callback.method} came, answered 200")
-        return Answer(200, b'{"served": true}')
+            scene.seen.append(f"{callback.method} received; responds 503 in 1 s")
+            return ReceiverResponse(503, b'{"error": "out of order"}', FAILING_DELAY_S)
+        scene.seen.append(f"{callback.method} received, responded 200")
+        return ReceiverResponse(200, b'{"served": true}')
 
 
 async def _act(client: httpx.AsyncClient, scenes: dict[str, Scene], show: Callable[[], None]) -> None:
@@ -134,7 +134,7 @@ async def _act(client: httpx.AsyncClient, scenes: dict[str, Scene], show: Callab
                 scene.call = calls[scene.call_id]
                 scene.status = scene.call["status"]
         show()
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _submit(client: httpx.AsyncClient, scene: Scene) -> None:
@@ -153,7 +153,7 @@ async def _submit(client: httpx.AsyncClient, scene: Scene) -> None:
     if scene.idempotency_key:
         again = await _call(client, "POST", CALLS, wanted)
         same = again["serviceCallId"] == scene.call_id
-        scene.seen.append("the second answer names the same call" if same else "ANOTHER call came of it")
+        scene.seen.append("the second response names the same call" if same else "a SECOND call was made")
 
 
 async def _call(client: httpx.AsyncClient, method: str, path: str, body: Any = None) -> Any:
@@ -164,25 +164,25 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, body: Any = N
 
 
 async def _conclude(client: httpx.AsyncClient, scenes: dict[str, Scene], tenant: str) -> None:
-    """What became of each call, the log of executions, one call's trace, and how to get it."""
+    """Prints each call's outcome, all executions, and one call's trace with the command that shows it."""
     for scene in scenes.values():
         if scene.status != "deleted":
             scene.call = await _call(client, "GET", f"{CALLS}/{scene.call_id}")
     traced = scenes[TRACED]
     trace = await _call(client, "GET", f"{CALLS}/{traced.call_id}/trace")
-    _title("What became of them")
+    _title("Outcomes")
     output.print_table(
-        ("call", "state", "outcome", "began"),
+        ("call", "state", "outcome", "lag"),
         [
             (scene.name, scene.status, outcome_text(scene.call.get("outcome")), lag_text(scene.call))
             if scene.status != "deleted"
-            else (scene.name, scene.status, "never made; nothing is kept of it", "")
+            else (scene.name, scene.status, "never made; its record was removed", "")
             for scene in scenes.values()
         ],
     )
-    _title("The log of executions")
+    _title("Executions")
     output.print_table(
-        ("call", "execution", "started", "took", "answer"),
+        ("call", "execution", "started", "took", "status"),
         [
             (
                 scene.name,
@@ -195,9 +195,9 @@ async def _conclude(client: httpx.AsyncClient, scenes: dict[str, Scene], tenant:
             for execution in scene.call.get("executions", ())
         ],
     )
-    _title(f"All that correlation id {trace['correlationId']} led to ({traced.name})")
+    _title(f"Trace of {traced.name}, correlation id {trace['correlationId']}")
     output.console().print(trace_table(trace))
-    output.note(f"That was: tocsin calls get {traced.call_id} --trace --tenant {tenant}")
+    output.note(f"The command for this trace: tocsin calls get {traced.call_id} --trace --tenant {tenant}")
 
 
 def _title(text: str) -> None:
@@ -207,36 +207,36 @@ def _title(text: str) -> None:
 @contextlib.contextmanager
 def _stage(scenes: dict[str, Scene], plain: bool) -> Iterator[Callable[[], None]]:
     if plain:
-        yield _Lines(scenes)
+        yield _PlainOutput(scenes)
         return
     with Live(_table(scenes), console=output.console(), auto_refresh=False) as live:
         yield lambda: live.update(_table(scenes), refresh=True)
 
 
-class _Lines:
-    """Prints what is new."""
+class _PlainOutput:
+    """Prints a line for each change."""
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
-        self._begun = time.monotonic()
-        self._said: dict[str, tuple[str, int]] = {}
+        self._started = time.monotonic()
+        self._printed: dict[str, tuple[str, int]] = {}
 
     def __call__(self) -> None:
         for scene in self._scenes.values():
-            status, seen = self._said.get(scene.name, ("", 0))
-            clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.name:<8}"
+            status, seen = self._printed.get(scene.name, ("", 0))
+            clock = f"{time.monotonic() - self._started:5.1f} s  {scene.name:<8}"
             if not status and scene.status:
                 output.print_plain(f"{clock} {scene.shows}")
             for line in scene.seen[seen:]:
                 output.print_plain(f"{clock} {line}")
             if scene.status != status:
                 output.print_plain(f"{clock} {scene.status}")
-            self._said[scene.name] = (scene.status, len(scene.seen))
+            self._printed[scene.name] = (scene.status, len(scene.seen))
 
 
 def _table(scenes: dict[str, Scene]) -> Table:
     table = Table(
-        "call", "what it shows", Column("state", min_width=9), Column("due", min_width=5), "what came of it",
+        "call", "demonstrates", Column("state", min_width=9), Column("due", min_width=5), "result",
         box=box.SIMPLE_HEAD, expand=False,
     )  # fmt: skip
     for scene in scenes.values():

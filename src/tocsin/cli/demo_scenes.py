@@ -1,4 +1,4 @@
-"""What `tocsin demo` plays: the scenes, the receiver's answers, and the stage they are shown on."""
+"""The scenes of `tocsin demo`, the receiver's responses, and the live table."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused
-from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.config import load_settings
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.server import Server
 from tocsin.telemetry.logs import configure_logging
 
-LOOK_INTERVAL_S = 0.1
-#: After it the demo ends, whatever is missing: something is wrong then.
+POLL_INTERVAL_S = 0.1
+#: Time limit of the demo; when it is exceeded, something is wrong.
 PATIENCE_S = 30.0
 CANCEL_AFTER_S = 1.5
 
 
 @dataclass
 class Scene:
-    """One timer of the demo: what it shows, what is created, and what was seen of it."""
+    """One timer of the demo: what it demonstrates, the request that creates it, and its attempts."""
 
     id: str
     shows: str
     create: dict[str, Any]
     status: str = ""
     due: str | None = None
-    rings: list[str] = field(default_factory=list)
+    attempts: list[str] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -49,11 +49,11 @@ class Scene:
 
 
 async def play(folder: Path, *, plain: bool, keep: bool) -> None:
-    """Plays all scenes to their end, with the server's data in `folder`; Refused when one fails or hangs."""
-    # The stage belongs to the timers; what goes wrong is still said.
+    """Runs all scenes, with the server's data in `folder`. Raises Refused if one fails or hangs."""
+    # Warnings would break up the live table; errors are still logged.
     configure_logging("warning" if plain else "error", "console")
     scenes = {scene.id: scene for scene in _scenes()}
-    receiver = Receiver(_Answers(scenes))
+    receiver = Receiver(_Responses(scenes))
     await receiver.start("127.0.0.1", 0)
     try:
         async with served(folder) as url, httpx.AsyncClient(base_url=f"{url}/api/v1") as client:
@@ -63,7 +63,7 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
             failed = [scene.id for scene in scenes.values() if scene.status == "failed"]
             output.note("All done: " + ", ".join(f"{scene.id} {scene.status}" for scene in scenes.values()))
             if keep:
-                output.note(f"Still serving on {url}. Ctrl-C ends it.")
+                output.note(f"Still serving on {url}. Stop with Ctrl-C.")
                 await asyncio.Event().wait()
             if failed:
                 raise Refused(f"failed: {', '.join(failed)}")
@@ -88,33 +88,35 @@ async def served(folder: Path) -> AsyncIterator[str]:
 def _scenes() -> list[Scene]:
     retries = {"maxAttempts": 5, "initialInterval": "500ms", "backoffMultiplier": 2}
     return [
-        Scene("now", "rings at once", {"delay": "0s"}),
-        Scene("soon", "rings in two seconds", {"delay": "2s", "payload": {"hello": "world"}}),
-        Scene("retried", "fails twice, then works", {"delay": "1s", "retryPolicy": retries}),
-        Scene("rescheduled", "asks for another ring", {"delay": "1500ms"}),
-        Scene("canceled", "is deleted in time", {"delay": "3s"}),
+        Scene("now", "fires immediately", {"delay": "0s"}),
+        Scene("soon", "fires in two seconds", {"delay": "2s", "payload": {"hello": "world"}}),
+        Scene("retried", "fails twice, then succeeds", {"delay": "1s", "retryPolicy": retries}),
+        Scene("rescheduled", "is rescheduled by its receiver", {"delay": "1500ms"}),
+        Scene("canceled", "is deleted before it is due", {"delay": "3s"}),
     ]
 
 
-class _Answers:
-    """The receiver's part: fails, reschedules, and notes what rang."""
+class _Responses:
+    """The receiver's responses: fails, reschedules, and records attempts."""
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
 
-    def __call__(self, callback: ReceivedCallback) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> ReceiverResponse:
         now_us = time.time_ns() // 1_000
         body = msgspec.json.decode(callback.body)
         scene = self._scenes[body["timerId"]]
         late = f"{(now_us - parse_instant(body['executeAt'])) / 1e3:+.1f} ms"
         if scene.id == "retried" and body["attempt"] < 3:
-            scene.rings.append(f"attempt {body['attempt']}: 503")
-            return Answer(503)
-        if scene.id == "rescheduled" and not scene.rings:
-            scene.rings.append(f"rang ({late}), again in 2 s")
-            return Answer(body=msgspec.json.encode({"ok": True, "nextExecuteAt": format_instant(now_us + 2_000_000)}))
-        scene.rings.append(f"rang (attempt {body['attempt']})" if body["attempt"] > 1 else f"rang ({late})")
-        return Answer()
+            scene.attempts.append(f"attempt {body['attempt']}: 503")
+            return ReceiverResponse(503)
+        if scene.id == "rescheduled" and not scene.attempts:
+            scene.attempts.append(f"fired ({late}), rescheduled in 2 s")
+            return ReceiverResponse(
+                body=msgspec.json.encode({"ok": True, "nextExecuteAt": format_instant(now_us + 2_000_000)})
+            )
+        scene.attempts.append(f"fired (attempt {body['attempt']})" if body["attempt"] > 1 else f"fired ({late})")
+        return ReceiverResponse()
 
 
 async def _act(client: httpx.AsyncClient, target: str, scenes: dict[str, Scene], show: Callable[[], None]) -> None:
@@ -131,13 +133,13 @@ async def _act(client: httpx.AsyncClient, target: str, scenes: dict[str, Scene],
             if not scene.over:
                 _take(scene, await _call(client, "/timers/get", {"namespace": "default", "timerId": scene.id}))
         show()
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _call(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    # The server has only just begun: its shards may still be on their way to it.
-    while (response := await client.post(path, json=body)).status_code == 503:  # noqa: ASYNC110  (nothing tells us)
-        await asyncio.sleep(LOOK_INTERVAL_S)
+    # The server has just started: it may not own all shards yet.
+    while (response := await client.post(path, json=body)).status_code == 503:  # noqa: ASYNC110  (nothing to await)
+        await asyncio.sleep(POLL_INTERVAL_S)
     if not response.is_success:
         raise Refused(f"{path}: {response.status_code} {response.text}")
     return response.json() if response.content else {}
@@ -151,39 +153,39 @@ def _take(scene: Scene, timer: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _stage(scenes: dict[str, Scene], plain: bool) -> Iterator[Callable[[], None]]:
     if plain:
-        yield _Lines(scenes)
+        yield _PlainOutput(scenes)
         return
     with Live(_table(scenes), console=output.console(), auto_refresh=False) as live:
         yield lambda: live.update(_table(scenes), refresh=True)
 
 
-class _Lines:
-    """Prints what is new."""
+class _PlainOutput:
+    """Prints a line for each change."""
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
-        self._begun = time.monotonic()
-        self._said: dict[str, tuple[str, int]] = {}
+        self._started = time.monotonic()
+        self._printed: dict[str, tuple[str, int]] = {}
 
     def __call__(self) -> None:
         for scene in self._scenes.values():
-            status, rings = self._said.get(scene.id, ("", 0))
-            clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.id:<12}"
+            status, printed = self._printed.get(scene.id, ("", 0))
+            clock = f"{time.monotonic() - self._started:5.1f} s  {scene.id:<12}"
             if not status and scene.status:
                 output.print_plain(f"{clock} {scene.shows}")
-            for ring in scene.rings[rings:]:
-                output.print_plain(f"{clock} {ring}")
+            for attempt in scene.attempts[printed:]:
+                output.print_plain(f"{clock} {attempt}")
             if scene.status not in (status, "pending"):
                 output.print_plain(f"{clock} {scene.status}")
-            self._said[scene.id] = (scene.status, len(scene.rings))
+            self._printed[scene.id] = (scene.status, len(scene.attempts))
 
 
 def _table(scenes: dict[str, Scene]) -> Table:
-    table = Table("timer", "what it shows", "state", "due", "what came", box=box.SIMPLE_HEAD, expand=False)
+    table = Table("timer", "demonstrates", "state", "due", "attempts", box=box.SIMPLE_HEAD, expand=False)
     for scene in scenes.values():
         state = output.shown(scene.status, output.STATUS_STYLES.get(scene.status, ""))
         due = "" if scene.over else _countdown(scene.due)
-        table.add_row(Text(scene.id, style="bold"), scene.shows, state, due, output.shown("\n".join(scene.rings)))
+        table.add_row(Text(scene.id, style="bold"), scene.shows, state, due, output.shown("\n".join(scene.attempts)))
     return table
 
 

@@ -1,4 +1,4 @@
-"""`tocsin echo`: a callback receiver that shows what it gets, and can be slow, fail or reschedule on request."""
+"""`tocsin echo`: a callback receiver that prints what it receives, and can be slow, fail or reschedule on request."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ def register(app: typer.Typer) -> None:
 def echo(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = 9_000,
-    delay: Annotated[str, typer.Option(metavar="DURATION", help="Take so long to answer.")] = "0s",
+    delay: Annotated[str, typer.Option(metavar="DURATION", help="Delay of each response.")] = "0s",
     fail_rate: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Let this share fail, with --status or 500.")
+        float | None,
+        typer.Option(min=0.0, max=1.0, metavar="SHARE", help="Share of callbacks that fail, with --status or 500."),
     ] = None,
     status: Annotated[
-        int | None, typer.Option(min=200, max=599, help="The status to answer; with --fail-rate, for what fails.")
+        int | None, typer.Option(min=200, max=599, help="Status of the response; with --fail-rate, of failures.")
     ] = None,
     reschedule: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Ask to be called again after so long.")
+        str | None, typer.Option(metavar="DURATION", help="Reschedule each timer by this much.")
     ] = None,
     times: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="With --reschedule: so many times for each timer.")
+        int | None, typer.Option(min=0, metavar="N", help="With --reschedule: the number of times for each timer.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="A line a second, with the rate, instead.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print one line per second with the rate instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Receive callbacks and print them: when, which attempt, how late (of first attempts), what payload. Ctrl-C ends it."""
+    """Receive callbacks and print each with its time, attempt, lag (of first attempts) and payload. Stop with Ctrl-C."""
     from tocsin.cli.echo_listener import Behaviour, listen
 
     behaviour = Behaviour(

@@ -1,4 +1,4 @@
-"""What `tocsin echo` runs: a receiver that answers as it was told, and prints what it gets."""
+"""The receiver of `tocsin echo`: responds as configured, and prints what it receives."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import msgspec
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.model.instants import format_instant, parse_instant
 
 PAYLOAD_CHARS_MAX = 60
-#: Timers whose reschedules are counted for --times; the longest unheard one is forgotten first.
+#: Timers whose reschedules are counted for --times; the least recently received one is dropped first.
 COUNTED_TIMERS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How rings are answered. With a `fail_rate`, that share gets `status` and the rest 200; else all get `status`."""
+    """How callbacks are answered. With a `fail_rate`, that share gets `status` and the rest 200; else all get `status`."""
 
     delay_s: float
     fail_rate: float | None
@@ -37,7 +37,7 @@ def listen(host: str, port: int, behaviour: Behaviour, *, quiet: bool, as_json: 
     """Receives until SIGINT or SIGTERM."""
     import uvloop
 
-    printer = RatePrinter(as_json) if quiet else RingPrinter(as_json)
+    printer = RatePrinter(as_json) if quiet else CallbackPrinter(as_json)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_listen(host, port, Echo(behaviour, printer)))
 
@@ -56,7 +56,7 @@ async def _listen(host: str, port: int, answering: Echo) -> None:
     output.note(f"Received {answering.printer.count:,} callbacks.")
 
 
-class RingPrinter:
+class CallbackPrinter:
     """A line for each callback."""
 
     def __init__(self, as_json: bool) -> None:
@@ -64,10 +64,10 @@ class RingPrinter:
         self._as_json = as_json
 
     async def tick(self) -> None:
-        """Nothing is printed by the clock."""
+        """Does nothing: nothing is printed periodically."""
 
     def __call__(self, callback: ReceivedCallback, body: dict[str, Any], lag_us: int | None, status: int) -> None:
-        """Prints it."""
+        """Prints a line."""
         self.count += 1
         if self._as_json:
             shown = {"lagMs": None if lag_us is None else lag_us / 1e3, "answered": status, "headers": callback.headers}
@@ -75,7 +75,7 @@ class RingPrinter:
             output.print_json({"path": callback.path, **came, **shown})
             return
         parts = [(time.strftime("%H:%M:%S  "), "dim")]
-        # A service call, or what else came by: nothing is known of it but the request itself.
+        # Not a timer's callback but, for example, a service call: only the request itself is known.
         plain = "timerId" not in body
         name = f"{callback.method} {callback.path}" if plain else f"{body.get('namespace')}/{body['timerId']}"
         parts.append((name, "bold"))
@@ -92,7 +92,7 @@ class RingPrinter:
 
 
 class RatePrinter:
-    """A line a second, while something comes in."""
+    """A line per second, while callbacks arrive."""
 
     def __init__(self, as_json: bool) -> None:
         self.count = 0
@@ -106,12 +106,12 @@ class RatePrinter:
             self._lags_us.append(lag_us)
 
     async def tick(self) -> None:
-        """Prints for ever."""
-        before, begun = 0, time.monotonic()
+        """Prints until it is cancelled."""
+        before, started = 0, time.monotonic()
         while True:
             await asyncio.sleep(1)
             now = time.monotonic()
-            rate, before, begun = (self.count - before) / (now - begun), self.count, now
+            rate, before, started = (self.count - before) / (now - started), self.count, now
             lags, self._lags_us = sorted(self._lags_us), []
             if not rate:
                 continue
@@ -123,17 +123,17 @@ class RatePrinter:
 
 
 class Echo:
-    """Decides what is answered, and lets it be printed."""
+    """Decides each response, and prints the callback."""
 
-    def __init__(self, behaviour: Behaviour, printer: RingPrinter | RatePrinter) -> None:
+    def __init__(self, behaviour: Behaviour, printer: CallbackPrinter | RatePrinter) -> None:
         self.printer = printer
         self._behaviour = behaviour
-        self._begun_us = time.time_ns() // 1_000
+        self._started_us = time.time_ns() // 1_000
         self._rescheduled: OrderedDict[tuple[Any, Any], int] = OrderedDict()
         self._decode = msgspec.json.Decoder().decode
 
-    def __call__(self, callback: ReceivedCallback) -> Answer:
-        """The answer to one callback."""
+    def __call__(self, callback: ReceivedCallback) -> ReceiverResponse:
+        """The response to one callback."""
         now_us = time.time_ns() // 1_000
         body = self._body(callback)
         behaviour = self._behaviour
@@ -144,7 +144,7 @@ class Echo:
         if status < 300 and behaviour.reschedule_us is not None and self._wanted_again(body):
             answer = b'{"ok":true,"nextExecuteAt":"%s"}' % format_instant(now_us + behaviour.reschedule_us).encode()
         self.printer(callback, body, self._lag_us(body, now_us), status)
-        return Answer(status, answer, behaviour.delay_s)
+        return ReceiverResponse(status, answer, behaviour.delay_s)
 
     def _body(self, callback: ReceivedCallback) -> dict[str, Any]:
         try:
@@ -166,13 +166,13 @@ class Echo:
         return True
 
     def _lag_us(self, body: dict[str, Any], now_us: int) -> int | None:
-        """How late it is. Of a retry, and of an instant before this echo began, only the server knows since when it could
-        have come."""
+        """The lag behind the due time. None for a retry, and for an instant before this receiver started: only the server
+        knows when those could have arrived."""
         try:
             execute_at = parse_instant(body["executeAt"])
         except (KeyError, TypeError, ValueError):
             return None
-        return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._begun_us else None
+        return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._started_us else None
 
 
 def _text(callback: ReceivedCallback) -> str:

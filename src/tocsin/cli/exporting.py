@@ -13,7 +13,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, IdPrefix, Key, Namespace, Server, Status, checked_instant
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, IdPrefix, Namespace, Server, Status, checked_instant
 
 PAGE_ROWS = 1_000
 FORMATS = ("csv", "jsonl")
@@ -28,16 +28,18 @@ def export(
     namespace: Namespace = "default",
     status: Status = None,
     id_prefix: IdPrefix = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
-    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due then or later.")] = None,
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due earlier.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")
+    ] = None,
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None,
     target: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write; the name's ending tells the format.",
+            help="Output file; its extension selects the format.",
             show_default="standard output",
         ),
     ] = None,
@@ -45,15 +47,15 @@ def export(
         str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
     ] = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
 ) -> None:
-    """Write all timers that match, in the order in which they are due, as CSV or JSON Lines."""
+    """Write all matching timers, in the order in which they are due, as CSV or JSON Lines."""
     from tocsin.cli.client import Client
     from tocsin.cli.rows import CsvWriter, JsonLinesWriter, Page
 
     form = form or ("csv" if target is not None and target.suffix.lower() == ".csv" else "jsonl")
     if form not in FORMATS:
-        raise WrongUsage(f"--format: {form!r} is neither csv nor jsonl")
+        raise WrongUsage(f"--format: {form!r} is not one of csv, jsonl")
     body = {
         "namespace": namespace,
         "status": status or None,
@@ -64,9 +66,9 @@ def export(
         "limit": PAGE_ROWS,
     }
     body = {name: value for name, value in body.items() if value is not None}
-    count, begun = 0, time.monotonic()
+    count, started = 0, time.monotonic()
     with Client(server, key) as client:
-        # The first page before the file: a refusal should not leave an empty one behind.
+        # The first page before the file: a refused request must not leave an empty file behind.
         page = client.post_for(Page, "/timers/list", body)
         with _opened(target) as stream, _progress(target) as advance:
             writer = CsvWriter(stream) if form == "csv" else JsonLinesWriter(stream)
@@ -77,7 +79,7 @@ def export(
                 if not page.cursor:
                     break
                 page = client.post_for(Page, "/timers/list", body | {"cursor": page.cursor})
-    took_s = max(1e-6, time.monotonic() - begun)
+    took_s = max(1e-6, time.monotonic() - started)
     output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
 
 

@@ -1,4 +1,4 @@
-"""`tocsin timers import`: a file of timers, in large batches, several on their way at once."""
+"""`tocsin timers import`: creates the timers of a file, in large batches, several in flight at once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
     from tocsin.cli.rows import BatchResult
 
 BATCH_ROWS = 1_000
-#: Payload bytes of a batch, so that a thousand large timers don't make a body that the server refuses.
+#: Payload bytes of a batch, so that the body of a thousand large timers stays within the server's limit.
 BATCH_BYTES_MAX = 4 * 1024 * 1024
 IN_FLIGHT_DEFAULT = 4
-#: Errors that are also printed; the report has all.
+#: Errors that are printed; the report has all.
 ERRORS_SHOWN_MAX = 5
 
 
@@ -38,7 +38,7 @@ def register(timers: typer.Typer) -> None:
 
 @dataclass
 class Row:
-    """A timer to create, and the line it stands on."""
+    """A timer to create, with its line number."""
 
     line: int
     timer: dict[str, Any]
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass
 class Tally:
-    """How the import went. `unread_from` is the first line that was not sent, if the import had to stop."""
+    """The result of the import. `unread_from` is the first line that was not sent, if the import stopped early."""
 
     created: int = 0
     failed: int = 0
@@ -62,42 +62,42 @@ def import_timers(
         str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="For rows that don't name one.")
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
     ] = "default",
     errors: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Report of the rows that failed.", show_default="FILE.errors.jsonl"),
+        typer.Option(metavar="FILE", help="Report of the failed rows.", show_default="FILE.errors.jsonl"),
     ] = None,
     include_finished: Annotated[
-        bool, typer.Option("--include-finished", help="Also create anew what an export shows as finished.")
+        bool, typer.Option("--include-finished", help="Also create timers that the file shows as finished.")
     ] = False,
     from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
-    in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches on their way at once.")] = IN_FLIGHT_DEFAULT,
+    in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create the timers of a file. Rows that fail go to a report, which can itself be imported once it is mended.
+    """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.
 
-    A row without an id gets a new one. Importing a row again replaces its pending timer, so that an import that
-    was interrupted can be repeated if the rows have ids.
+    A row without an id gets a new one. Importing a row again replaces its pending timer: if all rows have ids, an
+    interrupted import can be repeated.
     """
     from tocsin.cli.client import Client
 
     report_path = errors or Path("import.errors.jsonl" if source == "-" else source + ".errors.jsonl")
     if source != "-" and report_path.resolve() == Path(source).resolve():
-        raise WrongUsage(f"--errors: {report_path} is the file that is imported; name another")
-    begun = time.monotonic()
+        raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
+    started = time.monotonic()
     with _opened(source) as stream, _Report(report_path) as report, Client(server, key) as client:
         read = _Reader(stream, _format(form, source), namespace, include_finished, from_line)
         with _progress(source) as advance:
             tally = _Importer(client, report, in_flight, advance).run(read)
-    took_s = max(1e-6, time.monotonic() - begun)
+    took_s = max(1e-6, time.monotonic() - started)
     _conclude(tally, report_path, took_s, as_json)
 
 
 class _Reader:
-    """The rows of the file. Bad ones come as (line, reason, what was read)."""
+    """The rows of the file. An invalid one is a (line number, reason) tuple."""
 
     def __init__(self, stream: TextIO, form: str, namespace: str, include_finished: bool, from_line: int) -> None:
         self._stream = stream
@@ -121,9 +121,9 @@ class _Reader:
                 else:
                     yield Row(line, self._completed({name: row[name] for name in row if name not in READ_ONLY}))
         except BadRow as error:
-            raise WrongUsage(f"the file can't be imported: {error}") from None
+            raise WrongUsage(f"FILE: can't be imported: {error}") from None
         except UnicodeDecodeError as error:
-            raise WrongUsage(f"the file can't be imported: it is not UTF-8 text ({error.reason})") from None
+            raise WrongUsage(f"FILE: is not UTF-8 text ({error.reason})") from None
 
     def _completed(self, timer: dict[str, Any]) -> dict[str, Any]:
         timer.setdefault("namespace", self._namespace)
@@ -133,7 +133,7 @@ class _Reader:
 
 
 class _Report:
-    """The rows that failed, as JSON Lines; the file exists only if there are any."""
+    """The failed rows, as JSON Lines; the file exists only if there are any."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -168,20 +168,20 @@ class _Importer:
         self._last_line = 0
 
     def run(self, reader: _Reader) -> Tally:
-        """Sends everything; after an Unreachable or Ctrl-C, nothing more than what is on its way."""
-        under_way: dict[Future[list[BatchResult]], list[Row]] = {}
+        """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight."""
+        in_flight: dict[Future[list[BatchResult]], list[Row]] = {}
         unsent = reader.from_line
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             try:
                 for batch in self._batches(reader):
-                    under_way[threads.submit(self._send, batch)] = batch
+                    in_flight[threads.submit(self._send, batch)] = batch
                     unsent = batch[-1].line + 1
-                    self._settle(under_way, self._in_flight)
+                    self._settle(in_flight, self._in_flight)
                     if self._tally.stopped_by is not None:
                         break
             except KeyboardInterrupt:
                 self._tally.stopped_by = Interrupted("interrupted")
-            self._settle(under_way, 1)
+            self._settle(in_flight, 1)
         if self._tally.stopped_by is not None:
             self._tally.unread_from = unsent
         self._tally.skipped = reader.skipped
@@ -210,11 +210,11 @@ class _Importer:
         ).results
         return results
 
-    def _settle(self, under_way: dict[Future[list[BatchResult]], list[Row]], fewer_than: int) -> None:
-        """Waits until fewer batches are on their way, and takes their answers."""
-        while len(under_way) >= fewer_than:
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                batch = under_way.pop(future)
+    def _settle(self, in_flight: dict[Future[list[BatchResult]], list[Row]], fewer_than: int) -> None:
+        """Waits until fewer than `fewer_than` batches are in flight, and records their results."""
+        while len(in_flight) >= fewer_than:
+            for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
+                batch = in_flight.pop(future)
                 self._advance(len(batch))
                 try:
                     results = future.result()
@@ -252,14 +252,14 @@ def _reason(error: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text that is still JSON (JSON Lines), or is plain already (CSV)."""
+    """The text of a JSON string (JSON Lines) or a plain one (CSV)."""
     return value if isinstance(value, str) else bytes(value).decode().strip('"')
 
 
 def _format(form: str | None, source: str) -> str:
     form = form or ("csv" if source.lower().endswith(".csv") else "jsonl")
     if form not in ("csv", "jsonl"):
-        raise WrongUsage(f"--format: {form!r} is neither csv nor jsonl")
+        raise WrongUsage(f"--format: {form!r} is not one of csv, jsonl")
     return form
 
 
@@ -315,9 +315,9 @@ def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:
     if tally.failed:
         more = " The first of them:" if tally.failed > len(lines) else ""
         rows = "row" if tally.failed == 1 else "rows"
-        lines.insert(0, f"{tally.failed:,} {rows} failed; {report} has them all, to be mended and imported.{more}")
+        lines.insert(0, f"{tally.failed:,} {rows} failed; {report} lists them all, to correct and import again.{more}")
     if tally.stopped_by is not None:
-        lines.append(f"{tally.stopped_by}\nWhat was not sent: continue with --from-line {tally.unread_from}")
+        lines.append(f"{tally.stopped_by}\nThe rest was not sent; continue with --from-line {tally.unread_from}")
         raise type(tally.stopped_by)("\n".join(lines))
     if tally.failed:
         raise Refused("\n".join(lines))

@@ -1,4 +1,4 @@
-"""`tocsin keys`: API keys, kept in the store itself, so that the first one needs no server that trusts anybody."""
+"""`tocsin keys`: API keys. The commands open the store directly, so that creating the first key requires no open server."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Within which time before its end the list calls a key's end near.
+#: Time before its expiry from which the list marks a key as expiring soon.
 SOON_US = 14 * 86_400 * 1_000_000
 
 app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="API keys. These commands work on the store, also beside a running server, which follows within seconds.",
+    help="API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
     epilog="Example: tocsin keys create --role write --namespace billing",
 )
 
 
 @app.command("create", epilog="Example: tocsin keys create --role write --namespace billing --note 'billing service'")
 def create(
-    role: Annotated[str, typer.Option(help="read, write or admin; each includes the ones before.")] = "write",
+    role: Annotated[str, typer.Option(help="read, write or admin; each includes the previous ones.")] = "write",
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", "-n", help="Only for this namespace; may be repeated.", show_default="all"),
+        typer.Option("--namespace", "-n", help="Limit the key to this namespace; may be repeated.", show_default="all"),
     ] = None,
     tenant: Annotated[
-        list[str] | None, typer.Option(help="Only for this tenant; may be repeated.", show_default="all")
+        list[str] | None, typer.Option(help="Limit the key to this tenant; may be repeated.", show_default="all")
     ] = None,
     note: Annotated[str, typer.Option("--note", "--name", help="What the key is for.")] = "",
     expires_in: Annotated[
         str | None,
-        typer.Option("--expires-in", metavar="DURATION", help="When it ends by itself: 90d.", show_default="never"),
+        typer.Option("--expires-in", metavar="DURATION", help="Lifetime of the key: 90d.", show_default="never"),
     ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and show its secret, this once: only a hash is kept."""
+    """Create a key and show its secret once: only a hash is stored."""
     import time
 
     from tocsin.keys import ApiKeys, KeyRequest, make
@@ -60,7 +60,7 @@ def create(
     from tocsin.model.instants import format_instant
 
     if role not in list(Role):
-        raise WrongUsage(f"--role: {role!r} is none of {', '.join(Role)}")
+        raise WrongUsage(f"--role: {role!r} is not one of {', '.join(Role)}")
     now_us = time.time_ns() // 1_000
     expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
     try:
@@ -73,14 +73,14 @@ def create(
 
     async def add(opened: OpenStore) -> bool:
         try:
-            return await ApiKeys(opened).add(key, partial(_write_down, opened, "no key was made, for"))
+            return await ApiKeys(opened).add(key, partial(_record, opened, "no key was created, because"))
         except TooManyKeys as error:
             raise Refused(str(error)) from None
 
     if _with_store(config, data_dir, store, add, create=_store_is_named(config, data_dir, store)):
         output.note(
-            "This is the first key: a server that asked for none asks from now on, and calls private addresses only if "
-            "egress.allow lists them."
+            "This is the first key: a server that required none requires one from now on, and calls private addresses only "
+            "if egress.allow lists them."
         )
     if as_json:
         expiry = {} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}
@@ -88,7 +88,7 @@ def create(
     else:
         until = "" if key.expires_at is None else f", valid until {format_instant(key.expires_at)}"
         output.note(
-            f"Key {key_id} ({role}{until}), kept in {_place(config, data_dir, store)}. Its secret is shown only now:"
+            f"Key {key_id} ({role}{until}), stored in {_place(config, data_dir, store)}. Its secret is shown only now:"
         )
         typer.echo(secret)
 
@@ -137,31 +137,29 @@ def list_keys(
 
 @app.command("revoke", epilog="Example: tocsin keys revoke 1f0c9a7be2d4")
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key's id, as `keys list` shows it.")],
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key, from `keys list`.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
     store: Store = None,
 ) -> None:
-    """Remove a key. A running server refuses it within seconds."""
+    """Revoke a key. A running server refuses it within seconds."""
     from tocsin.keys import ApiKeys
     from tocsin.model.errors import KeyNotFound
 
     async def remove(opened: OpenStore) -> None:
         try:
-            await ApiKeys(opened).revoke(key_id, None, partial(_write_down, opened, f"key {key_id} is revoked, but"))
+            await ApiKeys(opened).revoke(key_id, None, partial(_record, opened, f"key {key_id} is revoked, but"))
         except KeyNotFound as error:
             raise Refused(f"{error}; `tocsin keys list` shows them") from None
         if not await opened.api_keys():
-            output.note("No key is left. A server that asks for keys goes on doing so until it is restarted.")
+            output.note("No key is left. A server that requires keys keeps requiring them until it is restarted.")
 
     _with_store(config, data_dir, store, remove, create=False)
     typer.echo(f"Key {key_id} is revoked.")
 
 
-async def _write_down(
-    store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]
-) -> None:
-    """Adds an entry to the audit trail. If the store doesn't take it, says what has been done."""
+async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+    """Adds an entry to the audit trail. If the store fails, raises Refused with what has been `done`."""
     import getpass
     import os
     import socket
@@ -171,7 +169,7 @@ async def _write_down(
     from tocsin.model.errors import StoreError
 
     with contextlib.suppress(OSError, KeyError):
-        # A user without a name, as containers have them.
+        # In a container the user may have no name.
         details = {**details, "user": getpass.getuser()}
     entry = AuditEntry(
         time.time_ns() // 1_000,
@@ -187,7 +185,7 @@ async def _write_down(
     try:
         await store.put_audit(entry)
     except StoreError as error:
-        raise Refused(f"{done} the audit trail did not take it: {error}") from error
+        raise Refused(f"{done} the audit entry could not be stored: {error}") from error
 
 
 def _lifetime_us(text: str) -> int:
@@ -200,13 +198,13 @@ def _lifetime_us(text: str) -> int:
         raise WrongUsage(f"--expires-in: {text!r} {error}") from error
     if not 0 < lifetime_us <= LIFETIME_US_MAX:
         raise WrongUsage(
-            f"--expires-in: {text!r} is not between nothing and 100 years; leave it out for a key without end"
+            f"--expires-in: {text!r} must be greater than zero and at most 100 years; without it, a key never expires"
         )
     return lifetime_us
 
 
 def _expiry(key: ApiKey) -> str:
-    """When it ends, and a word where somebody should do something about it."""
+    """When the key expires, with a mark if it has expired or expires soon."""
     import time
 
     from tocsin.model.instants import format_instant
@@ -219,8 +217,8 @@ def _expiry(key: ApiKey) -> str:
 
 
 def _store_is_named(config: ConfigFile, data_dir: DataDir, store: Store) -> bool:
-    """Whether somebody said where the store is. Else one is made nowhere: a server that keeps its data elsewhere would never
-    see the key."""
+    """Whether the store's location was given. Otherwise no new store is created: a server that keeps its data elsewhere
+    would never see the key."""
     from tocsin.config import Origin, sources
 
     named = sources({"config": config, "data_dir": data_dir, "store": store})
@@ -228,7 +226,7 @@ def _store_is_named(config: ConfigFile, data_dir: DataDir, store: Store) -> bool
 
 
 def _place(config: ConfigFile, data_dir: DataDir, store: Store) -> str:
-    """The store for people to read: without a password."""
+    """The store's URL without a password."""
     from tocsin.config import load_settings
 
     return load_settings({"config": config, "data_dir": data_dir, "store": store}).store_url_redacted()
@@ -241,7 +239,7 @@ def _with_store(
     work: Callable[[OpenStore], Awaitable[T]],
     create: bool = True,
 ) -> T:
-    """What `work` returns. A store that isn't there is only made with `create`: a slip in a path should be noticed."""
+    """The result of `work`. A missing store is created only with `create`: a typo in a path must not go unnoticed."""
     import asyncio
 
     from tocsin.config import load_settings

@@ -23,11 +23,11 @@ def migrate(
     data_dir: DataDir = None,
     store: Store = None,
     agent_database: AgentDatabase = None,
-    no_agent: Annotated[bool, typer.Option("--no-agent", help="The timers' store alone.")] = False,
+    no_agent: Annotated[bool, typer.Option("--no-agent", help="Only the timers' store.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the schemas of the store and of the agent's database to this version, creating them if needed. `serve` does
-    so too; the server must not run."""
+    """Migrate the schemas of the store and of the agent's database to this version, creating them if needed. `serve` does
+    the same at its start. Stop the server first."""
     import asyncio
 
     from tocsin.config import load_settings

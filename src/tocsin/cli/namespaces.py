@@ -10,8 +10,8 @@ from tocsin.cli import output
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
+    ApiKeyOption,
     AsJson,
-    Key,
     RetryAttempts,
     RetryDefault,
     RetryFactor,
@@ -32,13 +32,14 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="1 to 255 of A-Z a-z 0-9 . _ : -")]
-History = Annotated[
-    str | None, typer.Option(metavar="WHICH", help="Finished timers that stay visible: all, failures or none.")
-]
-Retention = Annotated[str | None, typer.Option(metavar="DURATION", help="How long they stay.")]
+History = Annotated[str | None, typer.Option(metavar="WHICH", help="Finished timers to keep: all, failures or none.")]
+Retention = Annotated[str | None, typer.Option(metavar="DURATION", help="How long finished timers are kept.")]
 Secret = Annotated[
     str | None,
-    typer.Option(metavar="WHSEC", help="Signs callbacks: whsec_ and the base64 of 24 to 64 bytes; `new` makes one."),
+    typer.Option(
+        metavar="WHSEC",
+        help="Secret that signs callbacks: whsec_ and the base64 of 24 to 64 bytes; `new` generates one.",
+    ),
 ]
 
 AnswersMode = Annotated[
@@ -46,7 +47,7 @@ AnswersMode = Annotated[
     typer.Option(
         "--answers",
         metavar="HOW",
-        help="What counts as success: standard (any 2xx, unless its JSON says otherwise) or strict (2xx with an empty "
+        help="What counts as success: standard (any 2xx, unless its JSON body says otherwise) or strict (2xx with an empty "
         "body or ok: true).",
     ),
 ]
@@ -55,7 +56,9 @@ AnswersMode = Annotated[
 @app.command("create", epilog="Example: tocsin namespaces create billing --retention 7d --secret new")
 def create(
     name: Name,
-    shards: Annotated[int | None, typer.Option("--shards", help="Shards it occupies; fixed for ever.")] = None,
+    shards: Annotated[
+        int | None, typer.Option("--shards", help="Number of shards it uses; can't be changed later.")
+    ] = None,
     history: History = None,
     retention: Retention = None,
     secret: Secret = None,
@@ -66,7 +69,7 @@ def create(
     retry_factor: RetryFactor = None,
     retry_max_interval: RetryMax = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
@@ -81,10 +84,12 @@ def update(
     history: History = None,
     retention: Retention = None,
     secret: Secret = None,
-    remove_secret: Annotated[bool, typer.Option("--remove-secret", help="Sign no more.")] = False,
+    remove_secret: Annotated[
+        bool, typer.Option("--remove-secret", help="Remove the secret: callbacks are no longer signed.")
+    ] = False,
     paused: Annotated[
         bool | None,
-        typer.Option("--pause/--resume", help="Hold back its timers; let them ring again.", show_default=False),
+        typer.Option("--pause/--resume", help="Stop firing its timers; resume firing.", show_default=False),
     ] = None,
     answers: AnswersMode = None,
     retry_attempts: RetryAttempts = None,
@@ -94,24 +99,24 @@ def update(
     retry_max_interval: RetryMax = None,
     retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a namespace's settings; what isn't given stays."""
+    """Change a namespace's settings; options not given keep their value."""
     if remove_secret and secret is not None:
-        raise WrongUsage("--secret and --remove-secret contradict each other; give one of them")
+        raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
     body = _body(name, history, retention, secret, answers)
     body |= retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
     if retry_default:
         if "retryPolicy" in body:
-            raise WrongUsage("--retry-default and the other --retry-… options contradict each other")
+            raise WrongUsage("--retry-default conflicts with the other --retry-… options; give only one kind")
         body["retryPolicy"] = None
     if remove_secret:
         body["secret"] = None
     if paused is not None:
         body["paused"] = paused
     if len(body) == 1:
-        raise WrongUsage("nothing to change; give --history, --retention, --secret, --pause, …")
+        raise WrongUsage("no change given; give --history, --retention, --secret, --pause, …")
     _show(_post(server, key, "/namespaces/update", body), body, as_json, shown_secret=secret == "new")
 
 
@@ -122,15 +127,15 @@ def rotate_secret(
     grace: Grace = None,
     force: Force = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign with a new secret; the former one signs, too, until the grace ends."""
+    """Sign with a new secret; the previous one keeps signing during the grace period."""
     show_rotation(_post(server, key, "/namespaces/rotateSecret", rotation("name", name, secret, grace, force)), as_json)
 
 
 @app.command("list", epilog="Example: tocsin namespaces list")
-def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
+def list_namespaces(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
     """List the namespaces."""
     answer = _post(server, key, "/namespaces/list", {})
     if as_json:
@@ -170,7 +175,7 @@ def _show(answer: dict[str, Any], sent: dict[str, Any], as_json: bool, *, shown_
         return
     output.print_fields({name: _cell(value) for name, value in answer.items()})
     if shown_secret:
-        output.note("The new secret, for the receivers (it can't be shown again):")
+        output.note("The new secret, for the receivers (it is shown only now):")
         typer.echo(sent["secret"])
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the values that people write in them."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ if TYPE_CHECKING:
 SERVER_DEFAULT = "http://127.0.0.1:8080"
 
 Server = Annotated[
-    str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="Where the server is.", show_default=True)
+    str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
 ]
-Key = Annotated[
-    str | None, typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server wants one.")
+ApiKeyOption = Annotated[
+    str | None, typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server requires one.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="The timers' namespace.")]
 Status = Annotated[
-    list[str] | None, typer.Option("--status", help="pending, completed, failed or canceled; may be repeated.")
+    list[str] | None,
+    typer.Option("--status", help="Only timers that are pending, completed, failed or canceled; may be repeated."),
 ]
-IdPrefix = Annotated[str | None, typer.Option("--id-prefix", metavar="TEXT", help="Its id begins so.")]
+IdPrefix = Annotated[
+    str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only timers whose id has this prefix.")
+]
 Tenant = Annotated[
     str | None,
     typer.Option(
         "--tenant",
         envvar="TOCSIN_TENANT",
         metavar="ID",
-        help="Whose calls: a UUID v7; `tocsin calls new-tenant` makes one.",
+        help="Tenant of the calls: a UUID v7; `tocsin calls new-tenant` creates one.",
     ),
 ]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings.")
 ]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for everything that is kept.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for all stored data.")]
 Store = Annotated[
     str | None, typer.Option("--store", metavar="URL", help="sqlite:///path, postgresql://…, mysql://… or memory://.")
 ]
@@ -49,31 +52,35 @@ AgentDatabase = Annotated[
     typer.Option(
         "--agent-database",
         metavar="URL",
-        help="Where service calls are kept: sqlite:///path or postgresql://…",
+        help="Database of the service calls: sqlite:///path or postgresql://…",
         show_default="agent.db in the data folder",
     ),
 ]
 
 RetryAttempts = Annotated[
     int | None,
-    typer.Option("--retry-attempts", metavar="N", help="Attempts in all, the first included.", show_default="10"),
+    typer.Option(
+        "--retry-attempts", metavar="N", help="Maximum number of attempts, including the first.", show_default="10"
+    ),
 ]
 RetryFor = Annotated[
     str | None,
-    typer.Option("--retry-for", metavar="DURATION", help="No attempt begins later than this after the first."),
+    typer.Option("--retry-for", metavar="DURATION", help="No attempt starts later than this after the first."),
 ]
 RetryInitial = Annotated[
     str | None,
-    typer.Option("--retry-initial", metavar="DURATION", help="Pause before the second attempt.", show_default="5s"),
+    typer.Option("--retry-initial", metavar="DURATION", help="Delay before the second attempt.", show_default="5s"),
 ]
 RetryFactor = Annotated[
     float | None,
-    typer.Option("--retry-factor", metavar="X", help="Each pause is so many times the last.", show_default="3"),
+    typer.Option("--retry-factor", metavar="X", help="Factor by which each delay grows.", show_default="3"),
 ]
 RetryMax = Annotated[
-    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="The longest pause.", show_default="4h")
+    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="Maximum delay.", show_default="4h")
 ]
-RetryDefault = Annotated[bool, typer.Option("--retry-default", help="Return to the policy that counts without these.")]
+RetryDefault = Annotated[
+    bool, typer.Option("--retry-default", help="Remove the retry policy, so that the default applies.")
+]
 
 
 def instant_us(option: str, text: str) -> int:
@@ -113,7 +120,7 @@ def checked_duration(option: str, text: str | None) -> str | None:
 
 
 def content(option: str, text: str) -> bytes:
-    """What the option says: itself, the content of `@file`, or standard input for `-`."""
+    """The option's value: the text itself, the content of `@file`, or standard input for `-`."""
     if text == "-":
         return sys.stdin.buffer.read()
     if text.startswith("@"):
@@ -125,14 +132,14 @@ def content(option: str, text: str) -> bytes:
 
 
 def json_content(option: str, text: str) -> msgspec.Raw:
-    """JSON given as itself, `@file` or `-`, kept exactly as it was written."""
+    """JSON given as text, `@file` or `-`, kept exactly as it was written."""
     import msgspec
 
     raw = content(option, text).strip()
     try:
         msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise WrongUsage(f"""{option}: is not JSON ({error}); a plain text needs quotes: '"hello"'""") from None
+        raise WrongUsage(f"""{option}: is not JSON ({error}); quote a plain text: '"hello"'""") from None
     return msgspec.Raw(raw)
 
 
@@ -142,7 +149,7 @@ def headers(option: str, lines: list[str] | None) -> dict[str, str] | None:
     for line in lines or []:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise WrongUsage(f"{option}: {line!r} is no header; write it as 'Name: value'")
+            raise WrongUsage(f"{option}: {line!r} is not a header; write it as 'Name: value'")
         found[name.strip()] = value.strip()
     return found or None
 
@@ -150,7 +157,7 @@ def headers(option: str, lines: list[str] | None) -> dict[str, str] | None:
 def retry_policy(
     attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
 ) -> dict[str, Any]:
-    """What the `--retry-…` options put into a request: its `retryPolicy`, if any is given."""
+    """The request's `retryPolicy` from the `--retry-…` options; empty if none is given."""
     policy = {
         "maxAttempts": attempts,
         "maxAttemptsDuration": checked_duration("--retry-for", duration),

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs. Results on stdout, everything else on stderr."""
+"""Output of the commands: tables for people, JSON for programs. Results go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATUS_STYLES = {
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that keeps whole values when the output is a file or a pipe."""
+    """A console that does not truncate values if the output is a file or a pipe."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False, soft_wrap=False)
@@ -38,8 +38,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def shown(value: object, style: str = "", *, name: bool = False) -> Text:
-    """A cell with a text of the server's: no markup, and what can't be seen or would steer the terminal by its number. Names
-    keep their joiners."""
+    """A cell with text from the server: without markup, and with invisible and control characters as code points. Names keep
+    their joiners."""
     from rich.text import Text
 
     from tocsin.model.visible import JOINERS, visible
@@ -48,14 +48,14 @@ def shown(value: object, style: str = "", *, name: bool = False) -> Text:
 
 
 def print_plain(text: str) -> None:
-    """A line without any style."""
+    """Prints an unstyled line."""
     from tocsin.model.visible import visible
 
     typer.echo(visible(text, keep="\n"))
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on one line."""
+    """Prints a JSON document on one line."""
     import msgspec
 
     from tocsin.model.visible import visible
@@ -64,7 +64,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A plain table, without lines between rows; values are never read as markup."""
+    """Prints a plain table, without lines between rows; values are never interpreted as markup."""
     from rich import box
     from rich.table import Table
 
@@ -92,7 +92,7 @@ def print_groups(columns: Sequence[str], groups: Mapping[str, Sequence[Sequence[
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """One thing: a line for each field that has a value. `name` is prose, and may have joiners."""
+    """Prints one object: a line for each field with a value. `name` is prose, and may have joiners."""
     from rich.table import Table
     from rich.text import Text
 
@@ -106,14 +106,14 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def note(text: str) -> None:
-    """A line for people, on stderr."""
+    """Prints a line for people, on stderr."""
     from tocsin.model.visible import visible
 
     typer.echo(visible(text, keep="\n"), err=True)
 
 
 def print_line(parts: Iterable[tuple[str, str]]) -> None:
-    """A line of texts, each with its style."""
+    """Prints a line of texts, each with its style."""
     from rich.text import Text
 
     from tocsin.model.visible import visible
@@ -122,7 +122,7 @@ def print_line(parts: Iterable[tuple[str, str]]) -> None:
 
 
 def relative(instant: str | None) -> str:
-    """How far an instant lies ahead (`in 5m`) or behind (`2h ago`), roughly."""
+    """The approximate distance of an instant from now: `in 5m`, `2h ago`."""
     if not instant:
         return ""
     from tocsin.model.instants import format_duration, parse_instant

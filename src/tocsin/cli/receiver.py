@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server for callbacks, on asyncio and httptools, so that a receiver on the same machine costs little."""
+"""A small HTTP/1.1 server for callbacks, on asyncio and httptools, so that a receiver on the same machine is cheap."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import httptools
 
 from tocsin.cli.failure import Refused
 
-#: A callback's payload is at most 100 KiB by default; whoever sends more than this is cut off.
+#: Limit of a request's body, far above the default payload limit of 100 KiB; beyond it the connection is aborted.
 BODY_BYTES_MAX = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedCallback:
-    """A request as it came in."""
+    """A received request."""
 
     method: str
     path: str
@@ -28,8 +28,8 @@ class ReceivedCallback:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is answered, `delay_s` after the request came."""
+class ReceiverResponse:
+    """The response, sent `delay_s` after the request arrived."""
 
     status: int = 200
     body: bytes = b""
@@ -37,16 +37,16 @@ class Answer:
 
 
 class Receiver:
-    """Listens while it is open; every request is answered with what `handle` returns."""
+    """Listens while it is open, and responds to every request with what `handle` returns."""
 
-    def __init__(self, handle: Callable[[ReceivedCallback], Answer]) -> None:
+    def __init__(self, handle: Callable[[ReceivedCallback], ReceiverResponse]) -> None:
         self.handle = handle
         self.connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
         self.url = ""
 
     async def start(self, host: str, port: int) -> None:
-        """Listens; port 0 takes a free one, and `url` names it. Refused when the address can't be had."""
+        """Starts to listen; port 0 takes a free one, which `url` names. Raises Refused if the address is not available."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(lambda: _Connection(self), host, port, backlog=1_024)
@@ -66,13 +66,13 @@ class Receiver:
 
 
 class _Connection(asyncio.Protocol):
-    """Answers in the order of the requests, also when one that came later is ready sooner."""
+    """Responds in the order of the requests, even if a later response is ready first."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[Answer, bool]] = deque()
+        self._waiting: deque[tuple[ReceiverResponse, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._begin()
 
@@ -147,7 +147,7 @@ class _Connection(asyncio.Protocol):
         self._send(*self._waiting.popleft())
         self._next()
 
-    def _send(self, answer: Answer, keep_alive: bool) -> None:
+    def _send(self, answer: ReceiverResponse, keep_alive: bool) -> None:
         if self._transport.is_closing():
             return
         self._transport.write(_head(answer.status, len(answer.body), keep_alive=keep_alive) + answer.body)
@@ -155,7 +155,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """Cuts the connection."""
+        """Aborts the connection."""
         self._transport.abort()
 
 

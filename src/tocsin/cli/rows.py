@@ -16,13 +16,13 @@ COLUMNS = (
 )  # fmt: skip
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
-#: What only the server can say; import leaves it out.
+#: Fields that only the server sets; import ignores them.
 READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "shardId", "timerUuid"}
 TAG_SEPARATOR = ";"
 
 
 class BadRow(ValueError):
-    """The row can't be read as a timer; the text says why."""
+    """The row is not a valid timer; the text says why."""
 
 
 def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -30,8 +30,8 @@ def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     reader = csv.DictReader(stream)
     unknown = [name for name in reader.fieldnames or [] if name not in COLUMNS and name not in READ_ONLY]
     if unknown:
-        raise BadRow(f"the columns {', '.join(unknown)} are unknown; known are {', '.join(COLUMNS)}")
-    # DictReader fills what is missing with None, and puts what is too much under None.
+        raise BadRow(f"unknown columns {', '.join(unknown)}; columns are {', '.join(COLUMNS)}")
+    # DictReader fills missing cells with None, and puts surplus cells under the key None.
     for row in reader:
         try:
             yield reader.line_num, _from_cells(row)
@@ -41,7 +41,7 @@ def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
 
 def _from_cells(row: dict[Any, Any]) -> dict[str, Any]:
     if None in row:
-        raise BadRow("has more cells than there are columns")
+        raise BadRow("has more cells than the header has columns")
     timer: dict[str, Any] = {}
     for name, cell in row.items():
         if cell is None or cell == "":
@@ -49,7 +49,7 @@ def _from_cells(row: dict[Any, Any]) -> dict[str, Any]:
         try:
             timer[name] = _from_cell(name, cell)
         except (ValueError, msgspec.DecodeError) as error:
-            raise BadRow(f"{name}: {cell!r} can't be read: {error}") from None
+            raise BadRow(f"{name}: {cell!r} is not valid: {error}") from None
     return timer
 
 
@@ -65,7 +65,7 @@ def _from_cell(name: str, cell: str) -> Any:
 
 
 def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    """(line number, row) of each line that isn't empty. A line of an error report gives the timer in it."""
+    """(line number, row) of each line that isn't empty. A line of an error report yields the timer in it."""
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     for number, line in enumerate(stream, 1):
         if not line.strip():
@@ -75,29 +75,29 @@ def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]
             if row.keys() == {"line", "error", "timer"}:
                 row = decoder.decode(row["timer"])
         except msgspec.DecodeError as error:
-            yield number, BadRow(f"is no JSON object: {error}")
+            yield number, BadRow(f"is not a JSON object: {error}")
             continue
         yield number, dict(row)
 
 
-#: A timer as it came, each field still JSON: what passes through a file has to keep every digit of its payload.
+#: A timer as received, each field still JSON: a payload must keep every digit when it passes through a file.
 RawTimer = dict[str, msgspec.Raw]
 
 
 class BatchResult(msgspec.Struct):
-    """What became of one timer of a batch; the created timer itself isn't read."""
+    """The result for one timer of a batch; the created timer itself isn't read."""
 
     error: Any = None
 
 
 class BatchResults(msgspec.Struct):
-    """One for each timer sent, in that order."""
+    """One result for each timer sent, in the same order."""
 
     results: list[BatchResult]
 
 
 class Page(msgspec.Struct):
-    """A page of a list. Without a cursor it is the last."""
+    """A page of a list. A page without a cursor is the last."""
 
     timers: list[RawTimer]
     cursor: str | None = msgspec.field(default=None, name="nextCursor")

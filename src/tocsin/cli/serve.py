@@ -11,7 +11,7 @@ from tocsin.cli.setting_flags import SettingFlags
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
 
 SHARDS_SHOWN = (
-    f"what the store has; a new one {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}"
+    f"the store's number; for a new store {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}"
 )
 
 
@@ -30,39 +30,43 @@ def serve(
     data_dir: DataDir = None,
     store: Store = None,
     shards: Annotated[
-        int | None, typer.Option(help="Partitions of all timers, fixed at the first start.", show_default=SHARDS_SHOWN)
+        int | None, typer.Option(help="Partitions of the timers, fixed at the first start.", show_default=SHARDS_SHOWN)
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes that serve the port together.", show_default="1")
+        int | None, typer.Option(help="Number of processes that share the port.", show_default="1")
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Where other nodes reach this one.", show_default="the host's address"),
+        typer.Option(
+            metavar="ADDRESS", help="Address under which other nodes reach this one.", show_default="the host's address"
+        ),
     ] = None,
     broker: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL", help="What carries the agent's messages: nats://host:4222.", show_default="embedded"
-        ),
+        typer.Option(metavar="URL", help="Broker of the agent's messages: nats://host:4222.", show_default="embedded"),
     ] = None,
     agent_database: AgentDatabase = None,
     agent_timer: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Who watches due times: polling or engine.", show_default="polling"),
+        typer.Option(
+            metavar="KIND", help="How the agent detects due calls: polling or engine.", show_default="polling"
+        ),
     ] = None,
-    no_agent: Annotated[bool, typer.Option("--no-agent", help="Timers only: no service calls.")] = False,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Never ask for an API key.")] = False,
-    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="auto, console or json.")] = None,
+    no_agent: Annotated[bool, typer.Option("--no-agent", help="Disable the service agent: timers only.")] = False,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Never require an API key.")] = False,
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="Log level: debug, info, warning or error.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Log format: auto, console or json.")] = None,
     drain_timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How long callbacks under way may take at the end.")
+        str | None, typer.Option(metavar="DURATION", help="Time limit for callbacks in flight at shutdown.")
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run a server. SIGTERM or Ctrl-C lets it end what is under way, then stops it; another Ctrl-C stops it at once. With
-    several workers, SIGHUP starts them anew, one after another.
+    """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; a second Ctrl-C stops
+    it immediately. With several workers, SIGHUP restarts them one after another.
 
-    Every flag is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
+    Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """
     from tocsin.config import load_settings, unknown_variables
 

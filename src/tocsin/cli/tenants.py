@@ -6,33 +6,33 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
 app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Tenants: with what their service calls are signed.",
+    help="Tenants: the secrets that sign their service calls.",
     epilog="Example: tocsin tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f",
 )
 
 
 @app.callback()
 def tenants() -> None:
-    """Has the one command keep its name."""
+    """Keeps the name of the only command: typer would drop it."""
 
 
 @app.command("rotate-secret", epilog="Example: tocsin tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
 def rotate_secret(
-    tenant: Annotated[str, typer.Argument(metavar="TENANT", envvar="TOCSIN_TENANT", help="The tenant's id.")],
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", envvar="TOCSIN_TENANT", help="Id of the tenant.")],
     secret: NewSecret = None,
     grace: Grace = None,
     force: Force = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign a tenant's service calls with a new secret; the former one signs, too, until the grace ends."""
+    """Sign a tenant's service calls with a new secret; the previous one keeps signing during the grace period."""
     from tocsin.cli.client import Client
 
     with Client(server, key) as client:

@@ -1,4 +1,4 @@
-"""`tocsin timers`: create, get, list, update, delete; `watch`, `import` and `export` have files of their own."""
+"""`tocsin timers`: create, get, list, update, delete; `watch`, `import` and `export` are in modules of their own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tocsin.cli import exporting, importing, output, watch
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
+    ApiKeyOption,
     AsJson,
     IdPrefix,
-    Key,
     Namespace,
     RetryAttempts,
     RetryDefault,
@@ -36,25 +36,25 @@ from tocsin.cli.options import (
 app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Create, look at, change and move timers.",
+    help="Create, show, change, import and export timers.",
     epilog="Example: tocsin timers create http://127.0.0.1:9000/ --in 30s",
 )
 watch.register(app)
 importing.register(app)
 exporting.register(app)
 
-TimerId = Annotated[str, typer.Argument(metavar="ID", help="The timer's id.")]
-At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When, such as 2027-01-31T12:00:00Z.")]
-In = Annotated[str | None, typer.Option("--in", metavar="DURATION", help="When, from now: 500ms, 30s, 5m, 24h, 7d.")]
+TimerId = Annotated[str, typer.Argument(metavar="ID", help="Id of the timer.")]
+At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When to fire, such as 2027-01-31T12:00:00Z.")]
+In = Annotated[str | None, typer.Option("--in", metavar="DURATION", help="Delay from now: 500ms, 30s, 5m, 24h, 7d.")]
 Payload = Annotated[
-    str | None, typer.Option("--payload", metavar="JSON", help="What the callback brings: JSON, @file, or - for stdin.")
+    str | None, typer.Option("--payload", metavar="JSON", help="Payload of the callback: JSON, @file, or - for stdin.")
 ]
 Body = Annotated[
     str | None,
     typer.Option(
         "--body",
         metavar="CONTENT",
-        help="Sent as it is, instead of a payload: text, @file (any bytes), or - for stdin.",
+        help="Body of the callback, sent as is instead of a payload: text, @file (any bytes), or - for stdin.",
     ),
 ]
 ContentType = Annotated[
@@ -62,24 +62,25 @@ ContentType = Annotated[
     typer.Option(
         "--content-type",
         metavar="TYPE",
-        help="Of --body.",
-        show_default="text/plain; charset=utf-8, or application/octet-stream where it is no text",
+        help="Media type of --body.",
+        show_default="text/plain; charset=utf-8, or application/octet-stream for other bytes",
     ),
 ]
 Method = Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")]
 Header = Annotated[
-    list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Sent along; may be repeated.")
+    list[str] | None,
+    typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Additional header of the callback; may be repeated."),
 ]
-Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="To find it by; may be repeated.")]
+Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Tag to filter lists by; may be repeated.")]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", help="For each callback.", show_default="10")
+    float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
 ]
 OnConflict = Annotated[
     str | None,
     typer.Option(
         "--on-conflict",
         metavar="WHAT",
-        help="If a timer of that id exists: replace it, keep it, or reject this one.",
+        help="What to do if a timer with this id exists: replace, keep or reject.",
         show_default="replace",
     ),
 ]
@@ -88,7 +89,7 @@ IdempotencyKey = Annotated[
     typer.Option(
         "--idempotency-key",
         metavar="TEXT",
-        help="Makes the command safe to repeat: with the same --id and key it creates one timer, which fires once.",
+        help="Makes the command safe to repeat: with the same --id and key, it creates one timer, which fires once.",
     ),
 ]
 
@@ -97,14 +98,12 @@ IdempotencyKey = Annotated[
     "create", epilog="""Example: tocsin timers create http://127.0.0.1:9000/ --in 30s --payload '{"order": 17}'"""
 )
 def create(
-    url: Annotated[str, typer.Argument(metavar="URL", help="What is called.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL to call.")],
     at: At = None,
     in_: In = None,
     timer_id: Annotated[
         str | None,
-        typer.Option(
-            "--id", metavar="ID", help="Its id; choose one to find it, or to replace it.", show_default="a new UUID"
-        ),
+        typer.Option("--id", metavar="ID", help="Id of the timer, unique in the namespace.", show_default="a new UUID"),
     ] = None,
     namespace: Namespace = "default",
     payload: Payload = None,
@@ -122,14 +121,14 @@ def create(
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a timer, or replace the pending one of the same id."""
+    """Create a timer, or replace the pending one with the same id."""
     if idempotency_key is not None and timer_id is None:
-        raise WrongUsage("--idempotency-key needs --id: the timer of that id remembers the key")
+        raise WrongUsage("--idempotency-key requires --id: the key is stored with the timer of that id")
     if (at is None) == (in_ is None):
-        raise WrongUsage("when? Give either --in, such as --in 30s, or --at, such as --at 2027-01-31T12:00:00Z")
+        raise WrongUsage("give exactly one of --in, such as --in 30s, and --at, such as --at 2027-01-31T12:00:00Z")
     request = {
         "namespace": namespace,
         "id": timer_id if timer_id is not None else str(uuid.uuid4()),
@@ -140,7 +139,7 @@ def create(
         "body": _raw_body(body, content_type, payload),
         **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
         "onConflict": on_conflict,
-        # Asked again by itself after a 503, whose outcome may be unknown, it must not make the timer fire twice.
+        # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
         "idempotencyKey": idempotency_key if idempotency_key is not None else str(uuid.uuid4()),
     }
     _show(_create(server, key, _given(request)), as_json)
@@ -151,7 +150,7 @@ def get(
     timer_id: TimerId,
     namespace: Namespace = "default",
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one timer, pending or finished."""
@@ -163,16 +162,18 @@ def list_timers(
     namespace: Namespace = "default",
     status: Status = None,
     id_prefix: IdPrefix = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
-    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due then or later.")] = None,
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due earlier.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Where a former list ended.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")
+    ] = None,
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of timers.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """List timers, in the order in which they are due. `export` writes all of them, however many."""
+    """List timers in the order in which they are due. `export` writes all of them, however many."""
     body = {
         "namespace": namespace,
         "status": status or None,
@@ -203,7 +204,7 @@ def list_timers(
         ],
     )
     if answer.get("nextCursor"):
-        output.note(f"There are more: --cursor {answer['nextCursor']}")
+        output.note(f"More timers: --cursor {answer['nextCursor']}")
 
 
 @app.command("update", epilog="Example: tocsin timers update order-17 --in 5m")
@@ -211,7 +212,7 @@ def update(
     timer_id: TimerId,
     at: At = None,
     in_: In = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="What is called.")] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
     namespace: Namespace = "default",
     payload: Payload = None,
     body: Body = None,
@@ -227,12 +228,12 @@ def update(
     retry_max_interval: RetryMax = None,
     retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a pending timer; what isn't given stays. A policy, headers and tags are replaced as a whole."""
+    """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
     if at is not None and in_ is not None:
-        raise WrongUsage("--at and --in contradict each other; give one of them")
+        raise WrongUsage("--at and --in conflict; give only one of them")
     changes = {
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
@@ -243,21 +244,21 @@ def update(
     changes = _given(changes)
     if retry_default:
         if "retryPolicy" in changes:
-            raise WrongUsage("--retry-default and the other --retry-… options contradict each other")
+            raise WrongUsage("--retry-default conflicts with the other --retry-… options; give only one kind")
         changes["retryPolicy"] = None
     if not changes:
-        raise WrongUsage("nothing to change; give --in, --at, --url, --payload, …")
+        raise WrongUsage("no change given; give --in, --at, --url, --payload, …")
     _show(_post(server, key, "/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)
 
 
 @app.command("delete", epilog="Example: tocsin timers delete order-17 order-18")
 def delete(
-    timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The timers' ids.")],
+    timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
     namespace: Namespace = "default",
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
 ) -> None:
-    """Cancel pending timers. An attempt that is under way may still arrive; no retry follows."""
+    """Cancel pending timers. An attempt that is in flight may still arrive; it is not retried."""
     from tocsin.cli.client import Client
     from tocsin.cli.failure import Refused
 
@@ -288,10 +289,10 @@ def _optional(
 def _raw_body(text: str | None, media_type: str | None, payload: str | None) -> dict[str, str] | None:
     if text is None:
         if media_type is not None:
-            raise WrongUsage("--content-type: is that of --body, which is missing; a payload is JSON")
+            raise WrongUsage("--content-type requires --body; a payload is always JSON")
         return None
     if payload is not None:
-        raise WrongUsage("--payload and --body contradict each other; give one of them")
+        raise WrongUsage("--payload and --body conflict; give only one of them")
     raw = content("--body", text)
     given = {} if media_type is None else {"contentType": media_type}
     try:
@@ -307,7 +308,7 @@ def _given(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_now(text: str) -> str:
-    """An update has no delay, so that `--in` counts from this machine's clock."""
+    """The instant that `--in` means, by this machine's clock."""
     from tocsin.model.instants import format_instant
 
     return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
@@ -326,9 +327,9 @@ def _create(server: str, key: str | None, body: dict[str, Any]) -> dict[str, Any
     with Client(server, key) as client:
         timer, found = client.create(body)
     if found == "existing":
-        output.note("A timer of that id exists. It was kept; nothing was written.")
+        output.note("A timer with this id exists and was kept; nothing was written.")
     elif found == "replayed":
-        output.note("Created before under this key. This is the timer as it stands; nothing was written.")
+        output.note("An earlier create with this key made the timer; nothing was written.")
     return timer  # type: ignore[no-any-return]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Namespace, Server, duration_us
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Namespace, Server, duration_us
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -24,21 +24,21 @@ def register(timers: typer.Typer) -> None:
 
 
 def watch(
-    timer_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The timers' ids.")] = None,
+    timer_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of the timers.")] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Instead of ids: all with this tag; may be repeated.")
+        list[str] | None, typer.Option("--tag", help="Instead of ids: all timers with this tag; may be repeated.")
     ] = None,
     namespace: Namespace = "default",
-    interval: Annotated[str, typer.Option(metavar="DURATION", help="Pause between two looks.")] = "500ms",
+    interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show each change of state until all have finished; exit code 1 if one failed."""
+    """Show each change of state until all timers have finished; exit code 1 if one failed."""
     from tocsin.cli.client import Client
 
     if bool(timer_ids) == bool(tag):
-        raise WrongUsage("what? Give either ids or --tag")
+        raise WrongUsage("give either ids or --tag")
     pause_s = max(0.05, duration_us("--interval", interval) / 1e6)
     shown: dict[str, tuple[Any, ...]] = {}
     failed: set[str] = set()
@@ -50,14 +50,14 @@ def watch(
                 state = (timer["status"], timer.get("attempts"), timer.get("executeAt"), timer.get("lastError"))
                 if shown.get(timer["id"]) != state:
                     shown[timer["id"]] = state
-                    _say(timer, as_json)
+                    _print_state(timer, as_json)
                 pending |= timer["status"] == "pending"
                 (failed.add if timer["status"] == "failed" else failed.discard)(timer["id"])
             if not pending:
                 break
             time.sleep(pause_s)
     if not shown:
-        raise Refused(f"no timer of namespace {namespace} has the tag {' and '.join(tag or [])}")
+        raise Refused(f"no timer in namespace {namespace} has the tag {' and '.join(tag or [])}")
     if failed:
         raise Refused(f"failed: {', '.join(sorted(failed))}")
 
@@ -73,7 +73,7 @@ def _by_id(
         except ServerRefused as refusal:
             if refusal.code != "TIMER_NOT_FOUND" or timer_id not in shown:
                 raise
-            # It finished, and its namespace keeps no history of such timers.
+            # The timer finished, and its namespace keeps no history of such timers.
             yield {"id": timer_id, "status": "gone"}
 
 
@@ -88,7 +88,7 @@ def _by_tag(client: Client, namespace: str, tags: list[str]) -> Iterator[dict[st
             return
 
 
-def _say(timer: dict[str, Any], as_json: bool) -> None:
+def _print_state(timer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(timer)
         return

@@ -1,4 +1,4 @@
-"""What a connection between two nodes is to those who use it; the simulation has one of its own."""
+"""The interface of a connection between two nodes. The simulation has its own implementation."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from typing import Protocol
 
 
 class Channel(Protocol):
-    """Brings messages to one other node, in order and at most once."""
+    """Delivers messages to one other node, in order and at most once."""
 
     congested: bool
 
     def send(self, payload: bytes) -> None:
-        """Sends, or forgets it when the connection is gone. Never waits; `congested` says when to stop for a while."""
+        """Sends the message, or drops it if the connection is lost. Never waits; `congested` shows when to pause."""
 
     def close(self) -> None:
-        """Ends it when everything was sent."""
+        """Closes the channel after everything was sent."""
 
     def abort(self) -> None:
-        """Ends it at once: nothing is sent or received any more."""
+        """Closes the channel at once: nothing more is sent or received."""
 
 
 class End(Protocol):
-    """Whom a channel tells what comes."""
+    """Receives the events of a channel."""
 
     def received(self, payload: bytes) -> None:
-        """A message."""
+        """A message arrived."""
 
     def writable(self) -> None:
-        """It is not congested any more."""
+        """The channel is no longer congested."""
 
     def lost(self, reason: str) -> None:
-        """It is over; nothing follows."""
+        """The channel is closed; no further events follow."""
 
 
 class CallerEnd(End, Protocol):
-    """The end of the node that has made the connection."""
+    """The end at the node that opened the connection."""
 
     def opened(self, channel: Channel) -> None:
-        """Both nodes have proven themselves; whatever comes, comes after this."""
+        """Both nodes are authenticated. This is the first event."""
 
 
 class PeerUnreachable(Exception):
-    """No connection could be made; `args[0]` says why."""
+    """No connection could be opened; `args[0]` is the reason."""
 
 
-#: Connects to the node of this incarnation at this address, and has told the end when it returns; raises PeerUnreachable.
+#: Connects to the node with this incarnation at this address; has called `opened` when it returns. Raises PeerUnreachable.
 Dial = Callable[[bytes, str, CallerEnd], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""This node among the others: its listener, its links, and what they are used for."""
+"""This node in the cluster: its listener, its links to other nodes, and the operations that use them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.stream import Called, dial
-from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.cluster.stream import AcceptedConnection, dial
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.http.access import without_key
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
 from tocsin.ports.observer import Event, PeerRefused
 
-Serve = Callable[[Http], Awaitable[HttpAnswer]]
+Serve = Callable[[RelayedRequest], Awaitable[RelayedResponse]]
 
 
-async def _serves_nothing(request: Http) -> HttpAnswer:
-    return HttpAnswer(request.id, 0, [], b"")
+async def _serves_nothing(request: RelayedRequest) -> RelayedResponse:
+    return RelayedResponse(request.id, 0, [], b"")
 
 
 def _counts_nothing(after_us: int) -> None:
@@ -33,9 +33,10 @@ def _counts_nothing(after_us: int) -> None:
 
 
 class Cluster:
-    """The ports Forwarder (as `router`) and Peers. `own` is this node's incarnation; `report` says how it is.
+    """Implements the ports Forwarder (as `router`) and Peers. `own` is this node's incarnation; `report` returns its
+    report.
 
-    `announce` and everything else may be called before `listen`, and without it: then others don't reach this node.
+    All methods may be called before `listen`, or without it; other nodes cannot reach this node then.
     """
 
     def __init__(
@@ -62,17 +63,17 @@ class Cluster:
         self._dial: Dial = dial_with or partial(dial, limits, secret, own)
         self._links: dict[bytes, PeerLink] = {}
         self._sessions: dict[bytes, PeerSession] = {}
-        self._strangers: dict[Called, None] = {}
+        self._unauthenticated: dict[AcceptedConnection, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        #: Where the service agent was found, until that turns out to be wrong.
+        #: The node that was last found to run the service agent; None when that proved wrong.
         self._agent_at: bytes | None = None
         self._agent_takes_hashes = False
         self._search: asyncio.Future[bytes | None] | None = None
-        self._telling = False
-        #: Serves HTTP requests that other nodes bring.
+        self._announcing = False
+        #: Serves HTTP requests that other nodes forward.
         self.serve: Serve = _serves_nothing
-        #: What this node has counted in points that began after an instant.
+        #: This node's statistics in points that began after an instant.
         self.statistics_here: Callable[[int], StatisticsReport | None] = _counts_nothing
         self.router = Router(placement, local, self.link, clock, limits)
         placement.watch(self._forget_gone)
@@ -80,12 +81,12 @@ class Cluster:
     # ------------------------------------------------------------------ life
 
     async def listen(self, listener: socket.socket) -> None:
-        """Takes connections of other nodes on a bound socket."""
+        """Accepts connections of other nodes on a bound socket."""
         self._server = await asyncio.get_running_loop().create_server(self._called, sock=listener, backlog=128)
 
     async def leave(self, timeout_us: int) -> None:
-        """Answers what other nodes have asked, for at most that long, and ends their connections in order. To be called
-        once this node owns nothing any more."""
+        """Answers the pending requests of other nodes, for at most this long, and closes their connections in order.
+        Call it when this node owns no shards any more."""
         if self._server is not None:
             self._server.close()
         sessions = list(self._sessions.values())
@@ -99,10 +100,10 @@ class Cluster:
             session.leave()
 
     def close(self) -> None:
-        """Nothing goes in or out any more. Idempotent."""
+        """Closes everything at once. Idempotent."""
         if self._server is not None:
             self._server.close()
-        self._telling = True
+        self._announcing = True
         self.router.close()
         for link in self._links.values():
             link.close()
@@ -119,16 +120,18 @@ class Cluster:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # ------------------------------------------------------------------ the asked side
+    # ------------------------------------------------------------------ the serving side
 
-    def _called(self) -> Called:
-        return Called(self._limits, self._secret, self._own, self.arrived, self._refused, self._strangers)
+    def _called(self) -> AcceptedConnection:
+        return AcceptedConnection(
+            self._limits, self._secret, self._own, self.arrived, self._refused, self._unauthenticated
+        )
 
     def _refused(self, address: str, reason: str) -> None:
         self._observe(PeerRefused(address, reason))
 
     def arrived(self, incarnation: bytes, channel: Channel) -> PeerSession:
-        """Another node has connected. A former connection of its is void from now on, with all that was not read of it."""
+        """Another node has connected. Its former connection is void from now on, including everything unread on it."""
         former = self._sessions.pop(incarnation, None)
         if former is not None:
             former.void()
@@ -145,7 +148,7 @@ class Cluster:
             ended=partial(self._ended, incarnation),
         )
         if len(self._sessions) >= self._limits.connections_max:
-            self._refused("", f"{len(self._sessions)} nodes are connected already")
+            self._refused("", f"{len(self._sessions)} nodes are already connected")
             session.void()
             return session
         self._sessions[incarnation] = session
@@ -159,13 +162,13 @@ class Cluster:
     def _statistics(self, after_us: int) -> StatisticsReport | None:
         return self.statistics_here(after_us)
 
-    async def _serve(self, request: Http) -> HttpAnswer:
+    async def _serve(self, request: RelayedRequest) -> RelayedResponse:
         return await self.serve(request)
 
-    # ------------------------------------------------------------------ the asking side
+    # ------------------------------------------------------------------ the requesting side
 
     def link(self, incarnation: bytes, address: str) -> PeerLink:
-        """The link to a node."""
+        """The link to a node; created if there is none."""
         link = self._links.get(incarnation)
         if link is None:
             link = self._links[incarnation] = PeerLink(
@@ -181,26 +184,26 @@ class Cluster:
         return link
 
     def announce(self) -> None:
-        """Has the other nodes look who owns what, soon."""
-        if not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_soon(self._tell)
+        """Makes the other nodes read the ownership of shards again, soon."""
+        if not self._announcing:
+            self._announcing = True
+            asyncio.get_running_loop().call_soon(self._announce_now)
 
-    def _tell(self) -> None:
-        self._telling = False
+    def _announce_now(self) -> None:
+        self._announcing = False
         others = self._placement.others()
         for incarnation, address in others.items():
-            self.link(incarnation, address).look()
+            self.link(incarnation, address).announce_ownership()
 
     def _forget_gone(self) -> None:
-        """Nodes come and go; each start of one has a link of its own."""
+        """Closes links to nodes that no longer exist. Each start of a node has a new incarnation and so a new link."""
         if self._links:
             others = self._placement.others()
             for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
                 self._links.pop(incarnation).close()
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
-        """See Peers."""
+        """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         asked = {
             incarnation: asyncio.ensure_future(self.link(incarnation, address).ask())
             for incarnation, address in self._placement.others().items()
@@ -210,7 +213,7 @@ class Cluster:
         try:
             done, _ = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
         finally:
-            # Also when whoever asked has gone.
+            # Also if the caller was cancelled.
             for question in asked.values():
                 question.cancel()
         return {
@@ -220,10 +223,11 @@ class Cluster:
         }
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """See Peers."""
+        """A node's report, and its statistics in points that began after an instant; None from a release without them.
+        Raises Unavailable."""
         address = self._placement.address(incarnation)
         if not address:
-            raise Unavailable("the node can't be reached by others")
+            raise Unavailable("the node announces no address for other nodes")
         try:
             async with asyncio.timeout(self._limits.report_timeout_us / 1e6):
                 return await self.link(incarnation, address).ask_statistics(after_us)
@@ -231,7 +235,8 @@ class Cluster:
             raise Unavailable(f"node {address} did not answer in time") from None
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
-        """See Peers."""
+        """Makes the nodes (addresses by incarnation) read the namespaces. Returns the incarnations that confirmed it in
+        time."""
         asked = {
             asyncio.ensure_future(self.link(incarnation, address).refresh()): incarnation
             for incarnation, address in nodes.items()
@@ -248,9 +253,9 @@ class Cluster:
 
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str = ""
-    ) -> HttpAnswer | None:
-        """The answer of the node that runs the service agent; None when no node runs it now: certainly nobody has served
-        the request then. Unavailable when it may have been served."""
+    ) -> RelayedResponse | None:
+        """The response of the node that runs the service agent. None if no node runs it: the request was certainly not
+        served. Raises Unavailable if it may have been served."""
         node = self._agent_at or await self._find_agent()
         address = self._placement.address(node or b"")
         if node is None or not address:
@@ -259,12 +264,12 @@ class Cluster:
         try:
             key_hash = ""
             if self._agent_at == node and self._agent_takes_hashes:
-                # Links can be read on the way.
+                # Traffic between nodes is not encrypted.
                 headers, key_hash = without_key(headers)
             link = self.link(node, address)
             answer = await self._request(link.request(method, target, headers, body, key_hash, client))
         except NotSent:
-            # It has gone, and whoever takes the agent over may be asked.
+            # The node is gone; the request may be sent to the node that takes over.
             return None
         if answer.status:
             return answer
@@ -273,12 +278,12 @@ class Cluster:
         return None
 
     async def _find_agent(self) -> bytes | None:
-        """The first node that says that the agent runs there. However many ask at once, the others are asked once."""
+        """The first node that reports that it runs the agent. Concurrent callers share one search."""
         if self._search is None or self._search.done():
-            self._search = asyncio.ensure_future(self._look_for_agent())
+            self._search = asyncio.ensure_future(self._search_agent())
         return await asyncio.shield(self._search)
 
-    async def _look_for_agent(self) -> bytes | None:
+    async def _search_agent(self) -> bytes | None:
         asked = {
             asyncio.ensure_future(self.link(incarnation, address).ask()): incarnation
             for incarnation, address in self._placement.others().items()
@@ -297,7 +302,7 @@ class Cluster:
                 question.cancel()
         return None
 
-    async def _request(self, request: Coroutine[Any, Any, HttpAnswer]) -> HttpAnswer:
+    async def _request(self, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:
         try:
             async with asyncio.timeout(self._limits.agent_timeout_us / 1e6):
                 return await request

@@ -1,9 +1,10 @@
-"""How two nodes prove to one another that they know the cluster's secret, which itself is never sent.
+"""How two nodes prove to each other that they know the cluster's secret, without sending it.
 
-The node that was called begins with a nonce and its incarnation; the caller answers with its own and a MAC over all four;
-the other proves itself by a MAC of its own. A caller that meets another incarnation than it meant goes away. The keys of the
-two directions come from the same secret and nonces: every frame bears a MAC with its number, so that none can be changed,
-left out, repeated or moved to another connection. Nothing is encrypted.
+The accepting node sends a nonce and its incarnation. The dialing node answers with its own nonce and incarnation and a
+MAC over all four. The accepting node proves itself with another MAC. A dialing node that meets an unexpected
+incarnation disconnects. The frame keys of the two directions are derived from the same secret and nonces: every frame
+has a MAC that includes its number, so that no frame can be changed, dropped, repeated or moved to another connection.
+Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -23,33 +24,33 @@ WELCOME_BYTES = 32
 
 
 class Seal:
-    """Makes or checks the MACs of one direction's frames, in order."""
+    """Creates or verifies the MACs of the frames of one direction, in order."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._number = 0
 
     def of(self, payload: bytes) -> bytes:
-        """The next frame's MAC."""
+        """The MAC of the next frame."""
         mac = blake2b(self._number.to_bytes(8, "big"), digest_size=MAC_BYTES, key=self._key)
         mac.update(payload)
         self._number += 1
         return mac.digest()
 
     def fits(self, payload: bytes, mac: bytes) -> bool:
-        """Whether this is the next frame's, in constant time."""
+        """Whether this is the MAC of the next frame, compared in constant time."""
         return hmac.compare_digest(self.of(payload), mac)
 
 
 class Seals(NamedTuple):
-    """Of the frames that the caller sends, and of those it gets."""
+    """The seals for frames from the dialing node and for frames from the accepting node."""
 
     caller: Seal
     called: Seal
 
 
 class Handshake:
-    """One side's view of a handshake. `own` and the incarnations are 16 bytes; nonces come from the system's source."""
+    """One side of a handshake. `own` and the incarnations are 16 bytes; nonces are cryptographically random."""
 
     def __init__(self, secret: str, own: bytes, nonce: bytes) -> None:
         self._secret = secret.encode()
@@ -62,14 +63,14 @@ class Handshake:
     def _seals(self, transcript: bytes) -> Seals:
         return Seals(Seal(self._mac(b"caller frames", transcript)), Seal(self._mac(b"called frames", transcript)))
 
-    # -- of the node that was called
+    # -- the accepting node
 
     def hello(self) -> bytes:
         """The first message."""
         return GREETING + self._nonce + self._own
 
     def check_proof(self, proof: bytes) -> tuple[bytes, bytes, Seals] | None:
-        """The caller's incarnation, the welcome to send it, and the seals; None: it doesn't know the secret."""
+        """The dialing node's incarnation, the welcome to send, and the seals; None if it does not know the secret."""
         if len(proof) != PROOF_BYTES:
             return None
         theirs, mac = proof[:-32], proof[-32:]
@@ -78,10 +79,10 @@ class Handshake:
             return None
         return theirs[NONCE_BYTES:], self._mac(b"called", transcript), self._seals(transcript)
 
-    # -- of the caller
+    # -- the dialing node
 
     def prove(self, hello: bytes, expected: bytes) -> tuple[bytes, bytes, Seals] | None:
-        """The proof to send, the welcome to expect, and the seals; None: that is not the node that was meant."""
+        """The proof to send, the welcome to expect, and the seals; None if this is not the expected node."""
         if len(hello) != HELLO_BYTES or not hello.startswith(GREETING) or hello[-_INCARNATION_BYTES:] != expected:
             return None
         own = self._nonce + self._own

@@ -1,14 +1,16 @@
-"""This node's writes and questions to one other: the asking side of a connection.
+"""This node's writes and requests to one other node: the requesting side of a connection.
 
-Writes that come together travel together. What matters is what happens to them when the connection fails. A write that was
-not sent, or that the other node says it never looked at, certainly wasn't done: ShardMoved, and it may go elsewhere. For one
-that was sent the outcome is unknown, and saying so too early would do harm: the client might write again, and the first
-write be done after the second. So it is said only when the first can't be done any more:
+Concurrent writes are sent together. The crucial question is what happens to writes when the connection fails. A write
+that was not sent, or that the other node reports as not processed, was certainly not done: it fails with ShardMoved and
+may be sent elsewhere. The outcome of a write that was sent is unknown, and reporting that too early would be harmful:
+the client might write again, and the first write might be done after the second. So it is reported only when the first
+write can no longer be done:
 
-- the shard has another epoch by now, and a write is accepted only in the epoch that it names; or
-- the other node (in the same incarnation) has taken a new connection of ours, which makes it forget the former one unread; or
-- the deadline has passed, which the other node tells by its own clock: it numbers its ticks, and writes are dated by the last
-  tick that had come, so that one that lay in a buffer is as old as it is.
+- the shard has a newer epoch: a write is accepted only in the epoch that it names; or
+- the other node (in the same incarnation) has accepted a new connection from this one, which makes it drop the former
+  connection unread; or
+- the deadline has passed by the other node's clock: that node numbers its ticks, and writes are dated by the last tick
+  received, so that a write that lay in a buffer counts with its full age.
 """
 
 from __future__ import annotations
@@ -21,25 +23,25 @@ from typing import Any
 from tocsin.cluster.channel import Channel, Dial, PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import (
-    Answer,
-    Answers,
-    Ask,
-    Bye,
-    Http,
-    HttpAnswer,
-    Look,
-    Op,
-    Ops,
-    PeerConfused,
-    Refresh,
-    Refreshed,
-    Report,
+    Goodbye,
+    NamespacesRefreshed,
+    OwnershipChanged,
+    PeerProtocolError,
+    PeerReport,
+    PeerRequest,
+    PeerWrite,
+    PeerWrites,
+    RefreshNamespaces,
+    RelayedRequest,
+    RelayedResponse,
+    ReportRequest,
     Tick,
-    ToOwner,
+    WriteResult,
+    WriteResults,
+    decode_reply,
+    decode_result,
     encode,
-    op_of,
-    read_to_asker,
-    result_of,
+    encode_write,
 )
 from tocsin.model.errors import (
     Overloaded,
@@ -54,15 +56,15 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.forward import NodeReport, Placement, Settle, StatisticsReport, Write, Written
 from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
 
-_TOO_LATE = "the time budget ran out before it could be sent to the shard's owner"
+_TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
 
 
 class NotSent(Unavailable):
-    """The other node certainly never looked at the question: it can't be reached, or stops."""
+    """The other node certainly did not process the request: it is unreachable or stopping."""
 
 
 class _Sent:
-    """A write on its way, for the shard's epoch that it names."""
+    """A write in flight or queued, and the shard's epoch that it names."""
 
     __slots__ = ("epoch", "settle", "write")
 
@@ -73,7 +75,7 @@ class _Sent:
 
 
 class PeerLink:
-    """`spawn` runs a coroutine for as long as the cluster does."""
+    """The link to one incarnation of a node. `spawn` runs a coroutine for as long as the cluster lives."""
 
     def __init__(
         self,
@@ -101,50 +103,51 @@ class PeerLink:
         self._last_id = 0
         self._tick = 0
         self._tick_at = 0
-        self._heard_at = 0
+        self._received_at = 0
         self._queue: deque[_Sent] = deque()
         self._in_flight: dict[int, _Sent] = {}
-        self._doubtful: list[_Sent] = []
+        self._in_doubt: list[_Sent] = []
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._unsent: list[ToOwner] = []
+        self._unsent: list[PeerRequest] = []
         self._flush_planned = False
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits for it."""
-        return not (self._queue or self._in_flight or self._doubtful or self._asked or self._dialing)
+        """Whether nothing waits for this link."""
+        return not (self._queue or self._in_flight or self._in_doubt or self._asked or self._dialing)
 
-    # ------------------------------------------------------------------ what is asked of it
+    # ------------------------------------------------------------------ requests
 
     def send(self, write: Write, epoch: int, settle: Settle) -> None:
-        """Sends the write soon, together with others; Overloaded."""
+        """Sends the write soon, together with others. Raises Overloaded."""
         if len(self._queue) >= self._limits.send_queue_max:
-            raise Overloaded(f"{len(self._queue)} writes wait for {self.address} already (cluster.send_queue_max)")
+            raise Overloaded(f"{len(self._queue)} writes already wait for node {self.address} (cluster.send_queue_max)")
         self._queue.append(_Sent(write, epoch, settle))
         self._plan_flush()
 
-    def look(self) -> None:
-        """Tells the other node that ownership has changed, if it can be reached at once."""
-        self._say(Look())
+    def announce_ownership(self) -> None:
+        """Notifies the other node that ownership has changed, if it is reachable now."""
+        self._send_message(OwnershipChanged())
 
     async def ask(self) -> NodeReport:
-        """How the other node is; Unavailable."""
-        answer = await self._answer_to(lambda number: Ask(number))
-        assert isinstance(answer, Report)
+        """The other node's report. Raises Unavailable."""
+        answer = await self._exchange(lambda number: ReportRequest(number))
+        assert isinstance(answer, PeerReport)
         return answer.report
 
     async def ask_statistics(self, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """The same, with what it has counted in points that began after an instant; None from a release that doesn't tell."""
-        answer = await self._answer_to(lambda number: Ask(number, after_us))
-        assert isinstance(answer, Report)
+        """The other node's report, and its statistics in points that began after an instant; None from a release
+        without them."""
+        answer = await self._exchange(lambda number: ReportRequest(number, after_us))
+        assert isinstance(answer, PeerReport)
         return answer.report, answer.statistics
 
     async def refresh(self) -> None:
-        """Returns when the other node has read the namespaces, since it was asked; Unavailable. A release that doesn't know
-        the question never answers it."""
-        answer = await self._answer_to(lambda number: Refresh(number))
-        assert isinstance(answer, Refreshed)
+        """Returns when the other node has read the namespaces since this call. Raises Unavailable. A release that does
+        not know the request never answers it."""
+        answer = await self._exchange(lambda number: RefreshNamespaces(number))
+        assert isinstance(answer, NamespacesRefreshed)
 
     async def request(
         self,
@@ -154,24 +157,27 @@ class PeerLink:
         body: bytes,
         key_hash: str = "",
         client: str = "",
-    ) -> HttpAnswer:
-        """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
-        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body, key_hash, client))
-        assert isinstance(answer, HttpAnswer)
+    ) -> RelayedResponse:
+        """The other node's response to an HTTP request. Raises NotSent, or Unavailable if the request may have been
+        served."""
+        answer = await self._exchange(
+            lambda number: RelayedRequest(number, method, target, headers, body, key_hash, client)
+        )
+        assert isinstance(answer, RelayedResponse)
         return answer
 
-    async def _answer_to(self, make: Callable[[int], ToOwner]) -> Any:
+    async def _exchange(self, make: Callable[[int], PeerRequest]) -> Any:
         self._last_id += 1
         number = self._last_id
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         try:
-            self._say(make(number))
+            self._send_message(make(number))
             return await answer
         finally:
             self._asked.pop(number, None)
 
-    def _say(self, message: ToOwner) -> None:
+    def _send_message(self, message: PeerRequest) -> None:
         if self._channel is not None and self._tick:
             self._channel.send(encode(message))
         else:
@@ -179,16 +185,16 @@ class PeerLink:
             self._connect()
 
     def close(self) -> None:
-        """Nothing is sent or heard any more."""
+        """Closes the link: nothing more is sent or received."""
         self._closed = True
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.abort()
         if self._sweep is not None:
             self._sweep.cancel()
-        self._gone("the node stops")
-        doubtful, self._doubtful = self._doubtful, []
-        self._tell_unknown(doubtful)
+        self._gone("the node is stopping")
+        doubtful, self._in_doubt = self._in_doubt, []
+        self._settle_unknown(doubtful)
 
     # ------------------------------------------------------------------ sending
 
@@ -212,7 +218,7 @@ class PeerLink:
         self._keep_watch()
 
     def _send_frame(self, now: int) -> None:
-        limits, ops, size = self._limits, list[Op](), 0
+        limits, ops, size = self._limits, list[PeerWrite](), 0
         room = min(limits.frame_writes_max, limits.in_flight_max - len(self._in_flight))
         while self._queue and len(ops) < room and size < limits.frame_fill_bytes:
             sent = self._queue.popleft()
@@ -222,99 +228,102 @@ class PeerLink:
                 continue
             self._last_id += 1
             self._in_flight[self._last_id] = sent
-            op = op_of(sent.write, self._last_id, sent.epoch, budget_us)
+            op = encode_write(sent.write, self._last_id, sent.epoch, budget_us)
             size += len(op.body)
             ops.append(op)
         if ops:
             self._send_ops(ops, now)
             self._observe(WritesSent(len(ops)))
 
-    def _send_ops(self, ops: list[Op], now: int) -> None:
+    def _send_ops(self, ops: list[PeerWrite], now: int) -> None:
         assert self._channel is not None
-        self._channel.send(encode(Ops(self._tick, now - self._tick_at, ops)))
+        self._channel.send(encode(PeerWrites(self._tick, now - self._tick_at, ops)))
 
     # ------------------------------------------------------------------ the connection
 
     def _connect(self) -> None:
         if not (self._dialing or self._closed or self._channel is not None):
             self._dialing = True
-            self._spawn(self._meet())
+            self._spawn(self._dial_once())
 
-    async def _meet(self) -> None:
+    async def _dial_once(self) -> None:
         try:
             await self._dial(self.incarnation, self.address, self)
         except PeerUnreachable as error:
             self._observe(PeerLost(self.address, str(error)))
             self._gone(str(error))
-            # Whoever comes meanwhile waits for the next try, which is bounded, too.
+            # Writes that arrive meanwhile wait for the next try, which has a timeout too.
             await asyncio.sleep(self._limits.reconnect_interval_us / 1e6)
         finally:
             self._dialing = False
-        # A connection may be lost again before this is told that it was made.
-        if self._channel is None and (self._queue or self._doubtful or self._unsent):
+        # The new connection may be lost before this task continues.
+        if self._channel is None and (self._queue or self._in_doubt or self._unsent):
             self._connect()
             self._keep_watch()
 
     def opened(self, channel: Channel) -> None:
-        """See CallerEnd."""
+        """The connection is open and both nodes are authenticated: settles the writes in doubt as unknown and waits for
+        the first tick."""
         if self._closed:
             channel.abort()
             return
         self._channel = channel
-        self._heard_at = self._clock.boottime_us()
+        self._received_at = self._clock.boottime_us()
         self._observe(PeerConnected(self.address))
-        # The other node has forgotten the former connection, with whatever of it was unread.
-        doubtful, self._doubtful = self._doubtful, []
-        self._tell_unknown(doubtful)
+        # The other node has dropped the former connection with everything unread on it.
+        doubtful, self._in_doubt = self._in_doubt, []
+        self._settle_unknown(doubtful)
         self._keep_watch()
 
     def lost(self, reason: str) -> None:
-        """See End."""
+        """The connection is lost: unsent writes fail with ShardMoved, sent ones are in doubt."""
         if self._channel is None:
             return
         self._observe(PeerLost(self.address, reason))
         self._gone(reason)
 
     def _gone(self, reason: str) -> None:
-        """There is no connection now: what was not sent goes elsewhere, what was is in doubt."""
+        """The connection is lost: unsent writes may go elsewhere, sent ones are in doubt."""
         self._channel, self._tick = None, 0
-        unsent = {message.id for message in self._unsent if not isinstance(message, Look | Ops)}
+        unsent = {message.id for message in self._unsent if not isinstance(message, OwnershipChanged | PeerWrites)}
         self._unsent.clear()
         for number, answer in self._asked.items():
             if not answer.done():
                 error = NotSent if number in unsent else Unavailable
-                answer.set_exception(error(f"node {self.address} can't be reached: {reason}"))
-        self._doubtful += self._in_flight.values()
+                answer.set_exception(error(f"node {self.address} is unreachable: {reason}"))
+        self._in_doubt += self._in_flight.values()
         self._in_flight.clear()
         queue, self._queue = self._queue, deque()
         for sent in queue:
-            sent.settle(ShardMoved(f"node {self.address} can't be reached: {reason}"))
-        if self._doubtful and not self._closed:
+            sent.settle(ShardMoved(f"node {self.address} is unreachable: {reason}"))
+        if self._in_doubt and not self._closed:
             self._connect()
             self._keep_watch()
 
     def writable(self) -> None:
-        """See End."""
+        """The connection is no longer congested: continues sending."""
         self._plan_flush()
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ received messages
 
     def received(self, payload: bytes) -> None:
-        """See End."""
-        self._heard_at = self._clock.boottime_us()
+        """Handles a message of the other node. A protocol error closes the connection."""
+        self._received_at = self._clock.boottime_us()
         try:
-            message = read_to_asker(payload)
+            message = decode_reply(payload)
             if message is not None:
                 self._take(message)
-        except PeerConfused as error:
-            self._break_off(f"it said what can't be understood: {error}")
+        except PeerProtocolError as error:
+            self._break_off(f"protocol error: {error}")
 
-    def _take(self, message: Tick | Answers | Report | Refreshed | HttpAnswer | Bye) -> None:
-        if isinstance(message, Answers):
+    def _take(
+        self, message: Tick | WriteResults | PeerReport | NamespacesRefreshed | RelayedResponse | Goodbye
+    ) -> None:
+        if isinstance(message, WriteResults):
             self._settle(message.answers)
         elif isinstance(message, Tick):
             self._ticked(message.number)
-        elif isinstance(message, Bye):
+        elif isinstance(message, Goodbye):
             self._left(message.last_id)
         else:
             answer = self._asked.get(message.id)
@@ -322,7 +331,7 @@ class PeerLink:
                 answer.set_result(message)
 
     def _ticked(self, number: int) -> None:
-        self._tick, self._tick_at = number, self._heard_at
+        self._tick, self._tick_at = number, self._received_at
         assert self._channel is not None
         for message in self._unsent:
             self._channel.send(encode(message))
@@ -330,9 +339,9 @@ class PeerLink:
         if self._queue:
             self._plan_flush()
         else:
-            self._send_ops([], self._heard_at)
+            self._send_ops([], self._received_at)
 
-    def _settle(self, answers: list[Answer]) -> None:
+    def _settle(self, answers: list[WriteResult]) -> None:
         moved = done = 0
         for answer in answers:
             sent = self._in_flight.pop(answer.id, None)
@@ -350,16 +359,16 @@ class PeerLink:
             self._plan_flush()
 
     def _left(self, last_id: int) -> None:
-        """The other node stops in order: what it has not looked at certainly wasn't done."""
+        """The other node stops in order: whatever it has not processed was certainly not done."""
         unread = [number for number in self._in_flight if number > last_id]
         for number in unread:
-            self._in_flight.pop(number).settle(ShardMoved(f"node {self.address} stops"))
+            self._in_flight.pop(number).settle(ShardMoved(f"node {self.address} is stopping"))
         for number, answer in self._asked.items():
             if number > last_id and not answer.done():
-                answer.set_exception(NotSent(f"node {self.address} stops"))
+                answer.set_exception(NotSent(f"node {self.address} is stopping"))
         self._count("moved", len(unread))
-        self._break_off("it stops")
-        # It has given its shards back; that it said so may have been lost with its own connections.
+        self._break_off("the node is stopping")
+        # It has released its shards; its announcement may have been lost with its own connections.
         self._placement.refresh()
 
     def _break_off(self, reason: str) -> None:
@@ -368,10 +377,10 @@ class PeerLink:
             channel.abort()
             self.lost(reason)
 
-    # ------------------------------------------------------------------ doubt and silence
+    # ------------------------------------------------------------------ writes in doubt, silent connections
 
     def _keep_watch(self) -> None:
-        waiting = self._queue or self._in_flight or self._doubtful
+        waiting = self._queue or self._in_flight or self._in_doubt
         if self._sweep is None and not self._closed and (waiting or self._channel):
             delay_s = self._limits.keepalive_interval_us / 4e6
             self._sweep = asyncio.get_running_loop().call_later(delay_s, self._watch)
@@ -379,22 +388,22 @@ class PeerLink:
     def _watch(self) -> None:
         self._sweep = None
         now, limits = self._clock.boottime_us(), self._limits
-        if self._channel is not None and now - self._heard_at > limits.peer_timeout_us:
-            self._break_off("it has fallen silent")
-        if self._doubtful:
-            settled = [sent for sent in self._doubtful if self._is_over(sent, now)]
+        if self._channel is not None and now - self._received_at > limits.peer_timeout_us:
+            self._break_off("no message within cluster.peer_timeout")
+        if self._in_doubt:
+            settled = [sent for sent in self._in_doubt if self._is_over(sent, now)]
             if settled:
                 over = set(settled)
-                self._doubtful = [sent for sent in self._doubtful if sent not in over]
-                self._tell_unknown(settled)
+                self._in_doubt = [sent for sent in self._in_doubt if sent not in over]
+                self._settle_unknown(settled)
         late_us = now - limits.answer_grace_us
         late = [number for number, sent in self._in_flight.items() if sent.write.deadline_us < late_us]
-        self._tell_unknown([self._in_flight.pop(number) for number in late])
+        self._settle_unknown([self._in_flight.pop(number) for number in late])
         self._drop_expired(now)
         self._keep_watch()
 
     def _drop_expired(self, now: int) -> None:
-        """What can't be sent now, because there is no connection or too much is under way, doesn't wait for ever."""
+        """Refuses queued writes whose deadline has passed while they could not be sent."""
         if any(sent.write.deadline_us <= now for sent in self._queue):
             queue, self._queue = self._queue, deque()
             for sent in queue:
@@ -404,25 +413,26 @@ class PeerLink:
                     self._queue.append(sent)
 
     def _is_over(self, sent: _Sent, now: int) -> bool:
-        """Whether a write that was sent can't be done any more, if it hasn't been."""
+        """Whether a sent write can no longer be done, unless it was done already."""
         if now >= sent.write.deadline_us:
             return True
         owner = self._placement.owner(sent.write.shard_id)
         return owner is not None and owner.epoch > sent.epoch
 
-    def _tell_unknown(self, writes: list[_Sent]) -> None:
+    def _settle_unknown(self, writes: list[_Sent]) -> None:
         self._count("unknown", len(writes))
         for sent in writes:
-            sent.settle(ShardUnavailable("whether it was written is unknown; try again"))
+            sent.settle(ShardUnavailable("the outcome of the write is unknown; try again"))
 
     def _count(self, outcome: str, writes: int) -> None:
         if writes:
             self._observe(WritesForwarded(outcome, writes))
 
 
-def _read(answer: Answer, write: Write) -> Written | TocsinError | None:
-    """The answer. A timer that only a newer release can read was written all the same; the client has to ask again."""
+def _read(answer: WriteResult, write: Write) -> Written | TocsinError | None:
+    """The result. If only a newer release can decode the record, the write was done all the same and the client has to
+    ask again."""
     try:
-        return result_of(answer, write.timer)
+        return decode_result(answer, write.timer)
     except RecordUndecodable as error:
-        return ShardUnavailable(f"it was written, and the answer can't be read by this release: {error}")
+        return ShardUnavailable(f"the write was done, but this release cannot decode the result: {error}")

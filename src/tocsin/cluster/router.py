@@ -1,4 +1,4 @@
-"""Which node a write goes to, and what becomes of it while nobody is known to own its shard: the port Forwarder."""
+"""Routes each write to the owner of its shard, and keeps it while no owner is known: the port Forwarder."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ class _Waiting:
 
 
 class Router:
-    """Brings a write to the owner of its shard, again and again while it certainly was not done, until its deadline.
+    """Sends a write to the owner of its shard. It retries while the write was certainly not done, until the write's
+    deadline.
 
-    `link` gives the link to a node at an address. Unknown outcomes are never tried again: they are the client's to judge.
+    `link` returns the link to a node at an address. A write with an unknown outcome is not retried: that is the
+    client's decision.
     """
 
     def __init__(
@@ -50,33 +52,34 @@ class Router:
 
     @property
     def waiting(self) -> int:
-        """Writes whose shard has no owner that takes them."""
+        """Writes whose shard has no owner that accepts them."""
         return self._count
 
     def forward(self, write: Write, settle: Settle) -> None:
-        """See Forwarder."""
+        """Sends the write to the owner of its shard, or keeps it until there is one; `settle` gets the result. Raises
+        Overloaded or ShardMoved if it takes no write."""
         if self._closed:
-            raise ShardMoved("the node stops")
-        if write.shard_id not in self._by_shard and self._go(write, settle):
+            raise ShardMoved("the node is stopping")
+        if write.shard_id not in self._by_shard and self._dispatch(write, settle):
             return
         if self._count >= self._limits.waiting_writes_max:
             raise Overloaded(
-                f"{self._count} writes wait for owners of their shards already (cluster.waiting_writes_max)"
+                f"{self._count} writes already wait for an owner of their shard (cluster.waiting_writes_max)"
             )
         self._wait(write, settle)
 
     def close(self) -> None:
-        """Whatever waits is refused: nothing of it was written."""
+        """Refuses all waiting writes: none of them was written."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         by_shard, self._by_shard, self._count = self._by_shard, {}, 0
         for waiting in by_shard.values():
             for entry in waiting:
-                entry.settle(ShardMoved("the node stops"))
+                entry.settle(ShardMoved("the node is stopping"))
 
-    def _go(self, write: Write, settle: Settle) -> bool:
-        """Hands the write to the owner; False when there is nobody to hand it to."""
+    def _dispatch(self, write: Write, settle: Settle) -> bool:
+        """Passes the write to the owner. Returns False if there is none."""
         owner = self._placement.owner(write.shard_id)
         if owner is None:
             return False
@@ -123,14 +126,14 @@ class Router:
     def _refreshed(self) -> None:
         if self._by_shard and not self._retry_planned and not self._closed:
             self._retry_planned = True
-            asyncio.get_running_loop().call_soon(self._on_look)
+            asyncio.get_running_loop().call_soon(self._retry_now)
 
-    def _on_look(self) -> None:
+    def _retry_now(self) -> None:
         self._retry_planned = False
         self._retry()
 
     def _retry(self) -> None:
-        """All that wait, in the order in which they came."""
+        """Retries all waiting writes in order of arrival."""
         by_shard, self._by_shard, self._count = self._by_shard, {}, 0
         now = self._clock.boottime_us()
         for shard_id, waiting in by_shard.items():
@@ -138,17 +141,21 @@ class Router:
                 entry = waiting[0]
                 if entry.write.deadline_us <= now:
                     waiting.popleft()
-                    entry.settle(RequestExpired(f"nobody took shard {shard_id} within the request's time"))
-                elif self._go(entry.write, entry.settle):
+                    entry.settle(
+                        RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
+                    )
+                elif self._dispatch(entry.write, entry.settle):
                     waiting.popleft()
                 else:
                     break
             for entry in waiting:
-                self._again(shard_id, entry, now)
+                self._requeue(shard_id, entry, now)
 
-    def _again(self, shard_id: int, entry: _Waiting, now: int) -> None:
+    def _requeue(self, shard_id: int, entry: _Waiting, now: int) -> None:
         if entry.write.deadline_us <= now:
-            entry.settle(RequestExpired(f"nobody took shard {shard_id} within the request's time"))
+            entry.settle(
+                RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
+            )
             return
         self._by_shard.setdefault(shard_id, deque()).append(entry)
         self._count += 1

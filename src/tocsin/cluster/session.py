@@ -1,4 +1,4 @@
-"""Another node's writes and questions to this one: the asked side of a connection."""
+"""Another node's writes and requests to this one: the serving side of a connection."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from typing import Any
 from tocsin.cluster.channel import Channel
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import (
-    Answer,
-    Answers,
-    Ask,
-    Bye,
-    Http,
-    HttpAnswer,
-    Op,
-    Ops,
-    PeerConfused,
-    Refresh,
-    Refreshed,
-    Report,
+    Goodbye,
+    NamespacesRefreshed,
+    PeerProtocolError,
+    PeerReport,
+    PeerWrite,
+    PeerWrites,
+    RefreshNamespaces,
+    RelayedRequest,
+    RelayedResponse,
+    ReportRequest,
     Tick,
-    answer_of,
+    WriteResult,
+    WriteResults,
+    decode_request,
+    decode_write,
     encode,
-    read_to_owner,
-    write_of,
+    encode_result,
 )
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport, Write, Written
 
-#: Ticks by which a write may still be dated.
+#: The number of latest ticks by which a write may be dated.
 _TICKS_KEPT = 64
 
 
 class PeerSession:
-    """One connection of one other node. It obeys the rules that `tocsin.cluster.link` relies on: a write counts only in the
-    epoch that it names, before the deadline by this node's clock, once, and not after the session was made void."""
+    """One connection of one other node. It follows the rules that `tocsin.cluster.link` relies on: a write is accepted
+    only in the epoch that it names, before its deadline by this node's clock, once, and not after the session became
+    void."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class PeerSession:
         placement: Placement,
         report: Callable[[], NodeReport],
         statistics: Callable[[int], StatisticsReport | None],
-        serve: Callable[[Http], Awaitable[HttpAnswer]],
+        serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
         clock: Clock,
         limits: ClusterLimits,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
@@ -68,22 +69,22 @@ class PeerSession:
         self._last_id = 0
         self._number = 0
         self._ticks: dict[int, int] = {}
-        self._under_way = 0
-        self._answers: list[Answer] = []
+        self._in_flight = 0
+        self._answers: list[WriteResult] = []
         self._flush_planned = False
         self._timer: asyncio.TimerHandle | None = None
-        self._heard_at = clock.boottime_us()
+        self._received_at = clock.boottime_us()
         self.quiet = asyncio.Event()
         self.quiet.set()
 
     def begin(self) -> None:
-        """Says that this node is there; the other waits for it."""
+        """Sends the first tick, which the other node waits for."""
         if self._void:
             return
         self._tick()
 
     def void(self) -> None:
-        """Nothing that comes counts any more, read or unread. What was accepted goes on, unheard."""
+        """Ignores everything from now on, read or unread. Accepted writes continue, but their results are not sent."""
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
@@ -91,23 +92,23 @@ class PeerSession:
         self.quiet.set()
 
     def leave(self) -> None:
-        """Ends in order, once the writes that were accepted are answered: `quiet` tells when they are."""
+        """Ends the session in order. Call it when `quiet` is set: all accepted writes have been answered."""
         if self._void:
             return
         self._flush()
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
-        self._channel.send(encode(Bye(self._last_id)))
+        self._channel.send(encode(Goodbye(self._last_id)))
         self._channel.close()
 
     # ------------------------------------------------------------------ time
 
     def _tick(self) -> None:
         now = self._clock.boottime_us()
-        if now - self._heard_at > 2 * self._limits.peer_timeout_us:
-            # It answers each tick.
-            self.lost("it has fallen silent")
+        if now - self._received_at > 2 * self._limits.peer_timeout_us:
+            # The other node answers each tick.
+            self.lost("no message within twice cluster.peer_timeout")
             self.void()
             return
         self._number += 1
@@ -116,60 +117,60 @@ class PeerSession:
         self._channel.send(encode(Tick(self._number)))
         self._timer = asyncio.get_running_loop().call_later(self._limits.keepalive_interval_us / 1e6, self._tick)
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ received messages
 
     def received(self, payload: bytes) -> None:
-        """See End."""
+        """Handles a message of the other node. A protocol error ends the session."""
         if self._void:
             return
-        self._heard_at = self._clock.boottime_us()
+        self._received_at = self._clock.boottime_us()
         try:
-            message = read_to_owner(payload)
-            if isinstance(message, Ops):
+            message = decode_request(payload)
+            if isinstance(message, PeerWrites):
                 self._take(message)
-            elif isinstance(message, Ask):
+            elif isinstance(message, ReportRequest):
                 self._last_id = max(self._last_id, message.id)
                 after_us = message.statistics_after
                 statistics = None if after_us is None else self._statistics(after_us)
-                self._channel.send(encode(Report(message.id, self._report(), statistics)))
-            elif isinstance(message, Refresh):
+                self._channel.send(encode(PeerReport(message.id, self._report(), statistics)))
+            elif isinstance(message, RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._refresh(message.id))
-            elif isinstance(message, Http):
+            elif isinstance(message, RelayedRequest):
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._relay(message))
             elif message is not None:
                 self._placement.refresh()
-        except PeerConfused as error:
+        except PeerProtocolError as error:
             self.lost(str(error))
             self.void()
 
-    def _take(self, message: Ops) -> None:
+    def _take(self, message: PeerWrites) -> None:
         issued = self._ticks.get(message.tick)
-        unread: list[tuple[Op, Write]] = []
+        unread: list[tuple[PeerWrite, Write]] = []
         for op in message.ops:
             if op.id <= self._last_id:
                 continue
             self._last_id = op.id
-            self._under_way += 1
+            self._in_flight += 1
             try:
-                if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:
-                    # Whoever sent it may be dead by now, and its client have written again by another way.
-                    raise ShardMoved("it was under way for too long")
-                write = _write_of(op, issued + message.elapsed_us + op.budget_us)
+                if issued is None or self._received_at - issued - message.elapsed_us > self._limits.message_age_max_us:
+                    # The sender may have died meanwhile, and its client may have written again through another node.
+                    raise ShardMoved("the write arrived too late (cluster.message_age_max)")
+                write = _decode_write(op, issued + message.elapsed_us + op.budget_us)
                 if self._local.knows_namespace(op.namespace, op.namespace_version):
                     self._accept(op, write)
                 else:
                     unread.append((op, write))
             except TocsinError as error:
                 self._answered(op.id, False, error)
-        if self._under_way:
+        if self._in_flight:
             self.quiet.clear()
         if unread:
             self._spawn(self._accept_informed(unread))
 
-    async def _accept_informed(self, writes: list[tuple[Op, Write]]) -> None:
-        """Their senders know namespaces, or changes of them, of which this node has not read yet (rule 23)."""
+    async def _accept_informed(self, writes: list[tuple[PeerWrite, Write]]) -> None:
+        """Accepts writes whose senders know namespaces, or versions of them, that this node has not read yet."""
         failure: TocsinError | None = None
         try:
             await self._local.refresh_namespaces()
@@ -178,7 +179,7 @@ class PeerSession:
         for op, write in writes:
             try:
                 if self._void:
-                    # Their senders may know that, and write anew by another way.
+                    # The sender may know that and write again through another connection.
                     raise ShardMoved("the connection ended before it was accepted")
                 if failure is not None:
                     raise failure
@@ -190,23 +191,23 @@ class PeerSession:
         try:
             await self._local.refresh_namespaces()
         except TocsinError:
-            # Whoever asks does not wait for ever, and asks again.
+            # The requesting node has a timeout and repeats the request.
             return
-        self._send_alone(encode(Refreshed(number)))
+        self._send_alone(encode(NamespacesRefreshed(number)))
 
-    def _accept(self, op: Op, write: Write) -> None:
+    def _accept(self, op: PeerWrite, write: Write) -> None:
         self._local.accept(write, op.epoch, partial(self._answered, op.id, op.brief))
 
-    async def _relay(self, request: Http) -> None:
+    async def _relay(self, request: RelayedRequest) -> None:
         try:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
-                why = f"the answer has {len(frame)} bytes; a message between nodes has at most {most}"
+                why = f"the response has {len(frame)} bytes; a message between nodes has at most {most}"
                 frame = encode(_failed(request, why))
         except Exception:
-            # A defect, which the event loop reports; whoever asked has to hear of it, too.
-            self._send_alone(encode(_failed(request, "the node that was asked failed")))
+            # A defect, which the event loop reports; the requesting node needs a response, too.
+            self._send_alone(encode(_failed(request, "the node that served the request failed")))
             raise
         self._send_alone(frame)
 
@@ -214,11 +215,11 @@ class PeerSession:
         if not self._void:
             self._channel.send(frame)
 
-    # ------------------------------------------------------------------ answers
+    # ------------------------------------------------------------------ results
 
     def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
-        self._under_way -= 1
-        self._answers.append(answer_of(number, result, brief=brief))
+        self._in_flight -= 1
+        self._answers.append(encode_result(number, result, brief=brief))
         if not self._flush_planned:
             self._flush_planned = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -228,13 +229,13 @@ class PeerSession:
         answers, self._answers = self._answers, []
         if not self._void:
             for frame in self._frames(answers):
-                self._channel.send(encode(Answers(frame)))
-        if not self._under_way:
+                self._channel.send(encode(WriteResults(frame)))
+        if not self._in_flight:
             self.quiet.set()
 
-    def _frames(self, answers: list[Answer]) -> Iterator[list[Answer]]:
-        """The answers in messages that the other node takes: they bring whole timers."""
-        limits, frame, size = self._limits, list[Answer](), 0
+    def _frames(self, answers: list[WriteResult]) -> Iterator[list[WriteResult]]:
+        """The results, split into messages below the size limit of the other node: they may contain whole timers."""
+        limits, frame, size = self._limits, list[WriteResult](), 0
         for answer in answers:
             frame.append(answer)
             size += len(answer.record)
@@ -245,10 +246,10 @@ class PeerSession:
             yield frame
 
     def writable(self) -> None:
-        """See End."""
+        """Does nothing: results are sent whether the connection is congested or not."""
 
     def lost(self, reason: str) -> None:
-        """See End."""
+        """The connection is lost: ends the session."""
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
@@ -256,13 +257,13 @@ class PeerSession:
         self._ended(self)
 
 
-def _write_of(op: Op, deadline_us: int) -> Write:
+def _decode_write(op: PeerWrite, deadline_us: int) -> Write:
     try:
-        return write_of(op, deadline_us)
+        return decode_write(op, deadline_us)
     except RecordUndecodable as error:
-        # Of a newer release, perhaps; nothing was written.
-        raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
+        # Perhaps from a newer release. Nothing was written.
+        raise ShardUnavailable(f"the shard's owner cannot decode the write: {error}") from error
 
 
-def _failed(request: Http, why: str) -> HttpAnswer:
-    return HttpAnswer(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())
+def _failed(request: RelayedRequest, why: str) -> RelayedResponse:
+    return RelayedResponse(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())

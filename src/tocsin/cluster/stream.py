@@ -12,15 +12,15 @@ from typing import cast
 from tocsin.cluster.channel import CallerEnd, Channel, End, PeerUnreachable
 from tocsin.cluster.handshake import HELLO_BYTES, MAC_BYTES, PROOF_BYTES, WELCOME_BYTES, Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import PeerConfused
+from tocsin.cluster.wire import PeerProtocolError
 
 _LENGTH_BYTES = 4
-#: What is sent instead of a welcome to whoever doesn't know the secret.
+#: Sent instead of a welcome to a peer that does not know the secret.
 _REFUSED = b"\0" * WELCOME_BYTES
 
 
-class Stream(asyncio.Protocol):
-    """One connection. Subclasses do the handshake, and set the seals and the end when it has succeeded."""
+class PeerConnection(asyncio.Protocol):
+    """One connection. Subclasses implement the handshake, and set the seals and the end when it succeeds."""
 
     def __init__(self, limits: ClusterLimits) -> None:
         self.congested = False
@@ -32,10 +32,10 @@ class Stream(asyncio.Protocol):
         self._outgoing: Seal | None = None
         self._over = False
 
-    # -- the channel
+    # -- Channel
 
     def send(self, payload: bytes) -> None:
-        """See Channel."""
+        """Sends a frame; drops it if the connection is closed or not authenticated."""
         if self._transport is None or self._over or self._outgoing is None:
             return
         self._transport.write(
@@ -43,53 +43,53 @@ class Stream(asyncio.Protocol):
         )
 
     def close(self) -> None:
-        """See Channel."""
+        """Closes the connection after all frames were sent."""
         self._over = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """See Channel."""
+        """Closes the connection at once, without an event to the end."""
         self._over = True
         self._end = None
         if self._transport is not None:
             self._transport.abort()
 
-    # -- called by the loop
+    # -- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
+        """Stores the transport and disables Nagle's algorithm."""
         self._transport = cast(asyncio.Transport, transport)
         connection = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
+        """Reports the end of the connection."""
         self._over = True
         end, self._end = self._end, None
         if end is not None:
             end.lost(str(exc) if exc is not None else "the other node closed the connection")
 
     def pause_writing(self) -> None:
-        """See asyncio.Protocol."""
+        """The transport's write buffer is full."""
         self.congested = True
 
     def resume_writing(self) -> None:
-        """See asyncio.Protocol."""
+        """The transport's write buffer has room again."""
         self.congested = False
         if self._end is not None:
             self._end.writable()
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
+        """Processes the handshake and whole frames."""
         if self._over:
             return
         self._buffer += data
         try:
-            while not self._over and (self._shake() if self._incoming is None else self._frame()):
+            while not self._over and (self._advance_handshake() if self._incoming is None else self._frame()):
                 pass
-        except PeerConfused as error:
+        except PeerProtocolError as error:
             end = self._end
             self.abort()
             if end is not None:
@@ -103,33 +103,33 @@ class Stream(asyncio.Protocol):
         return taken
 
     def _frame(self) -> bool:
-        """Hands the next whole frame over; False when there is none."""
+        """Passes the next whole frame on. Returns False if there is none."""
         buffer = self._buffer
         head = _LENGTH_BYTES + MAC_BYTES
         if len(buffer) < head:
             return False
         size = int.from_bytes(buffer[:_LENGTH_BYTES], "big")
         if size > self._limits.frame_bytes_max:
-            raise PeerConfused(f"a message of {size} bytes")
+            raise PeerProtocolError(f"a message of {size} bytes, which is too large")
         whole = self._take(head + size)
         if whole is None:
             return False
         payload = whole[head:]
         assert self._incoming is not None
         if not self._incoming.fits(payload, whole[_LENGTH_BYTES:head]):
-            raise PeerConfused("a message that was not sent so")
+            raise PeerProtocolError("a message with an invalid MAC")
         if self._end is not None:
             self._end.received(payload)
         return True
 
-    def _shake(self) -> bool:
-        """The next step of the handshake; False when it needs more bytes."""
+    def _advance_handshake(self) -> bool:
+        """The next step of the handshake. Returns False if it needs more bytes."""
         raise NotImplementedError
 
 
-class Called(Stream):
-    """A connection that another node made. `arrived` is called once it has proven itself, with its incarnation, and
-    returns who is to be told what it sends."""
+class AcceptedConnection(PeerConnection):
+    """A connection that another node opened. `arrived` is called with its incarnation once it is authenticated, and
+    returns the end that receives its messages."""
 
     def __init__(
         self,
@@ -138,48 +138,48 @@ class Called(Stream):
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
         refused: Callable[[str, str], None],
-        strangers: dict[Called, None],
+        unauthenticated: dict[AcceptedConnection, None],
     ) -> None:
         super().__init__(limits)
         self._handshake = Handshake(secret, own, os.urandom(32))
         self._arrived = arrived
         self._refused = refused
-        self._strangers = strangers
+        self._unauthenticated = unauthenticated
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
+        """Starts the handshake and its timeout."""
         super().connection_made(transport)
-        if len(self._strangers) >= self._limits.unauthenticated_connections_max:
-            # The one that has been silent for longest goes: who belongs here proves it at once, and must not be kept out.
-            eldest = next(iter(self._strangers))
-            del self._strangers[eldest]
+        if len(self._unauthenticated) >= self._limits.unauthenticated_connections_max:
+            # Closes the oldest unauthenticated connection: a node of the cluster authenticates at once and must get in.
+            eldest = next(iter(self._unauthenticated))
+            del self._unauthenticated[eldest]
             eldest.abort()
-        self._strangers[self] = None
+        self._unauthenticated[self] = None
         self._late = asyncio.get_running_loop().call_later(self._limits.connect_timeout_us / 1e6, self.abort)
         assert self._transport is not None
         self._transport.write(self._handshake.hello())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
-        self._known()
+        """Reports the end of the connection."""
+        self._leave_unauthenticated()
         super().connection_lost(exc)
 
-    def _known(self) -> None:
-        self._strangers.pop(self, None)
+    def _leave_unauthenticated(self) -> None:
+        self._unauthenticated.pop(self, None)
         if self._late is not None:
             self._late.cancel()
 
-    def _shake(self) -> bool:
+    def _advance_handshake(self) -> bool:
         proof = self._take(PROOF_BYTES)
         if proof is None:
             return False
-        self._known()
+        self._leave_unauthenticated()
         assert self._transport is not None
         accepted = self._handshake.check_proof(proof)
         if accepted is None:
             place = self._transport.get_extra_info("peername")
-            self._refused(f"{place[0]}:{place[1]}" if place else "", "it doesn't know the cluster's secret")
+            self._refused(f"{place[0]}:{place[1]}" if place else "", "wrong cluster.secret")
             self._transport.write(_REFUSED)
             self.close()
             return False
@@ -190,25 +190,25 @@ class Called(Stream):
         return True
 
 
-class Caller(Stream):
-    """A connection that this node makes. `met` is done when both have proven themselves."""
+class DialedConnection(PeerConnection):
+    """A connection that this node opens. `authenticated` is done when both nodes have proven themselves."""
 
     def __init__(self, limits: ClusterLimits, secret: str, own: bytes, expected: bytes, end: CallerEnd) -> None:
         super().__init__(limits)
-        self.met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.authenticated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._handshake = Handshake(secret, own, os.urandom(32))
         self._expected = expected
         self._expected_welcome: bytes | None = None
-        self._told = end
+        self._caller_end = end
 
-    def _shake(self) -> bool:
+    def _advance_handshake(self) -> bool:
         if self._expected_welcome is None:
             hello = self._take(HELLO_BYTES)
             if hello is None:
                 return False
             proven = self._handshake.prove(hello, self._expected)
             if proven is None:
-                self._fail("another program, or another start of the node, answers there")
+                self._fail("a different program, or a different incarnation of the node, listens there")
                 return False
             proof, self._expected_welcome, self._seals = proven
             assert self._transport is not None
@@ -217,39 +217,39 @@ class Caller(Stream):
         if welcome is None:
             return False
         if not hmac.compare_digest(welcome, self._expected_welcome):
-            self._fail("it refuses this node: `cluster_secret` is not the same on both")
+            self._fail("the node refused this one: cluster.secret differs between them")
             return False
         self._incoming, self._outgoing = self._seals.called, self._seals.caller
-        self._end = self._told
-        self._told.opened(self)
-        if not self.met.done():
-            self.met.set_result(None)
+        self._end = self._caller_end
+        self._caller_end.opened(self)
+        if not self.authenticated.done():
+            self.authenticated.set_result(None)
         return True
 
     def _fail(self, reason: str) -> None:
         self.abort()
-        if not self.met.done():
-            self.met.set_exception(PeerUnreachable(reason))
+        if not self.authenticated.done():
+            self.authenticated.set_exception(PeerUnreachable(reason))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
-        if not self.met.done():
-            self.met.set_exception(PeerUnreachable("the connection ended before the nodes had met"))
+        """Fails a pending handshake and reports the end of the connection."""
+        if not self.authenticated.done():
+            self.authenticated.set_exception(PeerUnreachable("the connection ended during the handshake"))
         super().connection_lost(exc)
 
 
 async def dial(
     limits: ClusterLimits, secret: str, own: bytes, incarnation: bytes, address: str, end: CallerEnd
 ) -> None:
-    """Opens a channel to the node; PeerUnreachable."""
+    """Opens a channel to the node. Raises PeerUnreachable."""
     host, _, port = address.rpartition(":")
-    caller: Caller | None = None
+    caller: DialedConnection | None = None
     try:
         async with asyncio.timeout(limits.connect_timeout_us / 1e6):
             _, caller = await asyncio.get_running_loop().create_connection(
-                lambda: Caller(limits, secret, own, incarnation, end), host.strip("[]"), int(port)
+                lambda: DialedConnection(limits, secret, own, incarnation, end), host.strip("[]"), int(port)
             )
-            await caller.met
+            await caller.authenticated
     except (OSError, TimeoutError, ValueError, OverflowError) as error:
         if caller is not None:
             caller.abort()

@@ -1,8 +1,8 @@
-"""What nodes say to one another, as msgpack. Timers and changes travel as JSON, as their stored records do.
+"""The messages between nodes, as msgpack. Timers and changes are encoded as JSON, like their stored records.
 
-The numbers and letters here are the protocol: nodes of different releases run side by side during a rolling restart. So
-messages get new fields at their end only, with a default; a kind of message that a node doesn't know it passes over; and a
-write that it can't read it refuses, that write alone.
+The numbers and tags here are the protocol: nodes of different releases run side by side during a rolling restart.
+Therefore new fields are added at the end of a message only, with a default; a node ignores messages with an unknown
+tag; and a node refuses a write that it cannot decode, and only that write.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tocsin.ports.forward import NodeReport, StatisticsReport, Write, WriteKind,
 from tocsin.ports.store import GENERATION_BYTES
 
 
-class Op(msgspec.Struct, array_like=True, gc=False):
-    """A write. `epoch` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
-    sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
-    the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create, as
-    JSON; empty for none."""
+class PeerWrite(msgspec.Struct, array_like=True, gc=False):
+    """One write. `epoch`: the shard's epoch as the sender knows it. `budget_us`: the time left until the write's
+    deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
+    `namespace_version`: the version of the namespace that the sender knows; 0 from a release that does not send it.
+    `condition`: the condition of a create, as JSON; empty for none."""
 
     id: int
     kind: int
@@ -38,36 +38,38 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     condition: bytes = b""
 
 
-class Ops(msgspec.Struct, tag="o", array_like=True):
-    """Writes, dated: `elapsed_us` after tick `tick` had come. Without any it only says that the sender is there."""
+class PeerWrites(msgspec.Struct, tag="o", array_like=True):
+    """Writes with the time of sending: `elapsed_us` after the sender had received tick `tick`. Without writes it only
+    shows that the sender is alive."""
 
     tick: int
     elapsed_us: int
-    ops: list[Op]
+    ops: list[PeerWrite]
 
 
-class Ask(msgspec.Struct, tag="q", array_like=True):
-    """How are you? And, unless `statistics_after` is None: what have you counted in points that began after that instant?"""
+class ReportRequest(msgspec.Struct, tag="q", array_like=True):
+    """Asks for the node's report and, unless `statistics_after` is None, its statistics in points that began after that
+    instant."""
 
     id: int
     statistics_after: int | None = None
 
 
-class Look(msgspec.Struct, tag="l", array_like=True):
-    """Who owns what has changed."""
+class OwnershipChanged(msgspec.Struct, tag="l", array_like=True):
+    """The ownership of shards has changed; the receiver should read it again."""
 
 
-class Refresh(msgspec.Struct, tag="n", array_like=True):
-    """A namespace has changed: read them all, and say when you have."""
+class RefreshNamespaces(msgspec.Struct, tag="n", array_like=True):
+    """A namespace has changed: asks the node to read all namespaces and to answer once it has."""
 
     id: int
 
 
-class Http(msgspec.Struct, tag="h", array_like=True):
-    """A request for what only the other node serves. `target` is the path as sent, with its query. `key_hash`: the SHA-256 of
-    the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`).
-    `client`: the client's address, from a node that has checked under which name and through which proxy the request came;
-    empty from one that hasn't."""
+class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
+    """An HTTP request that only the other node can serve. `target` is the path with its query, as sent. `key_hash`: the
+    SHA-256 of the client's API key, which then is not among the headers; for nodes that support it
+    (`NodeReport.takes_key_hashes`). `client`: the client's address, from a node that has checked the request's Host
+    header and proxy; empty from one that has not."""
 
     id: int
     method: str
@@ -79,54 +81,54 @@ class Http(msgspec.Struct, tag="h", array_like=True):
 
 
 class Tick(msgspec.Struct, tag="t", array_like=True):
-    """I am here."""
+    """Shows that the node is alive. Writes are dated by the last tick that their sender received."""
 
     number: int
 
 
-class Failure(msgspec.Struct, array_like=True, gc=False):
-    """An error by the name of its class."""
+class PeerError(msgspec.Struct, array_like=True, gc=False):
+    """An error, by the name of its class."""
 
     kind: str
     message: str
     fields: list[tuple[str, str]]
 
 
-class Answer(msgspec.Struct, array_like=True, gc=False):
-    """A write's: the record and the next attempt's instant, nothing after a delete, or why not. To a brief one: instead of
-    the record, the `firing` that the owner gave to the timer, which has changed in nothing else that is shown. `outcome`:
-    what a create on a condition found, if it did not write."""
+class WriteResult(msgspec.Struct, array_like=True, gc=False):
+    """The result of a write: the record and the instant of the next attempt, nothing after a delete, or an error. For a
+    brief write: instead of the record, the `firing` that the owner set in the timer; nothing else that is visible has
+    changed. `outcome`: what a create with a condition found, if it did not write."""
 
     id: int
     at: int = 0
     record: bytes = b""
-    failure: Failure | None = None
+    failure: PeerError | None = None
     firing: str = ""
     outcome: str = ""
 
 
-class Answers(msgspec.Struct, tag="a", array_like=True):
-    """Answers in no particular order."""
+class WriteResults(msgspec.Struct, tag="a", array_like=True):
+    """Results in any order."""
 
-    answers: list[Answer]
+    answers: list[WriteResult]
 
 
-class Report(msgspec.Struct, tag="r", array_like=True):
-    """How I am, and what I have counted, if that was asked."""
+class PeerReport(msgspec.Struct, tag="r", array_like=True):
+    """The node's report and, if requested, its statistics."""
 
     id: int
     report: NodeReport
     statistics: StatisticsReport | None = None
 
 
-class Refreshed(msgspec.Struct, tag="m", array_like=True):
-    """I have read the namespaces, since you asked."""
+class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
+    """The node has read the namespaces since the request."""
 
     id: int
 
 
-class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
-    """What is to be told the client. Status 0: this node doesn't serve that."""
+class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
+    """The response for the client. Status 0: this node does not serve the request."""
 
     id: int
     status: int
@@ -134,22 +136,22 @@ class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
     body: bytes
 
 
-class Bye(msgspec.Struct, tag="b", array_like=True):
-    """I stop. Writes and questions with a greater id than this were not looked at."""
+class Goodbye(msgspec.Struct, tag="b", array_like=True):
+    """The node is stopping. It has not processed writes and requests with ids greater than this."""
 
     last_id: int
 
 
-ToOwner = Ops | Ask | Look | Refresh | Http
-ToAsker = Tick | Answers | Report | Refreshed | HttpAnswer | Bye
+PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | RelayedRequest
+PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | RelayedResponse | Goodbye
 
 _encoder = msgspec.msgpack.Encoder()
-_to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
-_to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
+_requests: msgspec.msgpack.Decoder[PeerRequest] = msgspec.msgpack.Decoder(PeerRequest)
+_replies: msgspec.msgpack.Decoder[PeerReply] = msgspec.msgpack.Decoder(PeerReply)
 _any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
 _KINDS = {int(kind): kind for kind in WriteKind}
-#: A create on a condition travels as a kind of its own: a release that would not see the condition refuses it.
+#: A create with a condition has its own kind, so that a release that does not know conditions refuses it.
 _CREATE_IF = 5
 _KINDS[_CREATE_IF] = WriteKind.CREATE
 
@@ -158,37 +160,37 @@ _M = TypeVar("_M")
 
 
 class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Changes of which this release knows every field: one that it left out would be acknowledged and not done."""
+    """Changes of which this release knows every field: an unknown field would be acknowledged without being applied."""
 
 
 _changes = msgspec.json.Decoder(_Changes)
 _condition = msgspec.json.Decoder(Condition)
 
 
-class PeerConfused(Exception):
-    """What came can't be understood: the connection is given up."""
+class PeerProtocolError(Exception):
+    """The peer sent something that cannot be decoded: the connection is closed."""
 
 
-def encode(message: ToOwner | ToAsker) -> bytes:
-    """The message's bytes."""
+def encode(message: PeerRequest | PeerReply) -> bytes:
+    """The encoded message."""
     return _encoder.encode(message)
 
 
-def read_to_owner(payload: bytes) -> ToOwner | None:
-    """A message to a node that is asked; None for a kind of message of a newer release; PeerConfused."""
-    return _read(payload, _to_owner, _TO_OWNER)
+def decode_request(payload: bytes) -> PeerRequest | None:
+    """A message to the node that serves. None if its tag belongs to a newer release. Raises PeerProtocolError."""
+    return _read(payload, _requests, _REQUEST_TAGS)
 
 
-def read_to_asker(payload: bytes) -> ToAsker | None:
-    """A message to the node that asks; likewise."""
-    return _read(payload, _to_asker, _TO_ASKER)
+def decode_reply(payload: bytes) -> PeerReply | None:
+    """A message to the node that requested. None if its tag belongs to a newer release. Raises PeerProtocolError."""
+    return _read(payload, _replies, _REPLY_TAGS)
 
 
 def _kinds(messages: object) -> frozenset[object]:
     return frozenset(message.__struct_config__.tag for message in get_args(messages))
 
 
-_TO_OWNER, _TO_ASKER = _kinds(ToOwner), _kinds(ToAsker)
+_REQUEST_TAGS, _REPLY_TAGS = _kinds(PeerRequest), _kinds(PeerReply)
 
 
 def _read(payload: bytes, decoder: msgspec.msgpack.Decoder[_M], kinds: frozenset[object]) -> _M | None:
@@ -197,7 +199,7 @@ def _read(payload: bytes, decoder: msgspec.msgpack.Decoder[_M], kinds: frozenset
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if _is_of_another_kind(payload, kinds):
             return None
-        raise PeerConfused(str(error)) from error
+        raise PeerProtocolError(str(error)) from error
 
 
 def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
@@ -208,25 +210,25 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
     return isinstance(message, list) and bool(message) and isinstance(message[0], str) and message[0] not in kinds
 
 
-def op_of(write: Write, id: int, epoch: int, budget_us: int) -> Op:
-    """The write as it travels."""
+def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite:
+    """The write in wire form."""
     kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected, condition = write
     if kind is WriteKind.CONCLUDE:
         assert timer is not None
         body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
-        return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
+        return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
     if timer is not None:
         body = encode_record(timer)
         if condition is not None:
             on = _json.encode(condition)
-            return Op(id, _CREATE_IF, shard_id, epoch, uuid, namespace, budget_us, body, True, known, on)
-        return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, True, known)
+            return PeerWrite(id, _CREATE_IF, shard_id, epoch, uuid, namespace, budget_us, body, True, known, on)
+        return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, True, known)
     body = b"" if changes is None else _json.encode(changes)
-    return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
+    return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
 
 
-def write_of(op: Op, deadline_us: int) -> Write:
-    """The write as it came; RecordUndecodable, also for what only a newer release can ask for."""
+def decode_write(op: PeerWrite, deadline_us: int) -> Write:
+    """The decoded write. Raises RecordUndecodable, also for a write that only a newer release can send."""
     kind = _KINDS.get(op.kind)
     timer: Timer | None = None
     changes: Changes | None = None
@@ -238,7 +240,7 @@ def write_of(op: Op, deadline_us: int) -> Write:
     elif kind is WriteKind.UPDATE:
         try:
             changes = _changes.decode(op.body)
-        except ValueError as error:  # that of msgspec is one
+        except ValueError as error:  # the base class of msgspec's errors
             raise RecordUndecodable(str(error)) from error
     elif kind is WriteKind.CONCLUDE:
         expected, at, record = (
@@ -252,7 +254,7 @@ def write_of(op: Op, deadline_us: int) -> Write:
             namespace_version=op.namespace_version, execute_at=execute_at, expected=expected,
         )  # fmt: skip
     elif kind is None:
-        raise RecordUndecodable(f"a write of kind {op.kind}")
+        raise RecordUndecodable(f"unknown kind of write: {op.kind}")
     return Write(
         kind,
         op.shard_id,
@@ -266,29 +268,29 @@ def write_of(op: Op, deadline_us: int) -> Write:
     )
 
 
-def _condition_of(op: Op) -> Condition:
+def _condition_of(op: PeerWrite) -> Condition:
     try:
         return _condition.decode(op.condition)
     except ValueError as error:
         raise RecordUndecodable(str(error)) from error
 
 
-def answer_of(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> Answer:
-    """A result as it travels."""
+def encode_result(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> WriteResult:
+    """A result in wire form."""
     if isinstance(result, Written):
         if result.outcome is not Outcome.CREATED:
-            return Answer(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
+            return WriteResult(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
         if brief and result.timer.firing:
-            return Answer(id, result.next_attempt_at, firing=result.timer.firing)
-        return Answer(id, result.next_attempt_at, encode_record(result.timer))
+            return WriteResult(id, result.next_attempt_at, firing=result.timer.firing)
+        return WriteResult(id, result.next_attempt_at, encode_record(result.timer))
     if result is None:
-        return Answer(id)
+        return WriteResult(id)
     fields = [(field.path, field.reason) for field in result.errors] if isinstance(result, InvalidInput) else []
-    return Answer(id, failure=Failure(type(result).__name__, str(result), fields))
+    return WriteResult(id, failure=PeerError(type(result).__name__, str(result), fields))
 
 
-def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinError | None:
-    """A result as it came, to the write that sent this timer, if any; RecordUndecodable."""
+def decode_result(answer: WriteResult, sent: Timer | None = None) -> Written | TocsinError | None:
+    """The decoded result of the write that sent this timer, if any. Raises RecordUndecodable."""
     if answer.failure is not None:
         return _error_of(answer.failure)
     if answer.firing and sent is not None:
@@ -299,15 +301,15 @@ def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinErro
     return Written(decode_record(answer.record), answer.at) if answer.record else None
 
 
-def _outcome_of(answer: Answer) -> Outcome:
+def _outcome_of(answer: WriteResult) -> Outcome:
     try:
         return Outcome(answer.outcome)
     except ValueError as error:
         raise RecordUndecodable(str(error)) from error
 
 
-def _error_of(failure: Failure) -> TocsinError:
-    """The error; one that this release doesn't know decides nothing."""
+def _error_of(failure: PeerError) -> TocsinError:
+    """The error. An error that this release does not know becomes ShardUnavailable, which decides nothing."""
     kind = getattr(errors, failure.kind, None)
     if not (isinstance(kind, type) and issubclass(kind, TocsinError)):
         return ShardUnavailable(f"{failure.kind}: {failure.message}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cluster.limits import ClusterLimits

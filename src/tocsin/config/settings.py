@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cluster.limits import ClusterLimits

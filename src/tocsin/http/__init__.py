@@ -1,1 +1,1 @@
-"""What the API and the pages share of HTTP: structs, their conversion, reading bodies, keys, errors and their statuses."""
+"""The HTTP parts that the API and the pages share: structs and their conversion, request bodies, API keys, errors."""

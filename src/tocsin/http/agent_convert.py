@@ -1,4 +1,4 @@
-"""From what travels over HTTP about service calls to what the agent takes."""
+"""Converts requests about service calls from the wire structs to the agent's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.http.wire import RetryPolicy
 
 
 def submission(sent: wire.SubmitServiceCall) -> Submission:
-    """The wish in a request; unchecked."""
+    """The submission in a request; not yet checked."""
     spec = sent.request_spec
     return Submission(
         name=sent.name,

@@ -1,4 +1,4 @@
-"""What travels over HTTP about service calls, as `tocsin.http.wire` has it for timers."""
+"""The structs of HTTP requests and responses about service calls; `tocsin.http.wire` has those about timers."""
 
 from __future__ import annotations
 
@@ -9,38 +9,42 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.agent.api.validation import CallStatus
 from tocsin.http.wire import (
-    AnswerStruct,
     Cursor,
     Duration,
     Instant,
     RequestStruct,
+    ResponseStruct,
     RetryPolicy,
     RetryPolicyAnswer,
     Rotation,
 )
 
 Uuid = Annotated[str, Meta(description="A UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8058"])]
-CallName = Annotated[str, Meta(description="What people call it.", examples=["Charge order 17"])]
+CallName = Annotated[str, Meta(description="A display name.", examples=["Charge order 17"])]
 RequestMethod = Annotated[str, Meta(description="The method of the request.", examples=["POST"])]
 RequestUrl = Annotated[str, Meta(description="The http or https URL.", examples=["https://pay.example/charges"])]
-RequestBody = Annotated[msgspec.Raw, Meta(description="Any JSON: a string is sent as its text, anything else as JSON.")]
-ShownHeaders = Annotated[dict[str, str], Meta(description="Headers; the values of secret ones are not shown.")]
-Snippet = Annotated[str, Meta(description="The beginning of the body.")]
-CallTags = Annotated[list[str], Meta(description="Labels to list by.", examples=[["orders", "eu"]])]
-CorrelationId = Annotated[str, Meta(description="The same in every message and row that the submission led to.")]
+RequestBody = Annotated[
+    msgspec.Raw, Meta(description="Any JSON: a string is sent as plain text, any other value as JSON.")
+]
+ShownHeaders = Annotated[dict[str, str], Meta(description="Headers; secret values are redacted.")]
+Snippet = Annotated[str, Meta(description="The first part of the body.")]
+CallTags = Annotated[list[str], Meta(description="Labels to filter lists by.", examples=[["orders", "eu"]])]
+CorrelationId = Annotated[str, Meta(description="Shared by every message and row that results from the submission.")]
 CallRetry = Annotated[
     RetryPolicy | None,
     Meta(
-        description="Whether and when a failed attempt is made again. Without one, or with null, there is a single attempt: "
-        "services may not bear a repetition. Members left out get their defaults when the call is submitted."
+        description="When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service "
+        "may not tolerate repeated requests. Omitted members get their defaults when the call is submitted."
     ),
 ]
 Attempts = Annotated[
     int,
-    Meta(description="Attempts that have ended; an interrupted execution that was simply made again is none.", ge=0),
+    Meta(description="Finished attempts; an interrupted execution that was repeated does not count.", ge=0),
 ]
-NextAttemptAt = Annotated[str, Meta(description="While Retrying: when the next attempt is due.")]
-LatencyMs = Annotated[float, Meta(description="From the order to send until the end, in milliseconds.")]
+NextAttemptAt = Annotated[str, Meta(description="When the next attempt is due, while the status is Retrying.")]
+LatencyMs = Annotated[
+    float, Meta(description="From the dispatch of the request to the end of the response, in milliseconds.")
+]
 
 
 class RequestSpec(RequestStruct):
@@ -48,13 +52,13 @@ class RequestSpec(RequestStruct):
 
     method: RequestMethod
     url: RequestUrl
-    headers: Annotated[dict[str, str] | None, Meta(description="Its headers.")] | UnsetType = UNSET
+    headers: Annotated[dict[str, str] | None, Meta(description="The request's headers.")] | UnsetType = UNSET
     body: RequestBody | UnsetType = UNSET
     retry_policy: CallRetry | UnsetType = UNSET
 
 
 class SubmitServiceCall(RequestStruct):
-    """A service call to be made."""
+    """A service call to submit."""
 
     name: CallName
     request_spec: RequestSpec
@@ -62,25 +66,26 @@ class SubmitServiceCall(RequestStruct):
         Annotated[
             str,
             Meta(
-                description="An RFC 3339 instant with a time zone. Past, or absent without `delay`: now.",
+                description="When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
+                "neither `dueAt` nor `delay` is given: now.",
                 examples=["2027-01-31T12:00:00Z"],
             ),
         ]
         | UnsetType
     ) = UNSET
-    delay: Annotated[Duration, Meta(description="From now, instead of `dueAt`.")] | UnsetType = UNSET
+    delay: Annotated[Duration, Meta(description="Delay from now, instead of `dueAt`.")] | UnsetType = UNSET
     tags: CallTags | UnsetType = UNSET
-    service_call_id: Annotated[str, Meta(description="Its id, a UUID of version 7. Absent: made here.")] | UnsetType = (
-        UNSET
-    )
-    idempotency_key: (
-        Annotated[str, Meta(description="Names this wish, so that it may be sent again.", examples=["order-17"])]
+    service_call_id: (
+        Annotated[str, Meta(description="The call's id, a UUID of version 7. Without one, the server generates it.")]
         | UnsetType
+    ) = UNSET
+    idempotency_key: (
+        Annotated[str, Meta(description="Makes the submission safe to repeat.", examples=["order-17"])] | UnsetType
     ) = UNSET
 
 
 class RotateTenantSecret(Rotation, kw_only=True):
-    """The secret to be replaced with which a tenant's service calls are signed."""
+    """The rotation of the secret that signs a tenant's service calls."""
 
     tenant_id: Annotated[
         str,
@@ -88,60 +93,62 @@ class RotateTenantSecret(Rotation, kw_only=True):
     ]
 
 
-class RotatedTenantSecret(AnswerStruct, kw_only=True):
-    """The new secret, which is shown in this answer alone."""
+class RotatedTenantSecret(ResponseStruct, kw_only=True):
+    """The new secret. Only this response shows it."""
 
     tenant_id: Annotated[str, Meta(description="The tenant.")]
-    secret: Annotated[str, Meta(description="The new secret, for the services that are called.")]
+    secret: Annotated[str, Meta(description="The new secret, for the called services.")]
     previous_until: (
-        Annotated[str, Meta(description="Until when what it replaced signs, too; absent: only the new one signs.")]
+        Annotated[
+            str, Meta(description="Until when the previous secret keeps signing; absent if only the new one signs.")
+        ]
         | UnsetType
     ) = UNSET
 
 
-class SubmittedServiceCall(AnswerStruct):
-    """A service call was accepted, now or when it was first sent."""
+class SubmittedServiceCall(ResponseStruct):
+    """An accepted service call: from this request, or from the earlier one that it repeats."""
 
     service_call_id: Uuid
     status: CallStatus
     correlation_id: CorrelationId
 
 
-class ResponseMeta(AnswerStruct):
-    """What the service answered."""
+class ResponseMeta(ResponseStruct):
+    """The service's response."""
 
     status: int
     headers: ShownHeaders
     body_snippet: Snippet
-    truncated: Annotated[bool, Meta(description="The body was longer.")] = False
+    truncated: Annotated[bool, Meta(description="Whether the body was longer than the snippet.")] = False
     latency_ms: LatencyMs = 0.0
 
 
-class ErrorMeta(AnswerStruct):
+class ErrorMeta(ResponseStruct):
     """Why the call failed."""
 
-    kind: Annotated[str, Meta(description="A stable word.", examples=["HTTP_STATUS", "TIMEOUT"])]
+    kind: Annotated[str, Meta(description="A stable code.", examples=["HTTP_STATUS", "TIMEOUT"])]
     message: str
     latency_ms: LatencyMs = 0.0
 
 
-class Outcome(AnswerStruct):
-    """How a call ended, or while it is Retrying, its last attempt: what was answered, if anything, and why it failed, if
-    it did."""
+class Outcome(ResponseStruct):
+    """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
+    error, if it failed."""
 
     response_meta: ResponseMeta | UnsetType = UNSET
     error_meta: ErrorMeta | UnsetType = UNSET
 
 
-class RequestLine(AnswerStruct):
-    """The request in short."""
+class RequestLine(ResponseStruct):
+    """The request's method and URL."""
 
     method: RequestMethod
     url: RequestUrl
 
 
-class ShownRequest(AnswerStruct):
-    """The request, without its secrets."""
+class ShownRequest(ResponseStruct):
+    """The request; secrets are redacted."""
 
     method: RequestMethod
     url: RequestUrl
@@ -150,8 +157,8 @@ class ShownRequest(AnswerStruct):
     retry_policy: RetryPolicyAnswer | UnsetType = UNSET
 
 
-class ExecutedRequest(AnswerStruct):
-    """The request that was made."""
+class ExecutedRequest(ResponseStruct):
+    """The request that was sent."""
 
     method: RequestMethod
     url: RequestUrl
@@ -159,18 +166,18 @@ class ExecutedRequest(AnswerStruct):
     body: Snippet | UnsetType = UNSET
 
 
-class ExecutedResponse(AnswerStruct):
-    """What was answered."""
+class ExecutedResponse(ResponseStruct):
+    """The response that was received."""
 
     status: int
     headers: ShownHeaders
     body: Snippet
 
 
-class Execution(AnswerStruct):
-    """One making of the request. Without `finishedAt` it is under way."""
+class Execution(ResponseStruct):
+    """One execution of the request. Without `finishedAt` it is in flight."""
 
-    number: Annotated[int, Meta(description="Its place among the call's executions.", ge=1)]
+    number: Annotated[int, Meta(description="Its number among the call's executions, from 1.", ge=1)]
     execution_id: Uuid
     started_at: Instant
     request: ExecutedRequest
@@ -179,8 +186,8 @@ class Execution(AnswerStruct):
     error_message: str | UnsetType = UNSET
 
 
-class ServiceCallSummary(AnswerStruct):
-    """A service call as lists show it."""
+class ServiceCallSummary(ResponseStruct):
+    """A service call, as in lists."""
 
     service_call_id: Uuid
     tenant_id: Uuid
@@ -198,8 +205,8 @@ class ServiceCallSummary(AnswerStruct):
     outcome: Outcome | UnsetType = UNSET
 
 
-class ServiceCall(AnswerStruct):
-    """A service call with all that is known of it."""
+class ServiceCall(ResponseStruct):
+    """A service call in full."""
 
     service_call_id: Uuid
     tenant_id: Uuid
@@ -218,26 +225,26 @@ class ServiceCall(AnswerStruct):
     outcome: Outcome | UnsetType = UNSET
 
 
-class ServiceCallPage(AnswerStruct):
-    """A page of service calls, the newest first. Without `nextCursor` it is the last."""
+class ServiceCallPage(ResponseStruct):
+    """A page of service calls, newest first. A page without `nextCursor` is the last."""
 
     service_calls: list[ServiceCallSummary]
     next_cursor: Cursor | UnsetType = UNSET
 
 
-class TraceEntry(AnswerStruct):
-    """One thing that a request led to."""
+class TraceEntry(ResponseStruct):
+    """One result of a submission: a message or a row."""
 
-    at: Annotated[str, Meta(description="To the millisecond; of a row, when it came into the state that it shows.")]
-    kind: Annotated[str, Meta(description="message, or the name of a table.", examples=["message", "service_calls"])]
-    name: Annotated[str, Meta(description="The message's type, or what happened.")]
-    id: Annotated[str, Meta(description="The message's id, or the row's.")]
+    at: Annotated[str, Meta(description="With millisecond precision; for a row, when it entered the state shown.")]
+    kind: Annotated[str, Meta(description="message, or a table's name.", examples=["message", "service_calls"])]
+    name: Annotated[str, Meta(description="The message's type, or the event.")]
+    id: Annotated[str, Meta(description="The id of the message or row.")]
     detail: dict[str, Any]
     causation_id: Annotated[str, Meta(description="The message that caused this one.")] | UnsetType = UNSET
 
 
-class ServiceCallTrace(AnswerStruct):
-    """All that is kept under the correlation id of a service call, in the order of time, nothing before what caused it."""
+class ServiceCallTrace(ResponseStruct):
+    """Everything stored under the correlation id of a service call, in order of time, each entry after its cause."""
 
     service_call_id: Uuid
     correlation_id: CorrelationId

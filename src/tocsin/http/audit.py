@@ -1,4 +1,4 @@
-"""The audit trail over HTTP: what is asked, what is answered, and what entries say of changes."""
+"""The audit trail over HTTP: queries, pages, and the details that entries record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.instants import format_duration
 from tocsin.model.validation import InputRules
 from tocsin.ports.store import AuditQuery
 
-#: Entries on a page that was asked for without a limit.
+#: Entries on a page, for a request without a limit.
 _ROWS_DEFAULT = 100
 _CURSOR = struct.Struct(">q16s")
 FILTER_CHARS_MAX = 255
@@ -25,7 +25,7 @@ CURSOR_CHARS = 32
 
 
 def audit_query(sent: wire.ListAudit, rules: InputRules) -> AuditQuery:
-    """Which entries are asked for. Raises InvalidInput with all bad fields."""
+    """The requested entries. Raises InvalidInput with all bad fields."""
     errors: list[FieldError] = []
     for name, text in (("keyId", sent.key_id), ("subject", sent.subject)):
         if text is not UNSET and not 0 < len(text) <= FILTER_CHARS_MAX:
@@ -44,7 +44,9 @@ def audit_query(sent: wire.ListAudit, rules: InputRules) -> AuditQuery:
         try:
             cursor = _CURSOR.unpack(base64.b64decode(sent.cursor + "=" * (-len(sent.cursor) % 4), b"-_", validate=True))
         except (binascii.Error, struct.error, ValueError):
-            errors.append(FieldError("cursor", "is not one that a list call gave; leave it out to start at the newest"))
+            errors.append(
+                FieldError("cursor", "is not a nextCursor of this list; leave it out to start at the newest entry")
+            )
     if errors:
         raise InvalidInput(*errors)
     actions = [] if sent.action is UNSET else [sent.action] if isinstance(sent.action, AuditAction) else sent.action
@@ -60,7 +62,7 @@ def audit_query(sent: wire.ListAudit, rules: InputRules) -> AuditQuery:
 
 
 def audit_page(entries: list[AuditEntry], limit: int) -> wire.AuditPage:
-    """The answer; a full page may be followed by another."""
+    """The response; a full page has a cursor, since another may follow."""
     shown = [
         wire.AuditEntry(
             format_instant(entry.at),
@@ -80,7 +82,7 @@ def audit_page(entries: list[AuditEntry], limit: int) -> wire.AuditPage:
 
 
 def namespace_details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Detail]:
-    """What was set of a namespace; of its secret only that it was."""
+    """The namespace settings that a request set; of a secret, only that it was set or removed."""
     details: dict[str, Detail] = {}
     if isinstance(sent, wire.CreateNamespace):
         if sent.num_shards is not UNSET:
@@ -101,5 +103,5 @@ def namespace_details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict
 
 
 def rotation_details(of: str, rotation: Rotation) -> dict[str, Detail]:
-    """Whose secret was replaced, a namespace's or a tenant's, and how; never by which."""
+    """Whose secret was rotated, a namespace's or a tenant's, and how; never the secret."""
     return {"of": of, "grace": format_duration(rotation.grace_us), "force": rotation.force}

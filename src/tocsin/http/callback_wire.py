@@ -1,5 +1,5 @@
-"""What travels to a timer's callback URL and back, for the OpenAPI document. `tocsin.callbacks.request` writes it and
-`tocsin.model.answer` reads it; `docs/reference/callbacks.md` is its prose."""
+"""The callback request to a timer's URL and the response to it, for the OpenAPI document. `tocsin.callbacks.request` writes
+the request and `tocsin.model.answer` reads the response; `docs/reference/callbacks.md` describes both."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.http.wire import AnswerStruct, Instant, NamespaceName, TimerId
+from tocsin.http.wire import Instant, NamespaceName, ResponseStruct, TimerId
 
 
-class Callback(AnswerStruct):
+class Callback(ResponseStruct):
     """What a callback URL receives when its timer fires."""
 
     namespace: NamespaceName
     timer_id: TimerId
-    execute_at: Annotated[Instant, Meta(description="When the timer was to fire.")]
+    execute_at: Annotated[Instant, Meta(description="When the timer was due.")]
     fired_at: Annotated[Instant, Meta(description="When this attempt began.")]
     attempt: Annotated[int, Meta(description="1 for the first attempt of this firing.", ge=1)]
     payload: Annotated[msgspec.Raw, Meta(description="The timer's payload, as it was created; null without one.")]
 
 
 class CallbackAnswer(msgspec.Struct, rename="camel"):
-    """What the receiver can say with a 2xx answer. It need not say anything: any other body, or none, means done."""
+    """The body of a 2xx response, which is optional: any other body, or none, means done."""
 
     ok: (
         Annotated[bool, Meta(description="False: the attempt failed, and is repeated by the retry policy.")] | UnsetType
     ) = UNSET
     next_execute_at: (
-        Annotated[Instant, Meta(description="The timer is to fire again at this instant; its attempts start over.")]
+        Annotated[Instant, Meta(description="Reschedules the timer to this instant; its attempts start over.")]
         | UnsetType
     ) = UNSET
     payload: (
-        Annotated[msgspec.Raw, Meta(description="With `nextExecuteAt`: the payload from then on. Absent: the same.")]
+        Annotated[msgspec.Raw, Meta(description="With `nextExecuteAt`: the timer's new payload. Absent: unchanged.")]
         | UnsetType
     ) = UNSET

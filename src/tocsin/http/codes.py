@@ -1,13 +1,13 @@
-"""The error codes of the API: what each means and what its receiver does. The OpenAPI document and
-`docs/reference/errors.md` are made from this table; a test sees that it has every code that can be answered."""
+"""The error codes of the API: what each means and how a client handles it. The OpenAPI document and
+`docs/reference/errors.md` are generated from this table; a test checks that it lists every code the API can return."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Code(NamedTuple):
-    """`status` is the HTTP status, `when` what happened, `remedy` what to do about it, `example` a message with this code."""
+class ErrorCode(NamedTuple):
+    """`status` is the HTTP status, `when` the cause, `remedy` what to do about it, `example` a message with this code."""
 
     status: int
     when: str
@@ -15,237 +15,242 @@ class Code(NamedTuple):
     example: str
 
 
-_AGAIN = "Send the same request again after `Retry-After`."
+_RETRY = "Retry the same request after `Retry-After`."
 
-CODES: dict[str, Code] = {
-    "INVALID_INPUT": Code(
+CODES: dict[str, ErrorCode] = {
+    "INVALID_INPUT": ErrorCode(
         400,
-        "A field is missing, unknown, of the wrong type or outside a limit, or the query has an unknown parameter. Nothing "
-        "was written.",
-        "Mend the fields that `errors` names; each reason says what would be right.",
+        "A field is missing, unknown, of the wrong type, or outside a limit, or the query has an unknown parameter. "
+        "Nothing was written.",
+        "Correct the fields listed in `errors`; each reason says what is accepted.",
         "delay: is not a duration; write it as 30s",
     ),
-    "MALFORMED_BODY": Code(
+    "MALFORMED_BODY": ErrorCode(
         400,
-        "The body isn't JSON, or not UTF-8. Nothing was written.",
-        "Send one JSON value in UTF-8. The message names the byte.",
+        "The body is not JSON, or not UTF-8. Nothing was written.",
+        "Send one JSON value in UTF-8. The message names the byte where parsing failed.",
         "the body is not JSON: it ends too early",
     ),
-    "MALFORMED_REQUEST": Code(
+    "MALFORMED_REQUEST": ErrorCode(
         400,
-        "What came over the connection isn't HTTP/1.1. The connection is closed.",
-        "Look for a proxy or client that speaks another protocol, such as TLS to a plain port.",
-        "the request is not HTTP: invalid method",
+        "The data received on the connection is not HTTP/1.1. The server closes the connection.",
+        "Check for a proxy or client that speaks another protocol, such as TLS on a plain-text port.",
+        "the request is not valid HTTP/1.1",
     ),
-    "TOO_MANY_TAGS": Code(
+    "TOO_MANY_TAGS": ErrorCode(
         400,
-        "The service call has as many tags as it may have.",
+        "The service call already has the maximum number of tags.",
         "Remove a tag first.",
         "a service call has at most 16 tags",
     ),
-    "UNAUTHENTICATED": Code(
+    "UNAUTHENTICATED": ErrorCode(
         401,
-        "No API key was sent where one is needed, or one that is unknown, revoked or expired.",
-        "Send `Authorization: Bearer <key>`; `tocsin keys create` makes a key.",
-        "this needs an API key: authorization: Bearer tk_…",
+        "The request needs an API key and has none, or its key is unknown, revoked, or expired.",
+        "Send `Authorization: Bearer <key>`; `tocsin keys create` creates a key.",
+        "this request requires an API key; send it as Authorization: Bearer <key>",
     ),
-    "FORBIDDEN": Code(
+    "FORBIDDEN": ErrorCode(
         403,
-        "The key's role doesn't allow this operation, or the key is for other namespaces or tenants.",
-        "Use a key of the role that the operation's description names, for this namespace or tenant.",
-        "this key may not write in namespace 'orders'",
+        "The key's role does not allow this operation, or the key is limited to other namespaces or tenants.",
+        "Use a key with the role that the operation's description names, for this namespace or tenant.",
+        "this key has no access to the namespace 'orders'",
     ),
-    "TIMER_NOT_FOUND": Code(
+    "TIMER_NOT_FOUND": ErrorCode(
         404,
-        "No pending timer has this namespace and id, and no finished one that is still kept.",
-        "Check namespace and id. Finished timers are kept for the namespace's `retention`, if its `history` keeps them.",
+        "The namespace has no pending timer with this id, and no finished one that is still retained.",
+        "Check namespace and id. A finished timer is kept for the namespace's `retention` if its `history` includes "
+        "it.",
         "no timer 'order-17-reminder' in namespace 'default'",
     ),
-    "NAMESPACE_NOT_FOUND": Code(
+    "NAMESPACE_NOT_FOUND": ErrorCode(
         404,
-        "There is no namespace of this name.",
-        "Create it with `namespaces/create`, or check its name.",
+        "No namespace has this name.",
+        "Create it with `namespaces/create`, or correct the name.",
         "there is no namespace 'orders'; create it first with namespaces/create",
     ),
-    "SERVICE_CALL_NOT_FOUND": Code(
+    "SERVICE_CALL_NOT_FOUND": ErrorCode(
         404,
-        "The tenant has no service call of this id, or it is no longer kept.",
+        "The tenant has no service call with this id, or the call is no longer retained.",
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",
         "the tenant has no service call 01890a5d-ac96-774b-bcce-b302099a8058",
     ),
-    "KEY_NOT_FOUND": Code(
+    "KEY_NOT_FOUND": ErrorCode(
         404,
-        "There is no API key of this id, or none that the caller's key covers.",
-        "Check the id; `keys/list` shows those that there are.",
+        "No API key has this id, or the key is outside the scope of the caller's key.",
+        "Check the id; `keys/list` lists the keys you can manage.",
         "no key has the id '1f0c9a7be2d4'",
     ),
-    "ROUTE_NOT_FOUND": Code(
+    "ROUTE_NOT_FOUND": ErrorCode(
         404,
-        "Nothing answers under this path, or the service agent is switched off on this server.",
-        "Check the path; `/docs` shows all operations.",
-        "nothing answers under /api/v1/timer/create; see /docs",
+        "No operation has this path, or the service agent is disabled on this server.",
+        "Check the path; `/docs` lists all operations.",
+        "no operation at /api/v1/timer/create; see /docs",
     ),
-    "METHOD_NOT_ALLOWED": Code(
+    "METHOD_NOT_ALLOWED": ErrorCode(
         405,
-        "The path exists, but not with this method.",
-        "Use a method that the header `Allow` names.",
+        "The path exists, but does not accept this method.",
+        "Use a method that the `Allow` header lists.",
         "GET is not allowed here; use POST",
     ),
-    "REQUEST_TIMEOUT": Code(
+    "REQUEST_TIMEOUT": ErrorCode(
         408,
-        "The request didn't arrive completely within its time. The connection is closed.",
-        "Send it again; look for a slow client or network.",
+        "The request did not arrive completely within the time limit. The server closes the connection.",
+        "Send it again; check for a slow client or network.",
         "the body was not complete after 30 s",
     ),
-    "CONFLICT": Code(
+    "CONFLICT": ErrorCode(
         409,
-        "Others changed the same thing at the same time, again and again.",
-        "Look at it, then send the change again.",
+        "Other requests changed the same object at the same time, repeatedly.",
+        "Read the object, then send the change again.",
         "namespace 'orders' was changed by others 10 times meanwhile; try again",
     ),
-    "TIMER_NOT_PENDING": Code(
+    "TIMER_NOT_PENDING": ErrorCode(
         409,
         "The timer has finished: it can no longer be changed or canceled.",
-        "Create it again if it is to fire again; its id is free.",
-        "timer 'order-17-reminder' has finished; create it again to start anew",
+        "To fire it again, create a timer with the same id; the id is free.",
+        "timer 'order-17-reminder' has finished; create it again to schedule another firing",
     ),
-    "TIMER_EXISTS": Code(
+    "TIMER_EXISTS": ErrorCode(
         409,
-        'A timer of this id exists, and the create said `onConflict: "reject"`. Nothing was written.',
-        "Take the existing timer for yours, or choose another id, or another `onConflict`.",
+        'A timer with this id exists, and the request has `onConflict: "reject"`. Nothing was written.',
+        "Use the existing timer, or choose another id or another `onConflict`.",
         "timer 'order-17-reminder' exists in namespace 'default'",
     ),
-    "ROTATION_PENDING": Code(
+    "ROTATION_PENDING": ErrorCode(
         409,
-        "A secret that was replaced still signs, within the grace of its rotation. Nothing was changed.",
-        "Wait until the grace is over, or send `force: true` if receivers know the present secret.",
+        "The secret was rotated recently, and the previous secret still signs during the grace period. Nothing was "
+        "changed.",
+        "Wait for the grace period to end, or send `force: true` if all receivers know the current secret.",
         "the secret was rotated a moment ago; wait, or send force: true",
     ),
-    "TOO_MANY_KEYS": Code(
+    "TOO_MANY_KEYS": ErrorCode(
         409,
-        "There are as many API keys as there may be. Nothing was written.",
-        "Revoke keys that nobody uses.",
-        "there are 1000 keys; at most 1000 are kept: revoke those that nobody uses",
+        "The maximum number of API keys exists. Nothing was written.",
+        "Revoke keys that are no longer used.",
+        "there are 10000 keys, the maximum is 10000; revoke keys that are no longer used",
     ),
-    "NAMESPACE_EXISTS": Code(
+    "NAMESPACE_EXISTS": ErrorCode(
         409,
-        "A namespace of this name exists.",
+        "A namespace with this name exists.",
         "Use it, or change it with `namespaces/update`.",
         "a namespace 'orders' already exists",
     ),
-    "SERVICE_CALL_NOT_SCHEDULED": Code(
+    "SERVICE_CALL_NOT_SCHEDULED": ErrorCode(
         409,
-        "The service call has begun or ended: it can no longer be deleted.",
-        "Nothing: read its outcome.",
+        "The service call has started or finished: it can no longer be deleted.",
+        "No action is needed; read its outcome.",
         "the service call is Running already",
     ),
-    "IDEMPOTENCY_CONFLICT": Code(
+    "IDEMPOTENCY_CONFLICT": ErrorCode(
         409,
-        "The same idempotency key, or service call id, came before with another content. Nothing was written.",
+        "An earlier request used the same idempotency key, or service call id, with different content. Nothing was "
+        "written.",
         "Use a new key for a new request, and repeat a request unchanged.",
         "another request was sent with this idempotency key before",
     ),
-    "BODY_TOO_LARGE": Code(
+    "BODY_TOO_LARGE": ErrorCode(
         413,
-        "The body is longer than the operation accepts.",
+        "The body is larger than the operation accepts.",
         "Send less, or smaller batches. Settings: `api.request_bytes_max`, `api.batch_request_bytes_max`.",
         "the body has 300000 bytes; at most 262144 are accepted",
     ),
-    "PAYLOAD_TOO_LARGE": Code(
+    "PAYLOAD_TOO_LARGE": ErrorCode(
         413,
-        "The timer's payload, or the body of the service call's request, exceeds its limit; nothing else is wrong.",
-        "Keep large data elsewhere and send a reference. Settings: `payload_bytes_max`, `agent.request_body_bytes_max`.",
+        "The timer's payload, or the body of the service call's request, exceeds its limit. The request has no other "
+        "error.",
+        "Store large data elsewhere and send a reference. Settings: `payload_bytes_max`, "
+        "`agent.request_body_bytes_max`.",
         "payload: is 200000 bytes long; at most 102400 are accepted",
     ),
-    "UNSUPPORTED_MEDIA_TYPE": Code(
+    "UNSUPPORTED_MEDIA_TYPE": ErrorCode(
         415,
-        "The body isn't declared as JSON in UTF-8, or is compressed.",
+        "The body is not declared as JSON in UTF-8, or is compressed.",
         "Send `content-type: application/json`, without `content-encoding`.",
         "the content-type header is missing; send content-type: application/json",
     ),
-    "OVERLOADED": Code(
+    "OVERLOADED": ErrorCode(
         429,
-        "A limit on waiting work is reached. Nothing was accepted.",
-        f"{_AGAIN} Send fewer at once if it stays so.",
+        "A queue has reached its limit. Nothing was accepted.",
+        f"{_RETRY} If the error persists, lower the request rate.",
         "10000 writes are already waiting (pending_writes_max); try again later",
     ),
-    "TOO_MANY_FAILURES": Code(
+    "TOO_MANY_FAILURES": ErrorCode(
         429,
-        "This address sent wrong API keys again and again.",
-        "Stop, mend the key, and go on after `Retry-After`.",
-        "too many wrong keys came from this address; try again in 30 s",
+        "This address has sent too many invalid API keys.",
+        "Stop, correct the key, and continue after `Retry-After`.",
+        "too many requests with an invalid key from this address; correct the key, then retry",
     ),
-    "HEADERS_TOO_LARGE": Code(
+    "HEADERS_TOO_LARGE": ErrorCode(
         431,
-        "The request has too many headers, or they are too long.",
+        "The request has too many headers, or its headers are too large.",
         "Send fewer or shorter headers.",
-        "at most 100 headers with 32768 bytes in all are accepted",
+        "at most 100 headers with 32768 bytes in total are accepted",
     ),
-    "INTERNAL": Code(
+    "INTERNAL": ErrorCode(
         500,
-        "The server failed in a way that it doesn't know. Whether something was written is unknown.",
-        "Tell the operator the `correlationId`: the log has the reason under it.",
-        "something went wrong on the server; it was logged under the correlation id 5f0c1b7e9a3d2c41-2a",
+        "The server failed unexpectedly. Whether anything was written is unknown.",
+        "Report the `correlationId` to the operator: the server's log has the cause under it.",
+        "internal error; the server's log has the cause under the correlation id 5f0c1b7e9a3d2c41-2a",
     ),
-    "SHARD_UNAVAILABLE": Code(
+    "SHARD_UNAVAILABLE": ErrorCode(
         503,
-        "The timer's shard has no owner for a moment, or the outcome of the write is unknown.",
-        f"{_AGAIN} A create with an idempotency key can be repeated safely.",
+        "The timer's shard temporarily has no owner, or the outcome of the write is unknown.",
+        f"{_RETRY} A create with an idempotency key is safe to repeat.",
         "shard 3 changed its owner; try again",
     ),
-    "REQUEST_EXPIRED": Code(
+    "REQUEST_EXPIRED": ErrorCode(
         503,
-        "The request waited so long that its time was over. Nothing was written.",
-        f"{_AGAIN} Where it happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
+        "The request exceeded its time budget while it waited. Nothing was written.",
+        f"{_RETRY} If this happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
         "the request's time budget ran out; nothing was written",
     ),
-    "CLUSTER_UPGRADING": Code(
+    "CLUSTER_UPGRADING": ErrorCode(
         503,
-        "The request uses a feature that a node of an earlier release couldn't read. Nothing was written.",
-        "Send it again once every node runs this release.",
+        "The request uses a feature that a node of an earlier release cannot read. Nothing was written.",
+        "Send it again after every node runs this release.",
         "a node of an earlier release is in the cluster; try again when all nodes run this one",
     ),
-    "NO_ROOM_FOR_BODY": Code(
+    "NO_ROOM_FOR_BODY": ErrorCode(
         503,
-        "Request bodies that are still arriving take all the memory that they may.",
-        f"{_AGAIN} Send smaller batches, or one after another. Setting: `api.request_bodies_bytes_max`.",
-        "unfinished request bodies take all the memory there is for them (api.request_bodies_bytes_max)",
+        "Request bodies that are still arriving use all the memory reserved for them.",
+        f"{_RETRY} Send smaller batches, or one batch at a time. Setting: `api.request_bodies_bytes_max`.",
+        "incomplete request bodies use all the memory reserved for them (api.request_bodies_bytes_max)",
     ),
-    "NOT_READY": Code(
+    "NOT_READY": ErrorCode(
         503,
-        "`/readyz` only: the node should get no traffic now. `errors` has the reasons.",
-        "Nothing, as a rule: load balancers use other nodes meanwhile.",
+        "`/readyz` only: the node should receive no traffic now. `errors` lists the reasons.",
+        "Usually no action is needed: load balancers use other nodes meanwhile.",
         "the store does not answer",
     ),
-    "STORE_FAILURE": Code(
+    "STORE_FAILURE": ErrorCode(
         503,
-        "The store didn't answer as it should. A write may have taken effect.",
-        f"{_AGAIN} If it stays so, the server's log has the store's own words.",
-        "the store did not answer as it should; try again (correlation id 5f0c1b7e9a3d2c41-2a)",
+        "The store failed. A write may have taken effect.",
+        f"{_RETRY} If the error persists, the server's log has the store's own message.",
+        "the store failed; try again (correlation id 5f0c1b7e9a3d2c41-2a)",
     ),
-    "BROKER_UNAVAILABLE": Code(
+    "BROKER_UNAVAILABLE": ErrorCode(
         503,
-        "The service agent's message broker can't be reached. The command may have been taken.",
-        f"{_AGAIN} A submission with `serviceCallId` or `idempotencyKey` can be repeated safely.",
+        "The service agent cannot reach its message broker. The broker may have accepted the command.",
+        f"{_RETRY} A submission with `serviceCallId` or `idempotencyKey` is safe to repeat.",
         "the broker can't be reached; try again",
     ),
-    "COMMAND_UNANSWERED": Code(
+    "COMMAND_UNANSWERED": ErrorCode(
         503,
-        "The service agent didn't answer in time. The command may have taken effect.",
-        f"{_AGAIN} A submission with `serviceCallId` or `idempotencyKey` can be repeated safely.",
+        "The service agent did not respond in time. The command may have taken effect.",
+        f"{_RETRY} A submission with `serviceCallId` or `idempotencyKey` is safe to repeat.",
         "no answer came within 10 s; try again",
     ),
-    "COMMAND_FAILED": Code(
+    "COMMAND_FAILED": ErrorCode(
         503,
-        "The service agent failed at the command. It may have taken effect.",
-        f"{_AGAIN} If it stays so, the server's log has the reason.",
+        "The service agent failed to handle the command. It may have taken effect.",
+        f"{_RETRY} If the error persists, the server's log has the cause.",
         "the command failed; try again",
     ),
 }
 
 
-class Failure(NamedTuple):
-    """Why an attempt failed: `repeated` says whether a timer's retry policy repeats it, `when` what happened, `remedy` what
+class AttemptFailure(NamedTuple):
+    """Why an attempt failed: `repeated` says whether a timer's retry policy repeats it, `when` is the cause, `remedy` what
     to do about it."""
 
     repeated: bool
@@ -253,77 +258,96 @@ class Failure(NamedTuple):
     remedy: str
 
 
-#: The words with which `lastError` of a timer and `error` of its attempts begin, before a colon; `HTTP_<status>` stands for
-#: the status that the receiver answered. Service calls have them as `errorMeta.kind`.
-FAILURES: dict[str, Failure] = {
-    "HTTP_<status>": Failure(
+#: The codes with which `lastError` of a timer and `error` of its attempts begin, before a colon; `HTTP_<status>` stands for
+#: the status in the receiver's response. Service calls have them as `errorMeta.kind`.
+FAILURES: dict[str, AttemptFailure] = {
+    "HTTP_<status>": AttemptFailure(
         True,
-        "The receiver answered with a status other than 2xx. 4xx other than 408, 425 and 429 is final.",
-        "Look at the receiver's log; `webhook-id` finds the request there.",
+        "The receiver responded with a status other than 2xx. A 4xx status other than 408, 425, and 429 is final.",
+        "Check the receiver's log; `webhook-id` identifies the request there.",
     ),
-    "CALLBACK_NOT_OK": Failure(
-        True, 'The receiver answered 2xx with `"ok": false`.', "Look at the receiver's log for its reason."
-    ),
-    "INVALID_CALLBACK_RESPONSE": Failure(
+    "CALLBACK_NOT_OK": AttemptFailure(
         True,
-        "The receiver answered 2xx with a `nextExecuteAt` or `payload` that can't be used, or, in a namespace with strict "
-        'answers, with another body than `{"ok": true}`.',
-        "Answer 2xx with any other body when it is done; send an RFC 3339 instant with a time zone to be called again.",
+        'The receiver responded 2xx with `"ok": false`.',
+        "Check the receiver's log for the reason.",
     ),
-    "TIMEOUT": Failure(
+    "INVALID_CALLBACK_RESPONSE": AttemptFailure(
         True,
-        "There was no complete answer in time, or no connection.",
-        "Answer first and work afterwards, or raise `callbackTimeoutSeconds` (service calls: `agent.request_timeout`).",
+        "The receiver responded 2xx with an invalid `nextExecuteAt` or `payload`, or, in a namespace with strict "
+        'answers, with a body other than `{"ok": true}`.',
+        "To complete the timer, respond 2xx with any other body; to reschedule it, send an RFC 3339 instant with a "
+        "time zone.",
     ),
-    "CONNECTION_FAILED": Failure(
-        True, "No connection could be established.", "Check address and port, and that the receiver runs."
-    ),
-    "CONNECTION_CLOSED": Failure(
+    "TIMEOUT": AttemptFailure(
         True,
-        "The connection ended before the answer was complete. The receiver may have done its work.",
-        "Look for crashes, time-outs of proxies, and servers that close idle connections early.",
+        "No connection or no complete response within the timeout.",
+        "Respond first and work afterwards, or raise `callbackTimeoutSeconds` (service calls: "
+        "`agent.request_timeout`).",
     ),
-    "NAME_NOT_RESOLVED": Failure(True, "The host's name has no address.", "Check the name and the name servers."),
-    "TLS_FAILED": Failure(
-        True, "No TLS connection came about.", "Check the receiver's certificate: its name, its dates, its issuer."
+    "CONNECTION_FAILED": AttemptFailure(
+        True,
+        "The connection could not be established.",
+        "Check the address and port, and that the receiver is running.",
     ),
-    "BAD_RESPONSE": Failure(
-        True, "What came back isn't HTTP, or its headers are too long.", "Check that the port speaks HTTP/1.1."
+    "CONNECTION_CLOSED": AttemptFailure(
+        True,
+        "The connection closed before the response was complete. The receiver may have done its work.",
+        "Check for crashes, proxy timeouts, and servers that close idle connections early.",
     ),
-    "EGRESS_REFUSED": Failure(
+    "NAME_NOT_RESOLVED": AttemptFailure(
+        True,
+        "The host name has no address.",
+        "Check the host name and the name servers.",
+    ),
+    "TLS_FAILED": AttemptFailure(
+        True,
+        "The TLS handshake failed.",
+        "Check the receiver's certificate: host name, validity dates, issuer.",
+    ),
+    "BAD_RESPONSE": AttemptFailure(
+        True,
+        "The response is not HTTP, or its headers are too large.",
+        "Check that the port speaks HTTP/1.1.",
+    ),
+    "EGRESS_REFUSED": AttemptFailure(
         False,
-        "The address may not be called: it is private, loopback, link-local or a metadata service.",
-        "Let the operator allow it with `egress.allow`, or use a public address.",
+        "Calls to this address are not allowed: it is private, loopback, link-local, or a metadata service.",
+        "Ask the operator to allow it with `egress.allow`, or use a public address.",
     ),
-    "INVALID_REQUEST": Failure(
+    "INVALID_REQUEST": AttemptFailure(
         False,
-        "The request can't be put together from what is stored.",
-        "Create it again with a valid URL, method, headers and body.",
+        "The stored URL, method, headers, or body do not form a valid request.",
+        "Create the timer again with a valid URL, method, headers, and body.",
     ),
-    "INVALID_SECRET": Failure(
-        True, "The namespace's signing secret can't be used.", "Give the namespace a new secret."
+    "INVALID_SECRET": AttemptFailure(
+        True,
+        "The namespace's signing secret is invalid.",
+        "Set a new secret for the namespace.",
     ),
-    "SHUTDOWN": Failure(
-        True, "The server stopped during the attempt. The receiver may have got it.", "Nothing: it is repeated."
+    "SHUTDOWN": AttemptFailure(
+        True,
+        "The server stopped during the attempt. The receiver may have received the request.",
+        "No action is needed: the attempt is repeated.",
     ),
-    "HTTP_STATUS": Failure(
+    "HTTP_STATUS": AttemptFailure(
         False,
-        "Service calls only: the service answered with a status other than 2xx, which `responseMeta` has.",
-        "Look at the answer that is kept with the call.",
+        "Service calls only: the service responded with a status other than 2xx; see `responseMeta`.",
+        "Check the response stored with the call.",
     ),
-    "INTERRUPTED": Failure(
+    "INTERRUPTED": AttemptFailure(
         False,
-        "Service calls only: the process ended during the request, as often as a call may be begun (`agent.executions_max`).",
+        "Service calls only: the process stopped during the request, and the call has used all its executions "
+        "(`agent.executions_max`).",
         "Find out whether the request took effect before submitting it again.",
     ),
-    "START_TIMEOUT": Failure(
+    "START_TIMEOUT": AttemptFailure(
         False,
-        "Service calls only: the request was not begun within `agent.start_timeout`. It was not sent.",
-        "Submit it again; look for a destination that takes all slots.",
+        "Service calls only: the request did not start within `agent.start_timeout`. It was not sent.",
+        "Submit it again; check for a destination that occupies all slots.",
     ),
-    "WATCHDOG_TIMEOUT": Failure(
+    "WATCHDOG_TIMEOUT": AttemptFailure(
         False,
-        "Service calls only: the request had begun, and its record is gone.",
+        "Service calls only: the request started, and its record is missing.",
         "Find out whether the request took effect before submitting it again.",
     ),
 }

@@ -1,4 +1,4 @@
-"""Between the wire and the model: texts become instants and durations, and back."""
+"""Converts between the wire structs and the model: text to instants and durations, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tocsin.http import wire
+from tocsin.http import cluster_wire, wire
 from tocsin.http.instants import format_instant, parse_instant
 from tocsin.keys import KeyRequest
 from tocsin.model.access import ApiKey
@@ -33,21 +33,21 @@ _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0
 
 _DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
 _NO_CHANGES = Changes()
-#: Retry policies whose answer is remembered; the timers of one application share a few.
-_POLICIES_REMEMBERED_MAX = 256
-#: Timers on a page that was asked for without a limit.
+#: Cached retry policies in wire form; the timers of one application share a few policies.
+_POLICIES_CACHED_MAX = 256
+#: Timers on a page, for a request without a limit.
 LIST_ROWS_DEFAULT = 100
-#: 9999-12-31T23:59:59Z: what stands for "no end" in a text that has years of four digits.
+#: 9999-12-31T23:59:59Z: represents "no end" in a format with four-digit years.
 _INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 
 
 def traceparent_of(header: bytes | None) -> str | None:
-    """The header, where it is valid; anything else is treated as absent, as the specification wants it."""
+    """The header if it is valid; an invalid one is treated as absent, as the specification requires."""
     return header.decode() if header is not None and _TRACEPARENT.match(header) else None
 
 
 class Rotation(NamedTuple):
-    """A signing secret to be replaced by `secret`; the replaced one signs `grace_us` longer."""
+    """The rotation of a signing secret to `secret`; the previous one keeps signing for `grace_us`."""
 
     secret: str
     grace_us: int
@@ -55,8 +55,8 @@ class Rotation(NamedTuple):
 
 
 class NamespaceSettings(NamedTuple):
-    """What was sent of a namespace's settings and had to be converted. A retention of None and a policy of UNSET were not
-    given; a policy of None takes the present one away."""
+    """The namespace settings in a request that needed conversion. A retention of None and a policy of UNSET are absent from
+    the request; a policy of None removes the namespace's policy."""
 
     retention_us: int | None
     retry: RetryPolicy | UnsetType | None
@@ -77,7 +77,7 @@ class RequestParser:
         timer_id = _timer_id(sent, "id", rules.new_timer_id, errors)
         execute_at = self._execute_at(sent, now_us, errors)
         if execute_at is UNSET:
-            errors.append(FieldError("executeAt", "is missing; give executeAt or delay"))
+            errors.append(FieldError("executeAt", "is missing; send executeAt or delay"))
         call = self._call(sent, execute_at, errors)
         if errors or execute_at is UNSET:
             raise self._refusal(errors, call)
@@ -99,18 +99,18 @@ class RequestParser:
         )
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
-        """What to change; a delay counts from `now_us`."""
+        """The requested changes; a delay counts from `now_us`."""
         errors: list[FieldError] = []
         self._name(sent, errors)
         changes = self._call(sent, self._execute_at(sent, now_us, errors), errors)
         if not errors and changes == _NO_CHANGES:
-            errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
+            errors.append(FieldError("", "the request changes nothing; send a field besides namespace and timerId"))
         if errors:
             raise self._refusal(errors, changes)
         return changes
 
     def name(self, sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
-        """Namespace and id."""
+        """The timer's namespace and id."""
         errors: list[FieldError] = []
         timer_id = self._name(sent, errors)
         if errors:
@@ -118,7 +118,7 @@ class RequestParser:
         return sent.namespace, timer_id
 
     def list_request(self, sent: wire.ListTimers) -> ListRequest:
-        """What to list."""
+        """The requested list."""
         rules = self._rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.namespace):
@@ -148,7 +148,7 @@ class RequestParser:
         )
 
     def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
-        """Checks the settings."""
+        """The checked settings."""
         rules = self._rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.name):
@@ -169,12 +169,12 @@ class RequestParser:
         return NamespaceSettings(retention_us, retry)
 
     def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
-        """How the secret is replaced; a new one is made if none is given."""
+        """The rotation of a namespace's secret; generates a secret if the request has none."""
         reason = self._rules.namespace(sent.name)
         return self.rotation(sent, [FieldError("name", reason)] if reason else [])
 
     def rotation(self, sent: wire.Rotation, errors: list[FieldError]) -> Rotation:
-        """The same of anybody's secret; `errors` are what is wrong with whose it is."""
+        """The rotation of a secret, of a namespace or a tenant; `errors` are those found in its owner's name."""
         if sent.secret is not UNSET and (reason := self._rules.secret(sent.secret)):
             errors.append(FieldError("secret", reason))
         grace_us = GRACE_US_DEFAULT
@@ -188,7 +188,7 @@ class RequestParser:
         return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
 
     def _refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
-        """What to raise: a size that is all that is wrong has a status of its own."""
+        """The error to raise: a payload that is too large, and nothing else, has a status of its own."""
         payload = call.payload if call.body is UNSET else call.body.sent()
         size = 0 if payload is UNSET else len(payload)
         too_large = size > self._rules.limits.payload_bytes_max
@@ -202,11 +202,11 @@ class RequestParser:
     def _execute_at(
         self, sent: wire.CreateTimer | wire.UpdateTimer, now_us: int, errors: list[FieldError]
     ) -> int | UnsetType:
-        """The instant that is asked for, by itself or as a delay."""
+        """The requested instant, given as an instant or as a delay."""
         rules, found = self._rules, len(errors)
         if sent.execute_at is not UNSET:
             if sent.delay is not UNSET:
-                errors.append(FieldError("delay", "stands beside executeAt; give one of the two"))
+                errors.append(FieldError("delay", "conflicts with executeAt; send only one of them"))
             instant_us = self._instant("executeAt", sent.execute_at, errors)
             if len(errors) == found and (reason := rules.instant(instant_us, now_us)):
                 errors.append(FieldError("executeAt", reason))
@@ -228,7 +228,7 @@ class RequestParser:
         if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
             errors.append(FieldError("callbackUrl", reason))
         if payload is not UNSET:
-            # A copy: otherwise the few bytes of a payload keep the whole body in memory.
+            # A copy: a reference to a few bytes of payload would keep the whole body in memory.
             payload = payload.copy()
             if reason := rules.payload(bytes(payload)):
                 errors.append(FieldError("payload", reason))
@@ -255,14 +255,14 @@ class RequestParser:
     ) -> RawBody | UnsetType:
         rules = self._rules
         if sent.payload is not UNSET:
-            errors.append(FieldError("body", "stands beside payload; give one of the two"))
+            errors.append(FieldError("body", "conflicts with payload; send only one of them"))
         if body.content_type is not UNSET and (reason := rules.content_type(body.content_type)):
             errors.append(FieldError("body.contentType", reason))
         if sent.headers:
             errors += header_conflicts(sent.headers)
         forms = (body.json, body.text, body.base64)
         if sum(form is not UNSET for form in forms) != 1:
-            errors.append(FieldError("body", "needs exactly one of json, text and base64"))
+            errors.append(FieldError("body", "must have exactly one of json, text and base64"))
         elif body.json is not UNSET:
             if reason := rules.payload(bytes(body.json)):
                 errors.append(FieldError("body.json", reason))
@@ -273,7 +273,9 @@ class RequestParser:
             try:
                 size = len(raw.sent())
             except ValueError:
-                errors.append(FieldError(f"body.{name}", "is not base64; use the alphabet with + and /, and padding"))
+                errors.append(
+                    FieldError(f"body.{name}", "is not valid base64; use the standard alphabet (+ and /) with padding")
+                )
                 return UNSET
             if reason := rules.raw_size(size):
                 errors.append(FieldError(f"body.{name}", reason))
@@ -283,7 +285,7 @@ class RequestParser:
     def _policy(
         self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
     ) -> RetryPolicy | UnsetType | None:
-        """The policy with all its members; UNSET and None as they came."""
+        """The policy with all its members filled in; UNSET and None are returned unchanged."""
         if not isinstance(sent, wire.RetryPolicy):
             return sent
         found = len(errors)
@@ -315,7 +317,7 @@ class RequestParser:
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
-    """The timer as clients see it, whatever their role: without the secrets of its URL and headers."""
+    """The timer as clients of every role see it: without the secrets in its URL and headers."""
     timer = view.timer
     execute_at = format_instant(timer.execute_at)
     created_at = format_instant(timer.created_at)
@@ -347,7 +349,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
 
 
 def raw_body_answer(body: RawBody) -> wire.RawBodyAnswer:
-    """The raw body as clients see it, and may send it again."""
+    """The raw body as clients see it; they can send it back unchanged."""
     return wire.RawBodyAnswer(body.content_type, body.json, body.text, body.base64)
 
 
@@ -360,7 +362,7 @@ def _attempt_answer(attempt: Attempt) -> wire.Attempt:
     )
 
 
-@lru_cache(maxsize=_POLICIES_REMEMBERED_MAX)
+@lru_cache(maxsize=_POLICIES_CACHED_MAX)
 def retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
     """The policy as clients see it."""
     total = policy.max_duration_us
@@ -391,8 +393,8 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
     )
 
 
-def key_wanted(sent: wire.CreateKey) -> KeyRequest:
-    """The API key to be made. Raises InvalidInput for an end that is no instant."""
+def key_request(sent: wire.CreateKey) -> KeyRequest:
+    """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
     expires_at = None
     if sent.expires_at is not UNSET:
         try:
@@ -405,7 +407,7 @@ def key_wanted(sent: wire.CreateKey) -> KeyRequest:
 
 
 def created_key(key: ApiKey, secret: str) -> wire.CreatedKey:
-    """A new API key, with the key itself."""
+    """A new API key, including the key itself."""
     return wire.CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
 
 
@@ -426,13 +428,13 @@ def _shown_key(key: ApiKey) -> wire.ShownKey:
     )
 
 
-def cluster_answer(view: ClusterView) -> wire.Cluster:
+def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
     """The cluster as clients see it."""
-    return wire.Cluster(
+    return cluster_wire.Cluster(
         total_shards=view.total_shards,
         dispatching=view.dispatching,
         nodes=[
-            wire.Node(
+            cluster_wire.Node(
                 node=node.node,
                 incarnation=node.incarnation,
                 address=node.address,
@@ -455,9 +457,9 @@ def cluster_answer(view: ClusterView) -> wire.Cluster:
     )
 
 
-def _shard_answer(shard: ShardView) -> wire.Shard:
+def _shard_answer(shard: ShardView) -> cluster_wire.Shard:
     complete_to = shard.complete_to
-    return wire.Shard(
+    return cluster_wire.Shard(
         shard_id=shard.shard_id,
         version=shard.epoch,
         owner=shard.owner,
@@ -470,7 +472,7 @@ def _shard_answer(shard: ShardView) -> wire.Shard:
 
 
 def _bounded_instant(instant_us: int) -> str:
-    """A horizon may be the smallest or greatest key, which no calendar has."""
+    """An instant of a shard's window, which may be the smallest or largest key, clamped to the calendar's range."""
     return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
 
 
@@ -480,20 +482,20 @@ def _timer_id(
     check: Callable[[str], str | None],
     errors: list[FieldError],
 ) -> str:
-    """The timer's id, sent as `id` or as `timerId`, whichever of them is the `documented` name here."""
+    """The timer's id, sent as `id` or as `timerId`; `documented` is the name to use in errors about a missing one."""
     name, timer_id = ("id", sent.id) if sent.timer_id is UNSET else ("timerId", sent.timer_id)
     if timer_id is UNSET:
         errors.append(FieldError(documented, "is missing"))
         return ""
     if sent.id is not UNSET and sent.id != timer_id:
-        errors.append(FieldError("timerId", f"is another than id; both name the timer, so give {documented} only"))
+        errors.append(FieldError("timerId", f"differs from id; both name the timer, so send {documented} only"))
     elif reason := check(timer_id):
         errors.append(FieldError(name, reason))
     return timer_id
 
 
 def _seconds(duration_us: int) -> float:
-    """Whole seconds without a fraction, as people write them."""
+    """Seconds; a whole number if there is no fraction."""
     return duration_us / US_PER_SECOND if duration_us % US_PER_SECOND else duration_us // US_PER_SECOND
 
 
@@ -501,7 +503,7 @@ def _or(value: T | UnsetType, default: D) -> T | D:
     return default if value is UNSET else value
 
 
-def moved(error: InvalidInput, at: str) -> InvalidInput:
-    """The same error of something that stands at the path `at` of a greater whole."""
+def below_path(error: InvalidInput, at: str) -> InvalidInput:
+    """The same error with its fields' paths below `at`."""
     kind = PayloadTooLarge if isinstance(error, PayloadTooLarge) else InvalidInput
     return kind(*(FieldError(f"{at}.{bad.path}" if bad.path else at, bad.reason) for bad in error.errors))

@@ -1,4 +1,4 @@
-"""From errors to answers: the only place that knows HTTP statuses."""
+"""Maps errors to HTTP responses: the only place that knows HTTP statuses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBLEM_MEDIA_TYPE = b"application/problem+json"
 
 
 class MalformedBody(InvalidInput):
-    """The body is not the JSON that it claims to be."""
+    """The body is not valid JSON."""
 
     code = "MALFORMED_BODY"
 
@@ -37,13 +37,13 @@ class MalformedBody(InvalidInput):
 
 
 class Unauthenticated(TocsinError):
-    """No key, or one that nobody knows."""
+    """The request has no API key, or one that is not valid."""
 
     code = "UNAUTHENTICATED"
 
 
 class TooManyFailures(TocsinError):
-    """An address sends wrong keys again and again."""
+    """An address has sent too many invalid keys."""
 
     code = "TOO_MANY_FAILURES"
 
@@ -53,19 +53,19 @@ class TooManyFailures(TocsinError):
 
 
 class Forbidden(TocsinError):
-    """A known key that may not do this, or not here."""
+    """The key is valid, but does not allow this operation, or not on this object."""
 
     code = "FORBIDDEN"
 
 
 class RouteNotFound(NotFound):
-    """Nothing answers under this path."""
+    """No operation has this path."""
 
     code = "ROUTE_NOT_FOUND"
 
 
 class MethodNotAllowed(TocsinError):
-    """Something answers under this path, but not to this method."""
+    """The path exists, but does not accept this method."""
 
     code = "METHOD_NOT_ALLOWED"
 
@@ -85,7 +85,7 @@ class HeadTimeout(BodyTimeout):
 
 
 class MalformedRequest(InvalidInput):
-    """What came is not HTTP. The connection is closed after the answer."""
+    """The received data is not HTTP. The connection is closed after the response."""
 
     code = "MALFORMED_REQUEST"
 
@@ -94,8 +94,8 @@ class MalformedRequest(InvalidInput):
 
 
 class BodyTooLarge(TocsinError):
-    """The body is longer than the operation accepts. With `discard` the rest of it is received and thrown away;
-    otherwise the connection is closed after the answer."""
+    """The body is larger than the operation accepts. With `discard` the rest of it is received and discarded;
+    otherwise the connection is closed after the response."""
 
     code = "BODY_TOO_LARGE"
 
@@ -117,19 +117,19 @@ class HeadersTooLarge(TocsinError):
 
 
 class NoRoomForBody(Unavailable):
-    """The bodies that are being received take all the memory that they may, or all that one client may."""
+    """Incomplete request bodies use all the memory reserved for them, or all of one client's share."""
 
     code = "NO_ROOM_FOR_BODY"
 
     def __init__(self) -> None:
         super().__init__(
-            "unfinished request bodies take all the memory there is for them (api.request_bodies_bytes_max), or one client's "
-            "share of it; send the request again, in smaller batches or one after another"
+            "incomplete request bodies use all the memory reserved for them (api.request_bodies_bytes_max), or one client's "
+            "share of it; retry with smaller batches, or one batch at a time"
         )
 
 
 class NotReady(Unavailable):
-    """The node should get no traffic now."""
+    """The node should receive no traffic now."""
 
     code = "NOT_READY"
 
@@ -139,92 +139,92 @@ class NotReady(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """How a class of errors is answered. `hidden` keeps the error's own text from the client."""
+class ProblemKind:
+    """The HTTP response to a class of errors. `hidden` withholds the error's own text from the client."""
 
     status: int
     title: str
     hidden: bool = False
 
 
-_INTERNAL = Kind(500, "Internal error", hidden=True)
+_INTERNAL = ProblemKind(500, "Internal error", hidden=True)
 
-#: The nearest entry in a class's ancestry counts.
-_KINDS: dict[type[BaseException], Kind] = {
-    InvalidInput: Kind(400, "Invalid input"),
-    MalformedBody: Kind(400, "Malformed body"),
-    MalformedRequest: Kind(400, "Malformed request"),
-    Unauthenticated: Kind(401, "Authentication needed"),
-    Forbidden: Kind(403, "Not allowed with this key"),
-    NotFound: Kind(404, "Not found"),
-    MethodNotAllowed: Kind(405, "Method not allowed"),
-    BodyTimeout: Kind(408, "Body not received in time"),
-    HeadTimeout: Kind(408, "Request not received in time"),
-    Conflict: Kind(409, "Conflict with the present state"),
-    BodyTooLarge: Kind(413, "Body too large"),
-    PayloadTooLarge: Kind(413, "Payload too large"),
-    UnsupportedMediaType: Kind(415, "Unsupported media type"),
-    TooManyFailures: Kind(429, "Too many failures"),
-    Overloaded: Kind(429, "Too many requests"),
-    HeadersTooLarge: Kind(431, "Headers too large"),
-    Unavailable: Kind(503, "Unavailable for a moment"),
-    ClusterUpgrading: Kind(503, "Not before every node is upgraded"),
-    DefiniteFailure: Kind(503, "Unavailable for a moment", hidden=True),
-    OutcomeUnknown: Kind(503, "Unavailable for a moment", hidden=True),
+#: The entry of the nearest ancestor class applies.
+_PROBLEM_KINDS: dict[type[BaseException], ProblemKind] = {
+    InvalidInput: ProblemKind(400, "Invalid input"),
+    MalformedBody: ProblemKind(400, "Malformed body"),
+    MalformedRequest: ProblemKind(400, "Malformed request"),
+    Unauthenticated: ProblemKind(401, "Authentication required"),
+    Forbidden: ProblemKind(403, "Not allowed with this key"),
+    NotFound: ProblemKind(404, "Not found"),
+    MethodNotAllowed: ProblemKind(405, "Method not allowed"),
+    BodyTimeout: ProblemKind(408, "Body not received in time"),
+    HeadTimeout: ProblemKind(408, "Request not received in time"),
+    Conflict: ProblemKind(409, "Conflict with the current state"),
+    BodyTooLarge: ProblemKind(413, "Body too large"),
+    PayloadTooLarge: ProblemKind(413, "Payload too large"),
+    UnsupportedMediaType: ProblemKind(415, "Unsupported media type"),
+    TooManyFailures: ProblemKind(429, "Too many failures"),
+    Overloaded: ProblemKind(429, "Too many requests"),
+    HeadersTooLarge: ProblemKind(431, "Headers too large"),
+    Unavailable: ProblemKind(503, "Temporarily unavailable"),
+    ClusterUpgrading: ProblemKind(503, "Cluster is being upgraded"),
+    DefiniteFailure: ProblemKind(503, "Temporarily unavailable", hidden=True),
+    OutcomeUnknown: ProblemKind(503, "Temporarily unavailable", hidden=True),
     TocsinError: _INTERNAL,
 }
 
-#: Answers of the mounted application (pages, other APIs) that carry no problem of their own, by status.
-_FOREIGN: dict[int, Callable[[str], TocsinError]] = {
-    400: lambda path: InvalidInput(FieldError("", "the request can't be understood")),
+#: Responses of the mounted application (pages, other APIs) that carry no problem document, by status.
+_MOUNTED_APP_ERRORS: dict[int, Callable[[str], TocsinError]] = {
+    400: lambda path: InvalidInput(FieldError("", "the request is not valid")),
     403: lambda path: Forbidden(f"{path} is not allowed"),
-    404: lambda path: RouteNotFound(f"nothing answers under {path}; see /docs"),
+    404: lambda path: RouteNotFound(f"no operation at {path}; see /docs"),
     500: lambda path: TocsinError(),
 }
 
 _encoder = msgspec.json.Encoder()
 
 
-def kind_of(error: BaseException) -> Kind:
-    """How the error is answered; whatever isn't known is an internal error that shows nothing of itself."""
-    return kind_of_class(type(error))
+def problem_kind(error: BaseException) -> ProblemKind:
+    """The HTTP response to an error; an error without an entry is an internal error, whose text is withheld."""
+    return problem_kind_of_class(type(error))
 
 
-def kind_of_class(error: type[BaseException]) -> Kind:
-    """The same of a class of errors."""
+def problem_kind_of_class(error: type[BaseException]) -> ProblemKind:
+    """The HTTP response to a class of errors."""
     for ancestor in error.__mro__:
-        kind = _KINDS.get(ancestor)
+        kind = _PROBLEM_KINDS.get(ancestor)
         if kind is not None:
             return kind
     return _INTERNAL
 
 
-def code_of(error: BaseException) -> str:
-    """The stable code. What is answered as an internal error has that one's, whatever its own."""
-    return error.code if isinstance(error, TocsinError) and kind_of(error) is not _INTERNAL else TocsinError.code
+def error_code(error: BaseException) -> str:
+    """The stable code of an error. An internal error always has the code INTERNAL, whatever its class declares."""
+    return error.code if isinstance(error, TocsinError) and problem_kind(error) is not _INTERNAL else TocsinError.code
 
 
-def answered_classes() -> dict[str, list[type[TocsinError]]]:
-    """The classes of errors that are answered with a code of their own, by code, as far as they are loaded."""
+def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
+    """The loaded error classes that clients see with a code of their own, by code."""
     found: dict[str, list[type[TocsinError]]] = {}
     waiting: list[type[TocsinError]] = [TocsinError]
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        # Whatever isn't found has a more precise code.
-        if kind is not NotFound and (kind is TocsinError or kind_of_class(kind) is not _INTERNAL):
+        # Each kind of missing object has a more precise code than NotFound.
+        if kind is not NotFound and (kind is TocsinError or problem_kind_of_class(kind) is not _INTERNAL):
             found.setdefault(kind.code, []).append(kind)
     return found
 
 
-def message_of(error: BaseException, correlation_id: str) -> str:
-    """What the client is told."""
-    kind = kind_of(error)
+def client_message(error: BaseException, correlation_id: str) -> str:
+    """The message for the client."""
+    kind = problem_kind(error)
     if not kind.hidden:
         return str(error)
     if kind.status == 503:
-        return f"the store did not answer as it should; try again (correlation id {correlation_id})"
-    return f"something went wrong on the server; it was logged under the correlation id {correlation_id}"
+        return f"the store failed; try again (correlation id {correlation_id})"
+    return f"internal error; the server's log has the cause under the correlation id {correlation_id}"
 
 
 def bad_fields(error: BaseException) -> list[wire.BadField]:
@@ -239,16 +239,16 @@ def bad_fields(error: BaseException) -> list[wire.BadField]:
 def item_error(error: TocsinError, correlation_id: str) -> wire.ItemError:
     """The error of one item of a batch."""
     return wire.ItemError(
-        error=code_of(error),
-        message=message_of(error, correlation_id),
-        status=kind_of(error).status,
+        error=error_code(error),
+        message=client_message(error, correlation_id),
+        status=problem_kind(error).status,
         errors=bad_fields(error),
     )
 
 
 def problem(error: BaseException, *, instance: str, correlation_id: str, now_us: int) -> bytes:
-    """The body of a problem answer."""
-    kind, code, message = kind_of(error), code_of(error), message_of(error, correlation_id)
+    """The body of a problem response."""
+    kind, code, message = problem_kind(error), error_code(error), client_message(error, correlation_id)
     return _encoder.encode(
         wire.Problem(
             type=f"urn:tocsin:error:{code}",
@@ -266,7 +266,7 @@ def problem(error: BaseException, *, instance: str, correlation_id: str, now_us:
 
 
 def problem_headers(error: BaseException) -> list[tuple[bytes, bytes]]:
-    """The headers that belong to this kind of error, besides type, length and correlation id."""
+    """The headers that this kind of error adds to content type, content length and correlation id."""
     headers = [(b"cache-control", b"no-store")]
     if isinstance(error, Unauthenticated):
         headers.append((b"www-authenticate", b'Bearer realm="tocsin"'))
@@ -274,15 +274,15 @@ def problem_headers(error: BaseException) -> list[tuple[bytes, bytes]]:
         headers.append((b"allow", error.allowed.encode()))
     elif isinstance(error, BodyTimeout) or (isinstance(error, BodyTooLarge) and not error.discard):
         headers.append((b"connection", b"close"))
-    elif kind_of(error).status in (429, 503):
+    elif problem_kind(error).status in (429, 503):
         seconds = error.retry_after_s if isinstance(error, Unavailable | TooManyFailures) else 1.0
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(seconds))))
     return headers
 
 
-def of_foreign_answer(status: int, method: str, path: str, allow: str | None) -> TocsinError | None:
-    """The error that an answer of the mounted application stands for; None where its own text had better be kept."""
+def mounted_app_error(status: int, method: str, path: str, allow: str | None) -> TocsinError | None:
+    """The error that replaces a response of the mounted application; None to keep the response as it is."""
     if status == 405:
         return MethodNotAllowed(method, allow or "another method")
-    make = _FOREIGN.get(status)
+    make = _MOUNTED_APP_ERRORS.get(status)
     return None if make is None else make(path)

@@ -1,8 +1,8 @@
-"""Under which names this server answers whoever shows no key, and whether a proxy may stand between: the guard against DNS
-rebinding, and against a proxy that opens a server to everybody that was meant for its own machine.
+"""Which Host headers are accepted on requests without a key, and whether such a request may come through a proxy: the
+protection against DNS rebinding, and against a proxy that exposes a server meant for its own machine only.
 
-A page of a foreign site can let its own name resolve to this machine, and then counts as this server's in the browser's
-eyes. It can't do so with an IP address, nor with `localhost`, nor with a name that the operator gave.
+A page of a foreign site can make its own name resolve to this machine, and the browser then treats the page as this
+server's. It cannot do so with an IP address, with `localhost`, or with a name that the operator configured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tocsin.http.errors import Forbidden
 
-#: Headers by which proxies name those for whom they ask.
+#: Headers in which proxies name the client.
 _FORWARDING = frozenset(
     {
         b"forwarded",
@@ -30,13 +30,13 @@ _FORWARDING = frozenset(
         *(b"x-forwarded-" + what for what in (b"for", b"host", b"proto", b"port", b"server", b"by", b"scheme", b"ssl")),
     }
 )
-#: Values of the Host header that were accepted are remembered, up to this many.
+#: Cached values of the Host header that were accepted.
 _ACCEPTED_MAX = 64
 
 
 class Hosts:
-    """`bound` is the address that the server listens on, `origins` are further ones under which people reach it, such as
-    `https://tocsin.example`. `proxied`: everybody may come in, also through a proxy."""
+    """`bound` is the address that the server listens on; `origins` are further origins under which people reach it, such as
+    `https://tocsin.example`. `proxied`: requests without a key may come through a proxy."""
 
     def __init__(self, bound: str, origins: Iterable[str] = (), *, proxied: bool = False) -> None:
         self._proxied = proxied
@@ -46,7 +46,7 @@ class Hosts:
         self._secure = frozenset(parts.netloc.lower() for parts in split if parts.scheme == "https")
 
     def accepts(self, host: str | None) -> bool:
-        """Whether a request with this Host header is meant for this server."""
+        """Whether this Host header names this server."""
         name = _name(host)
         if name is None:
             return False
@@ -59,8 +59,8 @@ class Hosts:
         return True
 
     def check_keyless(self, headers: Mapping[bytes, bytes]) -> None:
-        """Raises Forbidden, with the mend, for a request without a key that is not meant for this server, or that a proxy
-        sent on behalf of somebody."""
+        """Raises Forbidden for a request without a key whose Host header does not name this server, or that came through a
+        proxy."""
         if not _FORWARDING.isdisjoint(headers):
             self.check_unforwarded(headers)
         sent = headers.get(b"host", b"")
@@ -69,24 +69,24 @@ class Hosts:
         host = sent.decode("latin-1")
         if not self.accepts(host):
             raise Forbidden(
-                f"requests without an API key are not answered under the name {host!r}; send a key, use the server's "
-                "address, or name it in the setting ui.origins"
+                f"requests without an API key are not accepted for the host {host!r}; send a key, use the server's "
+                "address, or add the host's origin to the setting ui.origins"
             )
         if len(self._accepted) < _ACCEPTED_MAX:
             self._accepted.add(sent)
 
     def check_unforwarded(self, headers: Collection[bytes]) -> None:
-        """The same for a proxy alone; `headers` are names in lower case."""
+        """Raises Forbidden for a request that came through a proxy; `headers` are names in lower case."""
         if self._proxied or _FORWARDING.isdisjoint(headers):
             return
         name = min(_FORWARDING.intersection(headers)).decode()
         raise Forbidden(
-            f"this came through a proxy (header {name}), and this server asks nobody for an API key: make one with `tocsin "
-            "keys create` and send it, or let in everybody who gets through the proxy with the setting insecure"
+            f"the request came through a proxy (header {name}), and this server requires no API key: create one with `tocsin "
+            "keys create` and send it, or admit everybody who passes the proxy with the setting insecure"
         )
 
     def secure(self, host: str | None) -> bool:
-        """Whether people reach the server by https under this Host header, through something that ends TLS."""
+        """Whether clients reach this host over https, through a proxy that terminates TLS."""
         return (host or "").lower() in self._secure
 
 
@@ -96,7 +96,7 @@ def _name(host: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(f"//{host}")
-        parts.port  # noqa: B018 -- raises for what is no port
+        parts.port  # noqa: B018 -- raises for an invalid port
     except ValueError:
         return None
     return parts.hostname if parts.netloc == host and not parts.username else None

@@ -1,4 +1,4 @@
-"""Instants' text forms on the hot path: what was parsed or formatted for a second is remembered for that second."""
+"""Parsing and formatting of instants on the hot path, cached by second."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import lru_cache
 from tocsin.model import instants
 from tocsin.model.instants import US_PER_SECOND
 
-_SECONDS_REMEMBERED_MAX = 8_192
+_SECONDS_CACHED_MAX = 8_192
 _SECOND_CHARS = len("2027-01-31T12:00:00")
 
 
-@lru_cache(maxsize=_SECONDS_REMEMBERED_MAX)
+@lru_cache(maxsize=_SECONDS_CACHED_MAX)
 def _second_text(second: int) -> str:
     return instants.format_instant(second * US_PER_SECOND)[:-1]
 
 
-@lru_cache(maxsize=_SECONDS_REMEMBERED_MAX)
+@lru_cache(maxsize=_SECONDS_CACHED_MAX)
 def _second_us(text: str) -> int:
     return instants.parse_instant(text + "Z")
 

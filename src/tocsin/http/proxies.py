@@ -1,4 +1,4 @@
-"""From which address a request comes, where a proxy stands between."""
+"""The address of the client behind a proxy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 
 class Proxies:
-    """`proxies` are addresses and networks whose X-Forwarded-For is believed; anybody else could write anything there."""
+    """`proxies` are the addresses and networks whose X-Forwarded-For header is trusted; from others it is ignored."""
 
     def __init__(self, proxies: Iterable[str] = ()) -> None:
         self._proxies = [ipaddress.ip_network(proxy) for proxy in proxies]
 
     def address(self, client: tuple[str, int] | None, forwarded: bytes | None) -> str:
-        """The client's: the last address in the header that is no proxy's, or the one that the connection comes from.
-        Empty where neither is known."""
+        """The client's address: the last one in the header that is not a trusted proxy's, or else the connection's. Empty if
+        neither is known."""
         if client is None:
             return ""
         address = client[0]
@@ -26,7 +26,7 @@ class Proxies:
             try:
                 address = str(ipaddress.ip_address(hop.strip()))
             except ValueError:
-                # Not an address: what stands before it can't be told from an invention.
+                # Not an address: nothing before it can be trusted.
                 break
         return address
 

@@ -1,4 +1,4 @@
-"""Reading request bodies: size and time limits, media type, JSON, and errors that name the field and the mend."""
+"""Reads request bodies: size and time limits, media type, JSON, and errors that name the field and what is accepted."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tocsin.model.timer import Status
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
-#: A refused body of up to this many times the size accepted is still received and thrown away, so that its sender gets
-#: to read the answer. Beyond it the connection is closed.
+#: A refused body of up to this many times the accepted size is still received and discarded, so that its sender can
+#: read the response. A larger one closes the connection.
 DISCARDED_SIZES_MAX = 4
-#: Digits of a size that are read: more than any size has.
+#: Digits of a content-length that are read: more than any real size has.
 _SIZE_DIGITS_MAX = 20
 
 _JSON = b"application/json"
 
 
 class ClientGone(Exception):
-    """The client closed the connection before its request was complete: nobody is left to answer."""
+    """The client closed the connection before its request was complete."""
 
 
 def check_content_type(headers: Mapping[bytes, bytes]) -> None:
@@ -51,17 +51,19 @@ def _check_declared(declared: bytes | None) -> None:
     media_type, *parameters = declared.decode("latin-1").lower().split(";")
     if media_type.strip() != "application/json":
         raise UnsupportedMediaType(
-            f"{media_type.strip() or 'this'} is not accepted; send content-type: application/json"
+            f"content-type {media_type.strip() or '(empty)'} is not accepted; send content-type: application/json"
         )
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "charset" and value.strip().strip('"') not in ("utf-8", "utf8", "us-ascii"):
-            raise UnsupportedMediaType("JSON is UTF-8; leave the charset out")
+            raise UnsupportedMediaType(
+                "the charset must be UTF-8; send content-type: application/json without a charset"
+            )
 
 
 def size_of(announced: bytes) -> int:
-    """The number in a content-length header, as far as a size goes; Python refuses numbers of thousands of digits, which may
-    all be zeros."""
+    """The number in a content-length header. Only its first significant digits are read: Python refuses to parse numbers of
+    thousands of digits, and a client may send that many zeros."""
     return int(announced.lstrip(b"0")[:_SIZE_DIGITS_MAX] or b"0")
 
 
@@ -77,11 +79,11 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,
         )
-    begun = receive().__await__()
+    started = receive().__await__()
     try:
-        step = begun.send(None)
+        step = started.send(None)
     except StopIteration as arrived:
-        # Usual: the body came with the headers. No timer is needed, which would cost more than all the rest of reading.
+        # The usual case: the body arrived with the headers. A timeout here would cost more than the rest of reading.
         message = arrived.value
         if message["type"] == "http.request" and not message.get("more_body"):
             body: bytes = message.get("body", b"")
@@ -89,7 +91,7 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
                 return body
         first: Awaitable[MutableMapping[str, Any]] = _Ready(message)
     else:
-        first = _Begun(begun, step)
+        first = _Started(started, step)
     try:
         async with asyncio.timeout(timeout_s):
             return await _read_parts(first, receive, size_max)
@@ -98,7 +100,7 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
 
 
 class _Ready:
-    """An awaitable that has its result."""
+    """An awaitable whose result is already known."""
 
     def __init__(self, result: MutableMapping[str, Any]) -> None:
         self._result = result
@@ -108,21 +110,21 @@ class _Ready:
         yield  # makes this a generator
 
 
-class _Begun:
-    """Goes on with an awaitable that was begun by hand and stopped at `step`, the future that it waits for."""
+class _Started:
+    """Continues an awaitable that was started by hand and stopped at `step`, the future that it waits for."""
 
-    def __init__(self, begun: Any, step: Any) -> None:
-        self._begun = begun
+    def __init__(self, started: Any, step: Any) -> None:
+        self._started = started
         self._step = step
 
     def __await__(self) -> Generator[Any, Any, MutableMapping[str, Any]]:
         try:
             yield self._step
         except BaseException as thrown:
-            # Most often the cancellation by the timer: it has to end the server's waiting, too.
-            self._begun.throw(thrown)
+            # Usually the cancellation by the timeout, which must also end the server's own wait.
+            self._started.throw(thrown)
             raise
-        return (yield from self._begun)  # type: ignore[no-any-return]
+        return (yield from self._started)  # type: ignore[no-any-return]
 
 
 async def _read_parts(first: Awaitable[MutableMapping[str, Any]], receive: Receive, size_max: int) -> bytes:
@@ -133,14 +135,14 @@ async def _read_parts(first: Awaitable[MutableMapping[str, Any]], receive: Recei
             raise ClientGone
         body += message.get("body", b"")
         if len(body) > size_max:
-            raise BodyTooLarge(f"the body has more than {size_max} bytes; no more are accepted")
+            raise BodyTooLarge(f"the body has more than {size_max} bytes; at most {size_max} are accepted")
         if not message.get("more_body"):
             return bytes(body)
         message = await receive()
 
 
 def check_utf8(body: bytes) -> None:
-    """Raises MalformedBody. The JSON decoder looks only at the strings it returns, not into payloads."""
+    """Raises MalformedBody. The JSON decoder checks only the strings that it returns, not the inside of payloads."""
     if body.isascii():
         return
     try:
@@ -157,9 +159,9 @@ class JsonReader(Generic[Struct]):
         self._decoder = msgspec.json.Decoder(struct)
 
     def read(self, body: bytes | msgspec.Raw, at: str = "") -> Struct:
-        """The struct; `at` is the path at which the text stands in the body.
+        """The struct; `at` is the path of this text within the whole body.
 
-        Raises InvalidInput with the first field of a wrong type or name, MalformedBody for what isn't JSON.
+        Raises InvalidInput with the first field that has a wrong type or name, MalformedBody for invalid JSON.
         """
         try:
             return self._decoder.decode(body)
@@ -170,11 +172,11 @@ class JsonReader(Generic[Struct]):
         except UnicodeDecodeError:
             raise MalformedBody("the body is not UTF-8") from None
         except RecursionError:
-            raise MalformedBody("the body is nested too deep") from None
+            raise MalformedBody("the body is nested too deeply") from None
 
 
-#: Where the decoder names the path. A longer one is none: paths are made of our fields and of positions in arrays, while
-#: the text before may be a field's name as a client wrote it.
+#: Before the path in the decoder's message. Anything longer is not a path: paths consist of declared fields and array
+#: positions, while the text before them may quote a field name that the client invented.
 _AT = " - at `$"
 _AT_CHARS_MAX = 200
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)\Z")
@@ -192,13 +194,13 @@ _NOUNS = {
     "null": "null",
 }
 
-#: How a value is written, for fields whose type alone doesn't tell.
+#: An example value, for fields whose type alone does not show the format.
 _FORMS = {
     **dict.fromkeys(("executeAt", "executeAfter", "executeBefore", "dueAt", "expiresAt"), "2027-01-31T12:00:00Z"),
     **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention", "grace"), "30s"),
 }
 
-#: Structs within others, by the field in which they stand.
+#: Nested structs, by the field that contains them.
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "retryPolicy": wire.RetryPolicy,
     "requestSpec": agent_wire.RequestSpec,
@@ -213,20 +215,20 @@ _CHOICES: dict[str, type[StrEnum]] = {
     "role": Role,
 }
 
-#: What people write instead of a field's name. It counts where the right name is a field.
+#: Field names that people write by mistake, with the right name. Applies where the right name is a field.
 _MISTAKEN = {
-    "maxRetries": ("maxAttempts", "which counts all attempts, the first included"),
-    "maxRetryAttemptsDuration": ("maxAttemptsDuration", "which begins at the first attempt"),
+    "maxRetries": ("maxAttempts", "which counts all attempts, including the first"),
+    "maxRetryAttemptsDuration": ("maxAttemptsDuration", "which is measured from the first attempt"),
     "url": ("callbackUrl", "the URL to call"),
     "namespace": ("name", "the namespace's name"),
     "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
-    "executeAt": ("dueAt", "as service calls have it"),
-    "callbackUrl": ("requestSpec", "which has method, url, headers and body"),
+    "executeAt": ("dueAt", "the field's name in service calls"),
+    "callbackUrl": ("requestSpec", "which contains method, url, headers and body"),
 }
 
 
 def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
-    """The decoder's complaint in our words, with the dotted path."""
+    """The decoder's message as an error with the dotted path of the field."""
     path = ""
     where = text.rfind(_AT, -_AT_CHARS_MAX)
     if where >= 0:
@@ -255,7 +257,7 @@ def _unknown(name: str, fields: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name, fields, n=1)
     if near:
         return f"is not a field here; did you mean {near[0]}?"
-    return f"is not a field here; there are: {', '.join(fields)}" if fields else "is not a field here; there are none"
+    return f"is not a field here; fields are: {', '.join(fields)}" if fields else "is not a field here; there are none"
 
 
 def _reason(text: str, field: str) -> str:
@@ -268,7 +270,7 @@ def _reason(text: str, field: str) -> str:
         example = f"; write it as {_FORMS[field]}" if field in _FORMS else ""
         return f"must be {nouns}, not {_NOUNS.get(got, got)}{example}"
     if text.startswith("Invalid enum value") and field in _CHOICES:
-        return f"is not one of {', '.join(_CHOICES[field])}"
+        return f"must be one of {', '.join(_CHOICES[field])}"
     return f"can't be accepted: {text[:1].lower()}{text[1:]}"
 
 

@@ -1,4 +1,4 @@
-"""Creates that can be repeated: what of a request is an idempotency key, and what it covers."""
+"""Repeatable creates: the idempotency key of a request, and what it covers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.timer import CreateKey
 
-#: Characters of a key: more than a UUID, or the name of what a client does, needs.
+#: Characters of a key: more than a UUID, or the name of an operation, needs.
 KEY_CHARS_MAX = 255
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_CHARS_MAX}}}\Z")
-#: A string of Structured Field Values (RFC 9651): so the header is meant to be sent, and few do.
+#: A string of Structured Field Values (RFC 9651): the header's standard form, which few clients send.
 _QUOTED = re.compile(r'"(?:[^"\\]|\\["\\])*"\Z')
 _ESCAPED = re.compile(r'\\(["\\])')
-#: Bytes of a hash that are kept: keys of one timer are compared, four at a time.
+#: Bytes of a hash that are stored: only the keys of one timer are compared, at most four.
 _HASH_BYTES = 16
 
 HEADER = b"idempotency-key"
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def key_in(header: bytes | None) -> str | None:
-    """The key that the header Idempotency-Key brings, quoted or not; InvalidInput."""
+    """The key in the header Idempotency-Key, quoted or not. Raises InvalidInput."""
     if header is None:
         return None
     key = header.decode("latin-1").strip()
@@ -39,10 +39,10 @@ def key_in(header: bytes | None) -> str | None:
 
 
 def condition_of(sent: wire.CreateTimer, named: str | None, execute_at: int) -> Condition | None:
-    """On what condition the timer is created; None for a plain create. `named` is the key that the header brings, and
-    `execute_at` the instant asked for.
+    """The condition under which the timer is created; None for a plain create. `named` is the key in the header, and
+    `execute_at` the requested instant.
 
-    InvalidInput for a key that is none, or another one than the header's.
+    Raises InvalidInput for a key that is not valid, or differs from the header's.
     """
     field = sent.idempotency_key
     on_conflict = OnConflict.REPLACE if sent.on_conflict is UNSET else sent.on_conflict
@@ -50,7 +50,7 @@ def condition_of(sent: wire.CreateTimer, named: str | None, execute_at: int) -> 
         if not _KEY.match(field):
             raise InvalidInput(FieldError("idempotencyKey", _reason(field)))
         if named is not None and field != named:
-            reason = "differs from the header Idempotency-Key; send one of the two, or the same twice"
+            reason = "differs from the header Idempotency-Key; send one of them, or the same value in both"
             raise InvalidInput(FieldError("idempotencyKey", reason))
         named = field
     if named is None:
@@ -60,15 +60,15 @@ def condition_of(sent: wire.CreateTimer, named: str | None, execute_at: int) -> 
 
 def _reason(key: str) -> str:
     if not key:
-        return "is empty; send something unique to this create, such as a UUID"
+        return "is empty; send a value unique to this create, such as a UUID"
     if len(key) > KEY_CHARS_MAX:
         return f"has {len(key)} characters; at most {KEY_CHARS_MAX} are accepted"
-    return "has other characters than visible ASCII ones, without spaces; send something like a UUID"
+    return "must have only visible ASCII characters, without spaces; send a value such as a UUID"
 
 
 def _body_hash(sent: wire.CreateTimer, key: str, execute_at: int) -> str:
-    """Of all that the request asks for, in whichever order; not of `delay`, so that a client may send what is left of it. The
-    key goes in, so that equal requests under different keys, which may hold secrets, can't be told from their hashes."""
+    """The hash of the request's content, in any order of fields; without `delay`, so that a client may repeat the request
+    with the remaining delay. It includes the key, so that hashes do not reveal equal requests under different keys."""
     headers = sent.headers
     if headers:
         headers = {name.lower(): value for name, value in headers.items()}

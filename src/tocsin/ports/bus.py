@@ -1,16 +1,16 @@
-"""The bus port: how modules send one another messages.
+"""The bus port: how modules send messages to each other.
 
-What is promised, by every adapter:
+Every adapter guarantees:
 
-- **At least once.** What was taken is handed to every subscription of its type until the handler has dealt with it.
-- **In order per aggregate.** A subscription gets the next message of an aggregate only after the one before is settled;
-  messages of different aggregates wait for nothing of one another but their turn.
-- **Duplicates by envelope id are dropped** as far as the bus remembers (a named limit); beyond it, and across a restart,
-  handlers meet duplicates and have to be idempotent.
-- **A failing message is tried again** with growing pauses. Failures that pass by themselves (`Unavailable`, `StoreError`)
-  are tried without end; any other failure at most `deliveries_max` times, then the message goes to the dead letters, is
-  reported, and counts as dealt with.
-- **Backpressure.** What waits is bounded by named limits; beyond them `post` reports BusOverloaded.
+- **At least once.** An accepted message is delivered to every subscription of its type until the handler has handled it.
+- **In order per aggregate.** A subscription gets the next message of an aggregate only after the previous one is settled.
+  Messages of different aggregates do not wait for each other.
+- **Duplicates by envelope id are dropped** within a named limit of remembered ids. Beyond it, and across a restart,
+  handlers receive duplicates and must be idempotent.
+- **A failed message is delivered again** with growing pauses. Transient failures (`Unavailable`, `StoreError`) are retried
+  without limit. Any other failure is retried up to `deliveries_max` times; then the message becomes a dead letter, is
+  reported, and counts as handled.
+- **Backpressure.** Waiting messages are bounded by named limits; beyond them `post` reports BusOverloaded.
 """
 
 from __future__ import annotations
@@ -23,36 +23,35 @@ from tocsin.model.errors import Overloaded, TocsinError, Unavailable
 
 
 class BusUnavailable(Unavailable):
-    """The broker can't be reached; whether it took the message may be unknown. Send it again, with the same id."""
+    """The broker is unreachable. Whether it accepted the message may be unknown; send it again with the same id."""
 
     code = "BROKER_UNAVAILABLE"
 
 
 class BusOverloaded(Overloaded):
-    """A limit on waiting messages is reached; the message was not taken."""
+    """A limit on waiting messages is reached; the message was not accepted."""
 
 
 class RequestUnanswered(Unavailable):
-    """No reply came in time. Whether the command took effect isn't known; it may be sent again."""
+    """No reply arrived in time. Whether the command took effect is unknown; it may be sent again."""
 
     code = "COMMAND_UNANSWERED"
 
 
 class CommandFailed(Unavailable):
-    """The responder failed. Whether the command took effect isn't known; it may be sent again."""
+    """The responder failed. Whether the command took effect is unknown; it may be sent again."""
 
     code = "COMMAND_FAILED"
 
 
 class InvalidMessage(TocsinError):
-    """The message does not have the form that its type prescribes. Nothing was sent, or the one received is a dead
-    letter."""
+    """The message does not match its type. Nothing was sent, or the received message becomes a dead letter."""
 
     code = "INVALID_MESSAGE"
 
 
 class DeliveryFailed(NamedTuple):
-    """A handler failed; the message comes again."""
+    """A handler failed. The message is delivered again."""
 
     subscriber: str
     type: str
@@ -63,8 +62,8 @@ class DeliveryFailed(NamedTuple):
     error: str
 
 
-class DeadLettered(NamedTuple):
-    """A message was given up."""
+class MessageDeadLettered(NamedTuple):
+    """A message was not handled within the allowed deliveries and became a dead letter."""
 
     subscriber: str
     type: str
@@ -76,19 +75,19 @@ class DeadLettered(NamedTuple):
 
 
 class BrokerConnection(NamedTuple):
-    """The connection to the broker was lost or is back."""
+    """The connection to the broker was lost or restored."""
 
     connected: bool
     detail: str
 
 
-#: What a bus tells its observer, which must be quick and must not raise.
-BusEvent = DeliveryFailed | DeadLettered | BrokerConnection
+#: The events of a bus. Its observer must return quickly and must not raise.
+BusEvent = DeliveryFailed | MessageDeadLettered | BrokerConnection
 BusObserver = Callable[[BusEvent], None]
 
 
 class Delivery(Protocol):
-    """One message handed to one subscription. Settled once, by `ack` or `fail`; later calls do nothing."""
+    """One delivery of a message to a subscription. It is settled once, by `ack` or `fail`; later calls do nothing."""
 
     @property
     def envelope(self) -> Envelope:
@@ -96,69 +95,71 @@ class Delivery(Protocol):
 
     @property
     def attempt(self) -> int:
-        """How many times this message has been handed to the subscription, this time included, as far as the bus
+        """How many times this message has been delivered to the subscription, including this time, as far as the bus
         knows."""
 
     def keep(self) -> None:
-        """The handler's return won't settle this one; `ack` or `fail` will, however much later."""
+        """The return of the handler will not settle this delivery; `ack` or `fail` will, at any later time."""
 
     def ack(self) -> None:
-        """It is dealt with."""
+        """The message was handled."""
 
     def fail(self, error: Exception) -> None:
-        """It has to be delivered again, or ends with the dead letters."""
+        """The message must be delivered again, or becomes a dead letter."""
 
 
-#: Deals with some messages at once, of different aggregates, in their order. While it runs, its subscription gets no
-#: further batch, so that what arrives meanwhile gathers into the next. When it returns, every delivery that was not kept
-#: is acknowledged. When it raises, every one that was neither kept nor settled failed; they come again one by one, so
-#: that one bad message takes no other along (in smaller batches, when what was raised passes by itself).
+#: Handles a batch of messages of different aggregates, in order. While it runs, its subscription gets no further batch;
+#: messages that arrive meanwhile form the next one. When it returns, every delivery that was not kept is acknowledged. When
+#: it raises, every delivery that was neither kept nor settled has failed; they are delivered again one by one, so that one
+#: bad message does not fail others (or in smaller batches after a transient error).
 Handler = Callable[[Sequence[Delivery]], Awaitable[None]]
 
-#: Answers commands: one reply for each, in their order. When it raises for several, they are given again one by one; what
-#: it raises for one alone is raised by `request` as CommandFailed.
+#: Answers a batch of commands with one reply each, in order. If it raises for several, each is passed to it again alone; if
+#: it raises for one alone, `request` raises CommandFailed.
 Responder = Callable[[Sequence[Envelope]], Awaitable[Sequence[Envelope]]]
 
-#: Checks the form of a message; raises InvalidMessage.
+#: Validates a message; raises InvalidMessage.
 Check = Callable[[Envelope], None]
 
 
 class Bus(Protocol):
-    """Publish and subscribe, request and reply. All methods are called on one event loop's thread."""
+    """Publish and subscribe, request and reply. All methods must be called on one event loop's thread."""
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """Hands messages of these types to the handler, from `start` on. `subscriber` is a stable name: a durable bus
-        remembers under it what was dealt with. Call it before `start`, once a name."""
+        """Delivers messages of these types to the handler, once `start` was called. `subscriber` is a stable name under
+        which a durable bus remembers which messages were handled. Call it before `start`, once per name."""
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """Answers requests of these types. Call it before `start`."""
 
     async def start(self) -> None:
-        """Connects and begins to deliver; raises BusUnavailable when the broker can't be reached."""
+        """Connects and starts delivering. Raises BusUnavailable if the broker is unreachable."""
 
     def post(self, envelope: Envelope, done: Callable[[Exception | None], None]) -> None:
-        """Sends one message. `done` is called once, later than this returns, on the event loop: with None when the bus
-        has taken responsibility (a broker has stored it; without one, every subscription has dealt with it), else with
-        BusUnavailable, BusOverloaded or InvalidMessage. It must not raise."""
+        """Sends one message. `done` is called once on the event loop, after this method has returned: with None when
+        the bus has taken responsibility (a broker has stored the message; without a broker, every subscription has
+        handled it), otherwise with BusUnavailable, BusOverloaded or InvalidMessage. It must not raise."""
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """`post` for all; returns when all are taken, raises the first failure when all have been decided."""
+        """Calls `post` for each message. Returns when all are accepted; raises the first error once each has been
+        accepted or failed."""
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """The reply to a command; BusUnavailable, BusOverloaded, RequestUnanswered, InvalidMessage, or CommandFailed
-        when the responder failed."""
+        """The reply to a command. Raises BusUnavailable, BusOverloaded, RequestUnanswered, InvalidMessage, or
+        CommandFailed if the responder failed."""
 
     @property
     def waiting(self) -> int:
-        """Messages taken and not yet settled, in this process."""
+        """Messages accepted and not yet settled in this process."""
 
     @property
     def connected(self) -> bool:
-        """Whether the broker can be reached now, as far as known."""
+        """Whether the broker is reachable now, as far as the bus knows."""
 
     async def drain(self) -> None:
-        """Delivers nothing more; returns when every handler under way has returned. Kept deliveries can still be
-        settled, and `post` still works."""
+        """Delivers nothing more. Returns when every running handler has returned. Kept deliveries can still be settled,
+        and `post` still works."""
 
     async def close(self) -> None:
-        """Ends it. What isn't settled comes again after the next start, from the broker or from its sender. Idempotent."""
+        """Closes the bus. Unsettled messages are delivered again after the next start, by the broker or by their
+        sender. Idempotent."""

@@ -1,4 +1,4 @@
-"""The composition root: the one place that names concrete adapters and ties them together."""
+"""The composition root: the only place that names concrete adapters and connects them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node knows of API keys: read from the store every few seconds, so that a request asks memory only."""
+"""A node's copy of the API keys, read from the store every few seconds, so that a request only reads memory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tocsin.server.sign_ins import SignIns
 
 _log = structlog.get_logger("tocsin.server")
 
-#: How often the log repeats that a key expires soon.
+#: Seconds between repeated log lines about an expiring key.
 _NOTICE_INTERVAL_S = 86_400.0
 
 
 class Keyring:
-    """API keys by the hash of their secret, read again every few seconds, so that a deleted key ends within that time; one
-    that expires ends on the instant.
+    """API keys by the hash of their secret. They are read again every few seconds, so that a revoked key stops working
+    within that time; an expiring one stops at its expiry.
 
-    Keys are asked for when the server is `published`, which is when others than this machine's own programs can reach it,
-    and otherwise from the first key on, until the process ends: deleting the last one opens nothing. `insecure` never asks.
+    Keys are required if the server is `published`, that is, reachable from other machines; otherwise from the first key on
+    until the process ends: revoking the last key does not open the server again. With `insecure` they are never required.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Keyring:
         self._by_id: dict[str, ApiKey] = {}
         self._any_seen = False
         self._noticed_s: dict[str, float] = {}
-        # Readings in the order in which they began, and the latest whose answer is known here.
+        # The number of reads begun, and the number of the latest one applied.
         self._begun = 0
         self._known = 0
-        #: Called when keys begin to be asked for.
+        #: Called when keys become required.
         self.on_required: Callable[[], None] | None = None
 
     @property
@@ -59,15 +59,15 @@ class Keyring:
         return not self.insecure and (self._published or self._any_seen)
 
     def lookup(self, hash: str) -> ApiKey | None:
-        """The key in force of that hash, or None."""
+        """The key in force with this hash, or None."""
         return self._in_force(self._keys.get(hash))
 
     def by_id(self, key_id: str) -> ApiKey | None:
-        """The key in force of that id, or None."""
+        """The key in force with this id, or None."""
         return self._in_force(self._by_id.get(key_id))
 
     def expired(self, hash: str) -> bool:
-        """Whether the key of that hash is known, and its time is over."""
+        """Whether the key with this hash is known and has expired."""
         return hash in self._keys and self.lookup(hash) is None
 
     @property
@@ -77,11 +77,11 @@ class Keyring:
 
     @property
     def expiring(self) -> int:
-        """How many keys expire within the notice, or have expired and not been deleted."""
+        """The number of keys that expire within the notice, or have expired and not been revoked."""
         return len(self._expiring())
 
     async def refresh(self) -> None:
-        """Reads the keys; raises what the store raises. What a later reading has learned meanwhile stays."""
+        """Reads the keys; raises the store's errors. Ignored if a read that began later has already been applied."""
         self._begun += 1
         number = self._begun
         keys = await self._store.api_keys()
@@ -97,9 +97,9 @@ class Keyring:
         self._notice()
 
     async def changed(self) -> None:
-        """This node has changed the keys, and goes by that from now on; where they can't be read now, within the interval, as
-        all other nodes."""
-        await _tried("API keys could not be read; the former ones stay in force", self.refresh)
+        """To be called after this node has changed the keys: reads them. If the store fails, the change applies after the
+        interval, as on other nodes."""
+        await _try_refresh("API key refresh failed", self.refresh)
 
     def _in_force(self, key: ApiKey | None) -> ApiKey | None:
         if key is None or key.expires_at is None or not key.expired(round(self._now_s() * 1e6)):
@@ -119,23 +119,23 @@ class Keyring:
                 continue
             self._noticed_s[key_id] = now_s
             assert key.expires_at is not None
-            what = "API key has expired" if key.expired(round(now_s * 1e6)) else "API key expires soon"
+            what = "API key expired" if key.expired(round(now_s * 1e6)) else "API key expiring soon"
             _log.warning(what, key=key_id, note=key.note, expires_at=format_instant(key.expires_at))
 
 
 async def keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
-    """Reads keys and sign-ins again and again, for ever, and writes what the audit trail lacks."""
+    """Refreshes keys and sign-ins and stores pending audit entries, periodically, until it is cancelled."""
     while True:
         await asyncio.sleep(interval_s)
-        # At the same time: a read that hangs must not hide that the other one is due.
+        # Concurrently: a read that hangs must not delay the others.
         await asyncio.gather(
-            _tried("API keys could not be read; the former ones stay in force", keys.refresh),
-            _tried("sign-ins could not be read or written", sign_ins.refresh),
-            _tried("audit trail could not be written", audit.refresh),
+            _try_refresh("API key refresh failed", keys.refresh),
+            _try_refresh("sign-in refresh failed", sign_ins.refresh),
+            _try_refresh("audit write failed", audit.refresh),
         )
 
 
-async def _tried(failure: str, refresh: Callable[[], Awaitable[None]]) -> None:
+async def _try_refresh(failure: str, refresh: Callable[[], Awaitable[None]]) -> None:
     try:
         await refresh()
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""The service agent of a node: whether it runs here, and what runs then."""
+"""The service agent of a node: decides whether it runs here, and runs its modules."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.events import (
     AgentEvent,
-    AgentLost,
+    AgentLeadershipLost,
     AgentObserver,
-    AgentStandsBy,
+    AgentStandby,
     AgentStarted,
     AgentStepFailed,
 )
@@ -32,20 +32,20 @@ from tocsin.telemetry.agent_metrics import AgentMetrics
 
 
 def agent_database_shared(settings: Settings) -> bool:
-    """Whether nodes can stand by for one another on the agent's database: then every worker may come to run the agent."""
+    """Whether nodes can take over the agent from one another through its database. If so, any worker may run the agent."""
     return AgentDatabase(settings.agent_database_url(), settings.sql_settings()).shared
 
 
 class ServiceAgent:
     """Everything between a tenant's request and the end of its service call.
 
-    On a database that nodes can share, one of them runs the agent and the others stand by; this one begins when it is
-    its turn and ends when it has lost the database, as often as that happens. `calls` is what the API asks, None while
-    the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
+    On a database that nodes share, one of them runs the agent and the others stand by. This one starts the agent when
+    it acquires the database and stops it when it loses the database, as often as that happens. `calls` is the interface
+    for the API, None while the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
 
-    `observe` gets the events, beside metrics and logs. The agent shares the node's HTTP client with the timers, and
-    their engine where the settings have it tell due times: then the engine rings through `caller`, which knows both kinds
-    of rings, and has to be running before `start`. `timers_shared` says whether the other nodes have its timers, too.
+    `observe` receives the events, in addition to metrics and logs. The agent shares the node's HTTP client with the
+    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller`, which handles both kinds
+    of timers and must be running before `start`. `timers_shared`: the other nodes have the same timer store.
     """
 
     def __init__(
@@ -75,24 +75,24 @@ class ServiceAgent:
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
-        self._turns: asyncio.Task[None] | None = None
+        self._takeover_task: asyncio.Task[None] | None = None
         self._leaving = False
         self._requests = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
-        #: The node that runs the agent, as far as this one knows; empty before it has heard of one.
+        #: The node that runs the agent, as far as this one knows; empty until it knows one.
         self.runs_at = ""
 
     @property
     def calls(self) -> ServiceCalls | None:
-        """The agent, where it runs here."""
+        """The interface for the API if the agent runs here."""
         modules, database = self._modules, self._database
-        here = modules is not None and database is not None and database.held and not self._leaving
+        here = modules is not None and database is not None and database.lock_held and not self._leaving
         return modules.calls if modules is not None and here else None
 
     async def open(self) -> None:
-        """Locks and migrates the database, or finds that another node has it. Raises StoreError: StoreLocked where nodes
-        can't stand by for one another. To be called before anything of the node is promised."""
+        """Locks and migrates the database, or finds that another node holds it. Raises StoreError; StoreLocked if nodes
+        cannot take over from one another. Call it before the node announces itself."""
         database = self._new_database()
         try:
             await database.open(standing_by=self._stands_by)
@@ -103,26 +103,28 @@ class ServiceAgent:
             self._database = database
 
     async def start(self, service: TimerService) -> None:
-        """Begins to take and make calls, if it is this node's turn. Raises BusUnavailable, StoreError or ConfigError; `stop`
-        has to follow then too."""
+        """Starts the agent if this node holds the database. Raises BusUnavailable, StoreError or ConfigError; call
+        `stop` in that case too."""
         self._service = service
         if self._database is not None:
             await self._begin(self._database)
         if self._can_stand_by(self._database or self._new_database()):
-            self._turns = asyncio.create_task(self._take_turns(), name="agent-turns")
+            self._takeover_task = asyncio.create_task(self._takeover_loop(), name="agent-takeover")
 
     async def stop(self) -> None:
-        """Ends in the order in which calls flow: nothing new falls due, requests under way end, what follows from them is
-        sent as far as it can be. Until requests have ended, commands are taken. Then another node begins. Idempotent."""
-        if self._turns is not None:
-            self._turns.cancel()
-            await asyncio.gather(self._turns, return_exceptions=True)
-            self._turns = None
+        """Stops in the order in which calls flow: nothing new falls due, requests in flight end, and resulting messages
+        are sent as far as possible. Commands are accepted until the requests have ended. Then another node may start.
+        Idempotent."""
+        if self._takeover_task is not None:
+            self._takeover_task.cancel()
+            await asyncio.gather(self._takeover_task, return_exceptions=True)
+            self._takeover_task = None
         await self._hand_over()
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[bool]:
-        """Around a request that another node has brought: whether the agent runs here. An orderly stop waits for it."""
+        """Context of a request that another node forwarded. Yields whether the agent runs here. `stop` waits for such
+        requests."""
         if self.calls is None:
             yield False
             return
@@ -141,29 +143,29 @@ class ServiceAgent:
         return AgentDatabase(self._settings.agent_database_url(), self._sql, self._claimant)
 
     def _can_stand_by(self, database: AgentDatabase) -> bool:
-        """Timers of an engine that other nodes don't have would be lost to them."""
+        """False for timers in an engine that other nodes do not share: a takeover would lose them."""
         return database.shared and (self._timers_shared or self._settings.agent_timer == "polling")
 
-    async def _take_turns(self) -> None:
+    async def _takeover_loop(self) -> None:
         while True:
             pause_s = 0.0
-            # One that has its turn already hands it over in there.
-            while self._database is None and self._better_elsewhere():  # noqa: ASYNC110 -- the engine tells nobody
+            # A node that runs the agent hands it over in `_run_turn`.
+            while self._database is None and self._should_hand_over():  # noqa: ASYNC110 -- the engine has no signal for it
                 await asyncio.sleep(self._sql.leader_renew_interval_s)
             try:
-                self._observe(AgentLost(await self._have_a_turn()))
-            except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
-                self._step_failed("taking over", error)
-                # Time for another node, which may be luckier.
+                self._observe(AgentLeadershipLost(await self._run_turn()))
+            except Exception as error:  # noqa: BLE001 -- whatever fails, it is tried again
+                self._step_failed("takeover", error)
+                # Gives another node time to take over.
                 pause_s = self._sql.takeover_retry_interval_s
             try:
-                await self._give_up()
-            except Exception as error:  # noqa: BLE001 -- as above; what was left open is of no use any more
-                self._step_failed("standing by", error)
+                await self._abandon()
+            except Exception as error:  # noqa: BLE001 -- as above
+                self._step_failed("standby", error)
             await asyncio.sleep(pause_s)
 
-    async def _have_a_turn(self) -> str:
-        """Waits for it, unless it has come at the start, and returns why it is over."""
+    async def _run_turn(self) -> str:
+        """Waits for the database unless this node holds it, runs the agent, and returns why the turn ended."""
         if self._database is None:
             database = self._new_database()
             await database.open(math.inf, self._stands_by)
@@ -172,15 +174,15 @@ class ServiceAgent:
         lost = asyncio.create_task(self._database.lost())
         try:
             while not lost.done():
-                if self._better_elsewhere():
+                if self._should_hand_over():
                     await self._hand_over()
-                    return "this node's clock is off the store's, and others' are right"
+                    return "this node's clock deviates from the store's; other nodes' clocks do not"
                 await asyncio.wait({lost}, timeout=self._sql.leader_renew_interval_s)
             return lost.result()
         finally:
             lost.cancel()
 
-    def _better_elsewhere(self) -> bool:
+    def _should_hand_over(self) -> bool:
         """Whether a node whose clock is right should run the agent instead."""
         return self._service is not None and self._service.clock_distrusted
 
@@ -206,12 +208,12 @@ class ServiceAgent:
         self._modules = modules
         self.runs_at = self._claimant.node
         if database.shared:
-            self._observe(AgentStarted(database.term))
+            self._observe(AgentStarted(database.epoch))
 
     async def _hand_over(self) -> None:
-        """In order, as far as the database is this agent's still. Idempotent."""
+        """Stops the modules in order, as far as this agent still holds the database. Idempotent."""
         modules, database = self._modules, self._database
-        if modules is not None and database is not None and database.held:
+        if modules is not None and database is not None and database.lock_held:
             await modules.drain()
             self._leaving = True
             with contextlib.suppress(TimeoutError):
@@ -223,14 +225,14 @@ class ServiceAgent:
         self._modules = None
         await self._close_database()
 
-    async def _give_up(self) -> None:
+    async def _abandon(self) -> None:
         if self._modules is not None:
             await self._modules.abandon()
             self._modules = None
         await self._close_database()
 
     async def _close_database(self) -> None:
-        """Known until it is closed: whoever is told to stop meanwhile closes it the rest of the way."""
+        """`_database` stays set until it is closed, so that a concurrent `stop` completes the close."""
         if self._database is not None:
             try:
                 await self._database.close()
@@ -239,12 +241,12 @@ class ServiceAgent:
                 raise
             self._database = None
 
-    # ------------------------------------------------------------------ what is told
+    # ------------------------------------------------------------------ events and metrics
 
     def _stands_by(self, node: str) -> None:
         if node != self.runs_at:
             self.runs_at = node
-            self._observe(AgentStandsBy(node))
+            self._observe(AgentStandby(node))
 
     def _step_failed(self, step: str, error: Exception) -> None:
         self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
@@ -262,10 +264,10 @@ class ServiceAgent:
         }
 
 
-#: What is shown where no modules are.
+#: Gauges that are 0 while no modules run here.
 _OF_MODULES = (
     "tocsin_agent_executions_in_flight",
-    "tocsin_agent_executions_held",
+    "tocsin_agent_executions_deferred",
     "tocsin_agent_messages_waiting",
     "tocsin_agent_outbox_waiting",
     "tocsin_agent_broker_connected",

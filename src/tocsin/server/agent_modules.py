@@ -1,4 +1,4 @@
-"""The service agent's modules, tied together by a bus over an open database."""
+"""The service agent's modules, connected by a bus, over an open database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from tocsin.service import TimerService
 
 
 class AgentModules:
-    """One run of them, from `start` to `stop`; for the next one, others are made. `calls` is what the API asks."""
+    """The modules of one run, from `start` to `stop`; each run has its own instance. `calls` is the interface for the
+    API."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class AgentModules:
         bus: Callable[[Registry], Bus] | None = None,
         chance: random.Random | None = None,
     ) -> None:
-        """`bus` makes another one than the settings name; `chance` is what spreads repetitions."""
+        """`bus` replaces the bus that the settings select. `chance` is the source of the jitter of retries."""
         limits = settings.agent_limits()
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
@@ -82,8 +83,8 @@ class AgentModules:
         )
 
     async def start(self) -> None:
-        """Begins to take and make calls. Raises BusUnavailable, StoreError or ConfigError; `abandon` has to follow then."""
-        # Before the bus may bring anything: a repeated order for an execution that was cut off must not begin it anew.
+        """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""
+        # Before the bus delivers anything: a repeated order for an interrupted execution must not start it again.
         await self._executor.recover()
         await self._bus.start()
         self._dispatcher.start()
@@ -91,26 +92,26 @@ class AgentModules:
         self._watchdog.start()
 
     async def drain(self) -> None:
-        """Nothing new falls due or is executed, and requests under way end, within `drain_timeout`. Commands are still
-        taken."""
+        """Nothing new falls due or is executed, and requests in flight end within `drain_timeout`. Commands are still
+        accepted."""
         await self._timer.close()
         await self._watchdog.close()
         await self._executor.drain(self._drain_timeout_us)
 
     async def stop(self) -> None:
-        """After `drain`: what follows is sent as far as it can be. Whatever is left is in the database for the next
-        start."""
+        """Call it after `drain`. Sends the resulting messages as far as possible; the rest stays in the database for
+        the next start."""
         await self._bus.drain()
         await self._dispatcher.close()
         await self._bus.close()
 
     async def abandon(self) -> None:
-        """Ends everything at once, in a database that isn't this agent's any more: nothing could be written. Requests
-        under way go on, unheard; whoever has the database takes them for interrupted. Also after a failed start.
-        A part that doesn't end is told of and left to itself: its writes are refused."""
+        """Ends everything at once after the database was lost: nothing could be written. Requests in flight continue,
+        but their results are ignored; the new owner of the database closes them as interrupted. Also for a failed
+        start. A part that does not end in time is reported and left alone: its writes are refused."""
         parts: dict[str, Callable[[], Awaitable[object]]] = {
             "executions": partial(self._executor.drain, 0),
-            # Whoever waits for a message to be dealt with is told that it won't be.
+            # Pending posts fail.
             "bus": self._bus.close,
             "timer": self._timer.close,
             "watchdog": self._watchdog.close,
@@ -120,14 +121,14 @@ class AgentModules:
             try:
                 async with asyncio.timeout(self._abandon_timeout_us / 1e6):
                     await end()
-            except Exception as error:  # noqa: BLE001 -- the others have to end all the same
+            except Exception as error:  # noqa: BLE001 -- the other parts have to end nonetheless
                 self._observe(AgentStepFailed(f"{part} end", f"{type(error).__name__}: {error}"))
 
     def gauges(self) -> Mapping[str, float]:
-        """By the names of AGENT_GAUGES."""
+        """Values by the names in AGENT_GAUGES."""
         return {
             "tocsin_agent_executions_in_flight": self._executor.in_flight,
-            "tocsin_agent_executions_held": self._executor.held,
+            "tocsin_agent_executions_deferred": self._executor.deferred,
             "tocsin_agent_messages_waiting": self._bus.waiting,
             "tocsin_agent_outbox_waiting": self._dispatcher.waiting,
             "tocsin_agent_broker_connected": float(self._bus.connected),
@@ -145,6 +146,6 @@ def _make_bus(settings: Settings, registry: Registry, observe: AgentObserver, da
         observe,
         prefix=settings.broker_prefix,
         owner=database.identity,
-        # A node that stands still stays subscribed for minutes: in one group with it, commands would be lost to it.
-        responders=f"-{database.term}",
+        # A frozen node stays subscribed for minutes. In the same queue group it would swallow commands.
+        responders=f"-{database.epoch}",
     )

@@ -1,4 +1,4 @@
-"""The audit trail of one node: entries go to the store right after what they report."""
+"""The audit trail of one node: an entry is stored right after the action that it records."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tocsin.ports.store import AuditQuery, Store
 
 _log = structlog.get_logger("tocsin.audit")
 
-#: How long whoever did something waits for its entry; then it is written later.
+#: How long an action waits for its entry to be stored; then the entry is stored later.
 _WRITE_TIMEOUT_S = 5.0
-#: Entries that wait for the store; beyond it the oldest are in the log only.
+#: Entries that wait for the store; beyond it the oldest remain in the log only.
 _WAITING_MAX = 1_000
-#: How often entries are removed whose time is over, and how many by one statement.
+#: How often entries past their retention are removed, and how many by one statement.
 _PURGE_INTERVAL_S = 3_600.0
 _PURGE_ROWS = 1_000
 
 
 class Audit:
-    """See the port AuditLog. `failed` is called for each write that the store did not take."""
+    """Implements the port AuditLog on the store. `failed` is called for each failed write."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Audit:
     async def write(
         self, action: AuditAction, actor: Actor, subject: str = "", details: Mapping[str, Detail] | None = None
     ) -> None:
-        """See the port."""
+        """Stores an entry. If the store fails or does not respond in time, logs the entry and stores it later."""
         entry = AuditEntry(
             at=round(self._now_s() * 1e6),
             entry_id=new_entry_id(),
@@ -64,32 +64,32 @@ class Audit:
                 await self._store.put_audit(entry)
         except (StoreError, TimeoutError) as error:
             self._failed()
-            _log.error("audit entry not stored yet", error=str(error) or "no answer", **_shown(entry))
+            _log.error("audit entry not stored", error=str(error) or "timeout", **_shown(entry))
             self._waiting.append(entry)
             if len(self._waiting) > _WAITING_MAX:
-                _log.error("audit entry given up", **_shown(self._waiting.pop(0)))
+                _log.error("audit entry dropped", **_shown(self._waiting.pop(0)))
 
     async def read(self, query: AuditQuery) -> list[AuditEntry]:
-        """See the port."""
+        """The matching entries, newest first; raises the store's errors."""
         return await self._store.audit(query)
 
     async def refresh(self) -> None:
-        """Writes what waits, and now and then removes what is over; raises what the store raises."""
+        """Stores pending entries, and periodically removes entries past their retention; raises the store's errors."""
         while self._waiting:
             entry = self._waiting[0]
-            # Writing it twice leaves one.
+            # Idempotent: storing an entry twice leaves one.
             await self._store.put_audit(entry)
             if self._waiting and self._waiting[0] is entry:
                 del self._waiting[0]
         if self._now_s() - self._purged_s >= _PURGE_INTERVAL_S:
             before_us = round((self._now_s() - self._retention_s) * 1e6)
-            # A full statement's worth: the next refresh goes on.
+            # If a statement removed its maximum, more may be left, which the next refresh removes.
             if await self._store.purge_audit(before_us, _PURGE_ROWS) < _PURGE_ROWS:
                 self._purged_s = self._now_s()
 
 
 def new_entry_id() -> bytes:
-    """Sixteen bytes that nobody else has."""
+    """Sixteen random bytes, unique."""
     return os.urandom(16)
 
 

@@ -1,4 +1,4 @@
-"""A node: the timer service, and the service agent beside it."""
+"""A node: the timer service and the service agent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tocsin.cluster.cluster import Cluster
 from tocsin.config import Settings
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
 from tocsin.keys import ApiKeys
@@ -51,25 +51,25 @@ from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
 from tocsin.ui.app import Ui
-from tocsin.ui.calls.agent import OFF, STANDBY, Away, standby
+from tocsin.ui.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
-#: How long a start waits for the shards of a store that is this node's alone.
+#: How long a start waits for the shards of a store that only this node uses.
 _OWN_TIMEOUT_US = 10_000_000
 
 
 class _HttpServer(uvicorn.Server):
-    """uvicorn without its own signal handling: ours drains the engine too."""
+    """uvicorn without its own signal handling: the process's handler also drains the engine."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leaves signals alone."""
+        """Installs no signal handlers."""
         yield
 
 
 class Server:
-    """A node: store, engine, API. `start` returns when it answers requests; `url` is where.
+    """A node: store, engine, API. `start` returns when it serves requests, at `url`.
 
-    Worker `worker` of several shares the listening socket `listener` with the others; all of them are nodes.
+    With several workers, each is a node with its number `worker`, and all share the listening socket `listener`.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Server:
     ) -> None:
         self._settings = settings
         self._worker = worker
-        self._on_fatal = on_fatal or self._note_fatal
+        self._on_fatal = on_fatal or self._record_fatal
         self._log = structlog.get_logger("tocsin.server")
         self._store = open_store(settings)
         if isinstance(self._store, SqliteStore):
-            # In the writing thread: what the disk holds is in doubt, and only a new start can find out.
+            # Called in the writer thread: the state on disk is uncertain, and only a restart can determine it.
             self._store.on_commit_io_error = self._on_fatal
-            self._store.on_checkpoint_error = self._note_checkpoint
+            self._store.on_checkpoint_error = self._log_checkpoint_error
         self._tasks: list[asyncio.Task[None]] = []
         self._http: _HttpServer | None = None
         self._socket = listener
@@ -107,7 +107,7 @@ class Server:
         self.url = ""
 
     async def start(self) -> None:
-        """Opens everything in order; on failure closes what was opened and raises a TocsinError or OSError."""
+        """Opens everything in order; on failure closes what was opened, and raises a TocsinError or OSError."""
         try:
             await self._start()
         except BaseException:
@@ -117,13 +117,13 @@ class Server:
     async def _start(self) -> None:
         settings = self._settings
         private = loopback(settings.host)
-        # The port first: a second server on it should fail before anything is touched.
+        # The port first: a second server on the same port must fail before it touches anything.
         if self._socket is None:
             self._socket = bind(settings.host, settings.port)
         port = self._socket.getsockname()[1]
         self.url = url_of(settings.host, port)
         for path in tighten_folder(settings.data_dir):
-            self._log.warning("others on this machine can read a file of the data folder; chmod 600 it", path=str(path))
+            self._log.warning("data file readable by other users", path=str(path), remedy="chmod 600")
         shared = not self._store.capabilities.exclusive
         total_shards = await self._store.open(settings.shards)
         secret = ""
@@ -154,7 +154,7 @@ class Server:
         )
         http = self._client = HttpCaller(settings.callback_limits(), egress, clock)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
-        # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
+        # The agent's timers fire on the node that owns their shard, which may never run the agent.
         caller = AgentCaller(
             http, clock, settings.agent_limits().polling_batch_max, relay.report_due if shared else None
         )
@@ -166,7 +166,7 @@ class Server:
             headers_sent_max=callback_limits.request_headers_max,
             header_bytes_sent_max=callback_limits.request_header_bytes_max,
         )
-        keys.on_required = partial(self._ask_for_keys, egress, rules)
+        keys.on_required = partial(self._require_keys, egress, rules)
         statistics = ui.statistics(settings.ui_limits(), clock, self._gauges)
         call_statistics = ui.call_statistics(statistics, settings.ui_limits())
         node = settings.node_name or f"{socket.gethostname()}:{port}"
@@ -180,7 +180,7 @@ class Server:
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        attempts = Attempts(partial(metrics.count, "tocsin_authentication_failures"))
+        auth_failures = AuthFailures(partial(metrics.count, "tocsin_authentication_failures"))
         audit = Audit(
             self._store, node, settings.audit_retention_s, partial(metrics.count, "tocsin_audit_write_failures")
         )
@@ -208,12 +208,12 @@ class Server:
         )
         self.service.has_agent = self._has_agent
         if peering is not None and peers is not None:
-            await self._meet(peering, peers, machine)
+            await self._connect_cluster(peering, peers, machine)
         relay.cluster = self._cluster
         await self.service.ensure_default_namespace()
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
-            self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
+            self._log.warning("shards not claimed yet", effect="requests for them get 503")
         if agent is not None:
             await agent.start(self.service)
         proxies = Proxies(settings.trusted_proxies)
@@ -225,7 +225,7 @@ class Server:
             clock=clock,
             keys=keys,
             sign_ins=sign_ins,
-            attempts=attempts,
+            auth_failures=auth_failures,
             proxies=proxies,
             audit=audit,
             statistics=statistics,
@@ -233,7 +233,7 @@ class Server:
             agent=self._calls,
             hosts=hosts,
             relay=ask,
-            # Behind a shared port, or as one of several nodes, it might reach another.
+            # With a shared port or several nodes, the URL might lead to another node.
             own_url=self.url if private and not shared and settings.workers == 1 else None,
             limits=settings.ui_limits(),
         )
@@ -252,11 +252,11 @@ class Server:
             clock=clock,
             keys=keys,
             api_keys=ApiKeys(self._store, keys.changed),
-            attempts=attempts,
+            auth_failures=auth_failures,
             proxies=proxies,
             audit=audit,
             metrics=metrics.exposition,
-            # Unset, they need a key wherever anything else does.
+            # Unset, metrics require a key wherever other operations do.
             metrics_open=settings.metrics_open is True,
             hosts=hosts,
             clients=clients,
@@ -278,7 +278,7 @@ class Server:
             proxy_headers=False,
             backlog=2048,
             timeout_keep_alive=settings.keep_alive_timeout_s,
-            # A write may wait for its shard's next owner.
+            # A write may wait until its shard has a new owner.
             timeout_graceful_shutdown=5 + context.limits.write_timeout_us // 1_000_000,
         )
         self._http = _HttpServer(config)
@@ -287,12 +287,13 @@ class Server:
         while not self._http.started:
             if self._tasks[0].done():
                 self._tasks[0].result()
-                raise ConfigError("the HTTP server ended as it began")
+                raise ConfigError("the HTTP server stopped during its start")
             await asyncio.sleep(0.005)
-        self._log.info("serving", url=self.url, store=settings.store_url_redacted(), shards=total_shards, node=node)
+        store = settings.store_url_redacted()
+        self._log.info("server started", url=self.url, store=store, shards=total_shards, node=node)
 
     async def stop(self) -> None:
-        """Lets requests end, hands the shards back in order, closes. Idempotent; safe after a failed start."""
+        """Waits for requests in flight, releases the shards, closes everything. Idempotent; safe after a failed start."""
         if self._supervisor is not None:
             self._supervisor.draining = True
         if self._app is not None:
@@ -300,7 +301,7 @@ class Server:
         if self._http is not None and self._cluster is not None:
             await self._ask_clients_to_leave(self._http)
         if self._pages is not None:
-            # Open pages hold a connection each, for whose end the HTTP server would wait.
+            # Each open page holds a connection, for whose end the HTTP server would wait.
             await self._pages.close()
             self._pages = None
         if self._http is not None:
@@ -338,8 +339,8 @@ class Server:
         return limits.connections_max + (limits.agent_connections_max if agent else 0)
 
     async def _ask_clients_to_leave(self, http: uvicorn.Server) -> None:
-        """Every answer closes its connection from now on. Load balancers get the time to see that the node isn't ready, then
-        clients that had just connected the time for a request: whoever else answers the port takes the new ones."""
+        """From now on every response closes its connection. Gives load balancers time to see that the node isn't ready, then
+        clients that have just connected time for a request; other processes on the port take new connections."""
         delay_s = self._settings.cluster_limits().leave_delay_us / 1e6
         if self._settings.workers == 1:
             await asyncio.sleep(delay_s)
@@ -349,8 +350,8 @@ class Server:
             server.close()
         await asyncio.sleep(delay_s)
 
-    async def _meet(self, peering: Peering, listener: socket.socket, clock: SystemClock) -> None:
-        """Connects this node's use cases with those of the others."""
+    async def _connect_cluster(self, peering: Peering, listener: socket.socket, clock: SystemClock) -> None:
+        """Connects this node's service with those of the other nodes."""
         supervisor, service = self._supervisor, self.service
         assert supervisor is not None
         assert service is not None
@@ -368,34 +369,32 @@ class Server:
         service.connect(cluster.router, cluster)
         await cluster.listen(listener)
 
-    def _ask_for_keys(self, egress: EgressPolicy, rules: InputRules) -> None:
-        """The first key was made while this server ran open to every program of its machine."""
+    def _require_keys(self, egress: EgressPolicy, rules: InputRules) -> None:
+        """Applies the first key, created while this server accepted every program of its machine without a key."""
         if self._settings.egress_allow_private is None:
             egress.allow_private = False
             rules.forget_targets()
-        self._log.warning(
-            "an API key exists: requests need one from now on, and callbacks to private addresses egress.allow"
-        )
+        self._log.warning("API keys now required", effect="callbacks to private addresses now require egress.allow")
 
     def _service_calls(self) -> ServiceCalls | None:
-        """The agent, while it runs here."""
+        """The agent, while it runs on this node."""
         return None if self._agent is None else self._agent.calls
 
     def _has_agent(self) -> bool:
         return self._service_calls() is not None
 
-    def _calls(self) -> ServiceCalls | Away:
+    def _calls(self) -> ServiceCalls | AgentUnavailable:
         """The agent, as the pages find it now."""
         if self._agent is None:
             return STANDBY if self._cluster is not None and self._settings.has_agent() else OFF
         return self._agent.calls or standby(self._agent.runs_at)
 
-    def _note_fatal(self, error: BaseException) -> None:
+    def _record_fatal(self, error: BaseException) -> None:
         self.fatal = error
-        self._log.critical("the engine can't go on", error=repr(error), exc_info=error)
+        self._log.critical("fatal engine error", error=repr(error), exc_info=error)
 
-    def _note_checkpoint(self, error: Exception) -> None:
-        self._log.warning("the write-ahead log could not be moved; nothing is lost, it grows", error=str(error))
+    def _log_checkpoint_error(self, error: Exception) -> None:
+        self._log.warning("WAL checkpoint failed", effect="no data is lost; the WAL keeps growing", error=str(error))
 
     def _gauges(self) -> dict[str, float]:
         supervisor, service, client = self._supervisor, self.service, self._client
@@ -408,7 +407,7 @@ class Server:
             "tocsin_callback_connections": client.connections,
             "tocsin_agent_connections": client.agent_connections,
             "tocsin_names_resolving": client.resolving,
-            "tocsin_timers_waiting": dispatcher.waiting,
+            "tocsin_timers_deferred": dispatcher.waiting,
             "tocsin_destinations": dispatcher.destinations,
             "tocsin_overdue_seconds": supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self._context.window_timers,
@@ -425,6 +424,6 @@ class Server:
 
 def _no_key(why: str) -> str:
     return (
-        f"host: others than this machine can reach the server ({why}) and there is no API key; make one with "
-        "`tocsin keys create`, bind to 127.0.0.1 without ui.origins, or accept the risk with --insecure"
+        f"host: the server is reachable from other machines ({why}) and has no API key; create one with "
+        "`tocsin keys create`, listen on 127.0.0.1 without ui.origins, or accept the risk with --insecure"
     )

@@ -1,4 +1,4 @@
-"""Whether and how a node is to be reached by the others."""
+"""Whether and how other nodes reach this node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
 @dataclass(frozen=True, slots=True)
 class Peering:
-    """Where a node listens for the others (port 0: any free one) and what it announces to them; `address` lacks its port
-    where that is the listener's."""
+    """Where a node listens for other nodes (port 0: any free one) and the address it announces to them. `address` has
+    no port if the port is the listener's."""
 
     host: str
     port: int
@@ -23,12 +23,12 @@ class Peering:
     secret: str
 
     def announced(self, port: int) -> str:
-        """The address as others are told it; `port` is the listener's."""
+        """The announced address; `port` is the listener's."""
         return self.address if _has_port(self.address) else f"{self.address}:{port}"
 
 
 def loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
+    """Whether an address is reachable from this machine only."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -38,10 +38,11 @@ def loopback(host: str) -> bool:
 
 
 def peering_of(settings: Settings, *, shared: bool, secret: str, worker: int = 0) -> Peering | None:
-    """How this node meets others that know `secret`; None: its store is its alone, so there are none.
+    """How this node connects to other nodes that know `secret`; None if its store is not shared.
 
-    What it announces, unless told: its bind address; where that is every address, the one from which it reaches the
-    database, since that is where the others are, too; and where the database is on this machine, the host's name.
+    Unless `advertise` is set, the node announces its bind address. If that is every address, it announces the address
+    from which it reaches the database, since the other nodes are probably there too; if the database is on this
+    machine, it announces the host name.
     """
     if not shared:
         return None
@@ -52,19 +53,19 @@ def peering_of(settings: Settings, *, shared: bool, secret: str, worker: int = 0
     else:
         address = _bracketed(_address_towards(urlsplit(settings.store_url()).hostname) or socket.gethostname())
     port = settings.cluster_port + worker if settings.cluster_port else 0
-    # Whom only this machine can reach need not listen for others.
+    # An address that only this machine can reach needs no listener for others.
     host = "127.0.0.1" if _host_of(address) == "127.0.0.1" else settings.host
     return Peering(host, port, address, secret)
 
 
 def _address_towards(host: str | None) -> str | None:
-    """From which address of this machine packets to the host leave; None if it is on this machine, or that isn't known."""
+    """The local address from which packets to the host are sent; None if the host is this machine or that is not known."""
     if not host:
         return None
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, proto) as probe:
-            # Nothing is sent: it only chooses the way.
+            # Sends nothing: it only selects the route.
             probe.connect(address)
             own = str(probe.getsockname()[0])
     except OSError:

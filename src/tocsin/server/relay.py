@@ -1,4 +1,4 @@
-"""Requests for the service agent, which runs in one of the nodes, while any of them may be asked."""
+"""Forwards requests for the service agent to the node that runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.http.access import KEY_HASH, RELAYED
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
@@ -19,25 +19,25 @@ from tocsin.server.agent import ServiceAgent
 Message = MutableMapping[str, Any]
 Asgi = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
 
-#: Headers of a connection, not of what it carries.
+#: Headers of a connection, which are not forwarded.
 _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"expect", b"upgrade"})
 
-_TOLD = 200
-#: What may be asked twice.
+_PUBLISHED = 200
+#: Methods that may be repeated.
 _SAFE = ("GET", "HEAD")
 Headers = list[tuple[bytes, bytes]]
 
-#: What nodes bring to one another besides clients' requests: the rings of timers that are the agent's. The API relays only
-#: paths of its own, so that no client can come by this one.
+#: Besides clients' requests, nodes forward invocations of the agent's timers, with this target and method (part of the
+#: protocol between nodes). The API forwards only its own paths, so no client can use this one.
 _DUE, _DUE_METHOD = b"agent:due", "RING"
-#: Telling of a due time that is longer under way is rung again.
+#: How long publishing a forwarded due time may take. After that the engine retries the invocation.
 _DUE_TIMEOUT_US = 20_000_000
 
 
 class AgentRelay:
-    """Brings a request to wherever the agent runs, and waits while that is nowhere.
+    """Forwards a request to the node that runs the agent, and waits while no node does.
 
-    It is made before what it brings together. `expected` says whether the agent has to run somewhere.
+    It is created before the objects it connects. `expected`: some node is configured to run the agent.
     """
 
     def __init__(self, limits: ClusterLimits, *, expected: bool) -> None:
@@ -46,37 +46,41 @@ class AgentRelay:
         self._waiting = 0
         #: This node's agent; None where it never runs.
         self.agent: ServiceAgent | None = None
-        #: Without it, other nodes can't be asked.
+        #: Connects to the other nodes; None: requests cannot be forwarded.
         self.cluster: Cluster | None = None
-        #: Takes rings of the agent's timers, where the agent runs here.
+        #: Handles invocations of the agent's timers if the agent runs here.
         self.caller: AgentCaller | None = None
-        #: This node's application. Before it is there, nothing is served to others.
+        #: This node's application. Until it is set, nothing is served to other nodes.
         self.app: Asgi | None = None
 
     async def ask(
         self, method: str, target: bytes, headers: Headers, body: bytes, client: str
     ) -> tuple[int, Headers, bytes] | None:
-        """Status, headers, body. `client` is the address of whoever asks, whose Host header this node has checked.
-        None when no node runs the agent, and none is known that should. Unavailable, also when the request may have been
-        served."""
+        """Status, headers and body of the response. `client` is the client's address; this node has checked its Host
+        header. None if no node runs the agent and none is expected to. Raises Unavailable, also if the request may have
+        been served."""
         if self._waiting >= self._limits.agent_waiting_max:
-            raise Overloaded(f"{self._waiting} requests wait for the service agent already; try again later")
+            raise Overloaded(f"{self._waiting} requests already wait for the service agent; try again later")
         self._waiting += 1
         try:
-            return await self._ask(Http(0, method, target, headers, body, client=client))
+            return await self._ask(RelayedRequest(0, method, target, headers, body, client=client))
         finally:
             self._waiting -= 1
 
     async def report_due(self, payload: bytes) -> Outcome:
-        """Brings the ring of one of the agent's timers to the node that runs it. Raises Unavailable."""
+        """Forwards the invocation of one of the agent's timers to the node that runs the agent. Raises Unavailable."""
         answer = None
         if self.cluster is not None:
             answer = await self.cluster.ask_agent(_DUE_METHOD, _DUE, [], payload)
         if answer is None:
-            raise Unavailable("no node that runs the service agent can be reached now")
-        return Response(answer.status) if answer.status == _TOLD else NoResponse("AGENT_REFUSED", answer.body.decode())
+            raise Unavailable("no node that runs the service agent is reachable")
+        return (
+            Response(answer.status)
+            if answer.status == _PUBLISHED
+            else NoResponse("AGENT_REFUSED", answer.body.decode())
+        )
 
-    async def _ask(self, request: Http) -> tuple[int, Headers, bytes] | None:
+    async def _ask(self, request: RelayedRequest) -> tuple[int, Headers, bytes] | None:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._limits.agent_wait_us / 1e6
         while True:
@@ -85,12 +89,12 @@ class AgentRelay:
                 return answer.status, answer.headers, answer.body
             if not self._expected:
                 return None
-            if loop.time() >= deadline_s or (self.cluster is None and self._elsewhere()):
+            if loop.time() >= deadline_s or (self.cluster is None and self._runs_elsewhere()):
                 raise Unavailable(self._why_not())
             await asyncio.sleep(self._limits.agent_retry_interval_us / 1e6)
 
-    async def _try(self, request: Http, again: bool) -> HttpAnswer | None:
-        """The answer, or None when the request was certainly not served, or does no harm if it is served twice."""
+    async def _try(self, request: RelayedRequest, again: bool) -> RelayedResponse | None:
+        """The response, or None if the request was certainly not served or may be served twice."""
         here = await self.serve(request)
         if here.status or self.cluster is None:
             return here if here.status else None
@@ -105,37 +109,37 @@ class AgentRelay:
         self._expected = self._expected or answer is not None
         return answer
 
-    def _elsewhere(self) -> bool:
+    def _runs_elsewhere(self) -> bool:
         return self.agent is not None and bool(self.agent.runs_at)
 
     def _why_not(self) -> str:
         agent = self.agent
         if self.cluster is None and agent is not None:
-            return f"the service agent runs on node {agent.runs_at}; this one stands by, and has no link to it: ask that one"
-        known = f"; it was on node {agent.runs_at} last" if agent is not None and agent.runs_at else ""
-        return f"no node runs the service agent now{known}; another takes over within seconds, try again"
+            return f"the service agent runs on node {agent.runs_at}, to which this node has no link; send the request there"
+        known = f"; it last ran on node {agent.runs_at}" if agent is not None and agent.runs_at else ""
+        return f"no node runs the service agent now{known}; a node takes over within seconds, try again"
 
-    async def serve(self, request: Http) -> HttpAnswer:
-        """The answer to a request that another node has brought; status 0 when the agent doesn't run here."""
+    async def serve(self, request: RelayedRequest) -> RelayedResponse:
+        """The response to a request that another node forwarded; status 0 if the agent does not run here."""
         if self.agent is None or self.app is None:
-            return HttpAnswer(request.id, 0, [], b"")
+            return RelayedResponse(request.id, 0, [], b"")
         with self.agent.serving() as here:
             if here and request.method == _DUE_METHOD:
-                return await self._told(request)
+                return await self._receive_due(request)
             if here:
                 return await serve_relayed(self.app, request)
-        return HttpAnswer(request.id, 0, [], b"")
+        return RelayedResponse(request.id, 0, [], b"")
 
-    async def _told(self, request: Http) -> HttpAnswer:
+    async def _receive_due(self, request: RelayedRequest) -> RelayedResponse:
         assert self.caller is not None
-        outcome = await self.caller.told(request.body, _DUE_TIMEOUT_US)
+        outcome = await self.caller.receive_due(request.body, _DUE_TIMEOUT_US)
         if isinstance(outcome, Response):
-            return HttpAnswer(request.id, outcome.status, [], b"")
-        return HttpAnswer(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())
+            return RelayedResponse(request.id, outcome.status, [], b"")
+        return RelayedResponse(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())
 
 
-async def serve_relayed(app: Asgi, request: Http) -> HttpAnswer:
-    """The application's answer to a request that another node has brought."""
+async def serve_relayed(app: Asgi, request: RelayedRequest) -> RelayedResponse:
+    """The application's response to a request that another node forwarded."""
     path, _, query = request.target.partition(b"?")
     scope: Message = {
         "type": "http",
@@ -153,7 +157,7 @@ async def serve_relayed(app: Asgi, request: Http) -> HttpAnswer:
         KEY_HASH: request.key_hash,
         RELAYED: bool(request.client),
     }
-    answer = HttpAnswer(request.id, 500, [], b"")
+    answer = RelayedResponse(request.id, 500, [], b"")
     whole = False
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""`tocsin serve`: a node as a process, from its start to its orderly end."""
+"""`tocsin serve`: a node as a process, from start to graceful shutdown."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from tocsin.config import Settings
 from tocsin.model.errors import TocsinError
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
-from tocsin.server.workers import READY, STARTED, Line, place_of_worker, serve_workers
+from tocsin.server.workers import READY, STARTED, ControlPipe, serve_workers, worker_slot
 from tocsin.telemetry.logs import configure_logging
 
-#: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
+#: Exit codes of `serve` besides 0: it could not start (1), a fatal error (70).
 EXIT_START = 1
 EXIT_FATAL = 70
-#: Ctrl-C for the second time.
+#: Exit code after a second Ctrl-C.
 EXIT_INTERRUPTED = 130
 
-#: How often a worker looks whether it is ready, until it is.
-_READY_LOOK_S = 0.1
-#: A loop that never idles starves the database thread: each short release of the interpreter restarts its wait of (by
-#: default) 5 ms. Measured beside a busy loop: 600 rows a second with the default, 52,000 with this.
+#: How often a starting worker checks whether it is ready.
+_READY_POLL_S = 0.1
+#: An event loop that never idles starves the database thread: each short release of the interpreter lock restarts its
+#: wait, 5 ms by default. Measured with a busy loop: 600 rows per second with the default, 52,000 with this.
 _SWITCH_INTERVAL_S = 5e-6
-#: Young objects before a collection: with the default, full collections walk the whole window many times a second.
+#: Thresholds of the garbage collector: with the default, full collections walk the whole window many times a second.
 _GC_THRESHOLDS = (50_000, 50, 100)
 
 
-def spare_collections() -> None:
-    """Takes what exists at the start (modules, classes, decoders) out of collections: the first full one would hold the event
-    loop for 100 ms. Later ones come seldom."""
+def reduce_collections() -> None:
+    """Excludes the objects that exist at the start (modules, classes, decoders) from garbage collection, whose first full
+    run would block the event loop for 100 ms, and makes later runs rare."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def serve(settings: Settings) -> int:
-    """Runs a node, or the parent of several workers, until SIGTERM or SIGINT, drains, and returns the exit code."""
+    """Runs a node, or the parent of several workers, until SIGTERM or SIGINT, shuts down, and returns the exit code."""
     import uvloop
 
     if settings.workers > 1:
-        if place_of_worker() is None:
+        if worker_slot() is None:
             return serve_workers(settings)
-        # Sent to the whole process group, it is the parent's, which replaces its workers one after another.
+        # A SIGHUP to the process group is for the parent, which replaces its workers one after another.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     configure_logging(settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if (obstacle := raise_descriptor_limit()) is not None:
-        structlog.get_logger("tocsin.server").warning(obstacle)
+        structlog.get_logger("tocsin.server").warning("open-file limit not raised", error=obstacle)
     return uvloop.run(_serve(settings))
 
 
@@ -64,8 +64,8 @@ async def _serve(settings: Settings) -> int:
 
     def interrupted() -> None:
         if wanted.is_set():
-            # Whoever insists need not wait for slow receivers: it is no worse than a crash, and those lose nothing.
-            log.warning("stopped at once; callbacks under way will be made again")
+            # A second Ctrl-C does not wait for slow receivers: this is no worse than a crash, which loses nothing.
+            log.warning("shutdown forced", effect="callbacks in flight are repeated after the next start")
             sys.stderr.flush()
             os._exit(EXIT_INTERRUPTED)
         wanted.set()
@@ -74,17 +74,17 @@ async def _serve(settings: Settings) -> int:
     loop.add_signal_handler(signal.SIGINT, interrupted)
 
     def on_fatal(error: BaseException) -> None:
-        # What was not acknowledged is not promised, and what was is on disk: ending at once loses nothing.
-        log.critical("the engine can't go on; the process ends", error=repr(error), exc_info=error)
+        # Acknowledged writes are on disk, and others are not promised: exiting immediately loses nothing.
+        log.critical("fatal engine error", effect="the process exits", error=repr(error), exc_info=error)
         sys.stderr.flush()
         os._exit(EXIT_FATAL)
 
     try:
-        place = place_of_worker() if settings.workers > 1 else None
+        place = worker_slot() if settings.workers > 1 else None
         if place is None:
             line, server = None, Server(settings, on_fatal=on_fatal)
         else:
-            line = Line(place.line)
+            line = ControlPipe(place.control_pipe)
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, listener=listener, worker=place.number)
@@ -92,30 +92,30 @@ async def _serve(settings: Settings) -> int:
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START
-    spare_collections()
+    reduce_collections()
     if line is None:
         print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=True)
         await wanted.wait()
     else:
-        tasks = [loop.create_task(_tell_when_ready(server, line)), loop.create_task(_follow(line, wanted))]
+        tasks = [loop.create_task(_report_when_ready(server, line)), loop.create_task(_follow(line, wanted))]
         await wanted.wait()
         for task in tasks:
             task.cancel()
-    log.info("stopping: requests and callbacks under way end first")
+    log.info("shutdown started", waiting_for="requests and callbacks in flight")
     await server.stop()
     return 0
 
 
-async def _tell_when_ready(server: Server, line: Line) -> None:
-    """Keeps the parent informed of how far this worker is."""
-    line.say(STARTED)
+async def _report_when_ready(server: Server, line: ControlPipe) -> None:
+    """Reports to the parent when this worker has started and when it is ready."""
+    line.send(STARTED)
     assert server.service is not None
-    while server.service.not_ready_because():  # noqa: ASYNC110 -- nobody tells; it is asked until then
-        await asyncio.sleep(_READY_LOOK_S)
-    line.say(READY)
+    while server.service.not_ready_because():  # noqa: ASYNC110 -- readiness has no event to await
+        await asyncio.sleep(_READY_POLL_S)
+    line.send(READY)
 
 
-async def _follow(line: Line, wanted: asyncio.Event) -> None:
-    """A worker doesn't outlive its parent."""
+async def _follow(line: ControlPipe, wanted: asyncio.Event) -> None:
+    """Stops this worker when its parent has exited."""
     await line.orphaned()
     wanted.set()

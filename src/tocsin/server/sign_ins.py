@@ -1,5 +1,5 @@
-"""Sign-ins to the web pages as one node sees them: rows of the store, those in use kept in memory and read again every few
-seconds, so that a request asks memory only."""
+"""A node's view of sign-ins to the web pages: rows of the store, of which those in use are cached in memory and refreshed
+every few seconds, so that a request only reads memory."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tocsin.ui.sessions import SIGN_IN_PREFIX
 
 _log = structlog.get_logger("tocsin.server")
 
-#: Tokens looked up by one statement, and that may wait for it: whoever sends made-up cookies gets one statement at a time.
+#: Tokens looked up by one statement, and tokens that may wait for the next: invented cookies cost one statement at a time.
 _LOOKUP_MAX = 1_000
-#: A sign-in that nobody used for this long is not read again until somebody does.
+#: A sign-in that was not used for this long is not refreshed until it is used again.
 _UNUSED_S_MAX = 600.0
-#: Sign-ins that the store did not take, and tokens known to have ended; beyond it the oldest are forgotten.
+#: Sign-ins that could not be stored, and ended tokens; beyond the limit the oldest are dropped.
 _LOCAL_MAX = 1_000
 _ENDED_MAX = 10_000
 
 
 def token_hash(token: str) -> str:
-    """What the store keeps of a token: 256 random bits need no salt and no stretching."""
+    """The hash of a token that the store keeps: 256 random bits need no salt and no stretching."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -41,32 +41,32 @@ class _Cached:
 
 
 class SignIns:
-    """Sign-ins that hold on every node. One that began or ended here does so at once, one that ended elsewhere within
-    `keys_refresh`."""
+    """Sign-ins that are valid on every node. One that begins or ends on this node does so immediately, one that ends
+    elsewhere within `keys_refresh`."""
 
     def __init__(self, store: Store, limits: UiLimits, now_s: Callable[[], float] = time.time) -> None:
         self._store = store
         self._limits = limits
         self._now_s = now_s
-        #: By token hash, the one asked about last at the end.
+        #: By token hash, the most recently used last.
         self._cached: dict[str, _Cached] = {}
-        #: Whether the store has deleted it.
+        #: Ended sign-ins by token hash; whether the store has deleted them.
         self._ended: dict[str, bool] = {}
         self._local: dict[str, SignIn] = {}
         self._touched: dict[str, int] = {}
-        self._wanted: dict[str, asyncio.Future[SignIn | Unavailable | None]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._requested: dict[str, asyncio.Future[SignIn | Unavailable | None]] = {}
+        self._lookup: asyncio.Task[None] | None = None
         self._unread_since_s: float | None = None
 
     @property
     def unknown_since_s(self) -> float | None:
-        """Since when (wall clock, seconds since 1970) the store could not be read, once that is longer than
-        `ui.session_stale_max`: its sign-ins don't count here then, for they may have ended elsewhere."""
+        """Since when (wall clock, seconds since 1970) the store could not be read, once that exceeds
+        `ui.session_stale_max`: from then on stored sign-ins are not accepted, since they may have ended elsewhere."""
         since = self._unread_since_s
         return None if since is None or self._now_s() - since <= self._limits.session_stale_max_s else since
 
     def known(self, token: str) -> SignIn | None:
-        """The sign-in of a cookie's token, from memory. None: it has ended, or nobody used it here lately."""
+        """The sign-in of a cookie's token, from memory. None: it has ended, or was not used on this node recently."""
         hash = token_hash(token)
         local = self._local.get(hash)
         if local is not None:
@@ -79,30 +79,29 @@ class SignIns:
         return None if self.unknown_since_s is not None else cached.sign_in
 
     async def find(self, token: str) -> SignIn | None:
-        """The same, from the store if need be; many that are looked for at once share a statement. Raises Unavailable when
-        the store doesn't answer, Overloaded."""
+        """The sign-in of a cookie's token, from memory or the store; concurrent lookups share a statement. Raises Unavailable
+        if the store doesn't respond, Overloaded."""
         hash = token_hash(token)
         if hash in self._ended:
             return None
         known = self.known(token)
         if known is not None:
             return known
-        future = self._wanted.get(hash)
+        future = self._requested.get(hash)
         if future is None:
-            if len(self._wanted) >= _LOOKUP_MAX:
+            if len(self._requested) >= _LOOKUP_MAX:
                 raise Overloaded("too many sign-ins are being looked up; try again")
-            future = self._wanted[hash] = asyncio.get_running_loop().create_future()
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look_up())
-        # Somebody who gives up leaves the future to the others.
+            future = self._requested[hash] = asyncio.get_running_loop().create_future()
+        if self._lookup is None:
+            self._lookup = asyncio.create_task(self._look_up())
+        # A caller that is cancelled must not cancel the future, which others may await.
         found = await asyncio.shield(future)
         if isinstance(found, Unavailable):
             raise found
         return None if hash in self._ended else found
 
     async def begin(self, key: ApiKey) -> str:
-        """The token of a new sign-in. When the store does not take it within `session_store_timeout_s`, it holds on this node
-        only."""
+        """The token of a new sign-in. If it can't be stored in time, it is valid on this node only."""
         now_s = self._now_s()
         token = _new_token()
         expires_at = round((now_s + self._limits.session_lifetime_max_s) * 1e6)
@@ -111,11 +110,11 @@ class SignIns:
         sign_in = SignIn(token_hash(token), key.key_id, round(now_s * 1e6), expires_at)
         try:
             async with asyncio.timeout(self._limits.session_store_timeout_s):
-                # By the store's clock: a node whose own is wrong shall not end anybody's.
+                # By the store's clock: a node with a wrong clock must not end other sign-ins.
                 await self._store.put_sign_in(sign_in, await self._store.now(), self._limits.sessions_per_key_max)
         except (StoreError, TimeoutError) as error:
-            _log.warning("sign-in not stored; it holds on this node only", key=key.key_id, error=str(error))
-            # Another token: what became of the first one isn't known, and nobody has it.
+            _log.warning("sign-in not stored", key=key.key_id, effect="valid on this node only", error=str(error))
+            # A new token: whether the first one was stored is unknown, and no client has it.
             token = _new_token()
             sign_in = sign_in._replace(token_hash=token_hash(token))
             self._local[sign_in.token_hash] = sign_in
@@ -125,7 +124,7 @@ class SignIns:
         return token
 
     def touch(self, token: str) -> None:
-        """Notes a use, which the store gets with the next `refresh`."""
+        """Records a use, which the next `refresh` stores."""
         hash, now_us = token_hash(token), round(self._now_s() * 1e6)
         cached = self._cached.get(hash)
         if cached is not None:
@@ -135,8 +134,8 @@ class SignIns:
             self._local[hash] = self._local[hash]._replace(seen_at=now_us)
 
     async def end(self, token: str) -> bool:
-        """Ends a session, on this node at once. False if the store has not confirmed the deletion within
-        `session_store_timeout_s`: other nodes may accept the session until then, and `refresh` keeps trying."""
+        """Ends a sign-in, on this node immediately. False if the store has not confirmed its deletion within
+        `session_store_timeout_s`: other nodes may accept it until `refresh`, which retries, succeeds."""
         hash = token_hash(token)
         self._cached.pop(hash, None)
         self._touched.pop(hash, None)
@@ -147,14 +146,14 @@ class SignIns:
             async with asyncio.timeout(self._limits.session_store_timeout_s):
                 await self._store.delete_sign_in(hash)
         except (StoreError, TimeoutError) as error:
-            _log.warning("sign-out not stored yet; it holds on this node only", error=str(error))
+            _log.warning("sign-out not stored", effect="valid on this node only; retried", error=str(error))
             return False
         self._ended[hash] = True
         self._forget_ended()
         return True
 
     async def refresh(self) -> None:
-        """Reads the sign-ins in use again, then writes what is still to be written; raises what the store raises."""
+        """Reads the sign-ins in use, then stores pending changes; raises the store's errors."""
         now_s = self._now_s()
         for hash in [each for each, cached in self._cached.items() if now_s - cached.asked_s > _UNUSED_S_MAX]:
             del self._cached[hash]
@@ -174,10 +173,10 @@ class SignIns:
                 del self._touched[hash]
 
     async def close(self) -> None:
-        """Ends what is being looked up."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        """Cancels the lookup in progress."""
+        if self._lookup is not None:
+            self._lookup.cancel()
+            await asyncio.gather(self._lookup, return_exceptions=True)
 
     async def _read_again(self, hashes: list[str]) -> None:
         found = {each.token_hash: each for each in await self._store.sign_ins(hashes)}
@@ -192,13 +191,13 @@ class SignIns:
                 cached.sign_in = found[hash]
 
     async def _look_up(self) -> None:
-        """Looks for all that are wanted, until nobody wants any."""
+        """Looks up all requested tokens, until none is left."""
         try:
-            while self._wanted:
-                wanted, self._wanted = self._wanted, {}
+            while self._requested:
+                wanted, self._requested = self._requested, {}
                 await self._resolve(wanted)
         finally:
-            self._looking = None
+            self._lookup = None
 
     async def _resolve(self, wanted: dict[str, asyncio.Future[SignIn | Unavailable | None]]) -> None:
         found: dict[str, SignIn] = {}
@@ -210,9 +209,9 @@ class SignIns:
             failure = None
             self._keep_cached(found.values())
         except (StoreError, TimeoutError) as error:
-            _log.warning("sign-ins could not be looked up", error=str(error))
+            _log.warning("sign-in lookup failed", error=str(error))
             failure = Unavailable(
-                "the store does not answer, so whether you are signed in is not known; try again, or sign in again at /login"
+                "the store does not respond, so your sign-in can't be checked; try again, or sign in again at /login"
             )
         finally:
             for hash, future in wanted.items():
@@ -237,7 +236,7 @@ def _new_token() -> str:
 
 
 def _keep(table: dict[str, object] | dict[str, SignIn] | dict[str, _Cached], most: int) -> list[str]:
-    """Removes the entries that were put first, beyond that number; which ones."""
+    """Removes the oldest entries beyond `most`, and returns their keys."""
     gone = list(table)[: max(0, len(table) - most)]
     for each in gone:
         del table[each]

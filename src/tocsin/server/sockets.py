@@ -12,39 +12,39 @@ import sys
 
 from tocsin.model.errors import ConfigError
 
-#: Connections of clients where the limit on descriptors would allow for more: each may take some memory.
+#: Default limit of client connections where the descriptor limit allows more: each may use some memory.
 CONNECTIONS_DEFAULT_MAX = 10_000
-#: Descriptors for what is no connection of a client or to a receiver: files of the stores, connections to databases, a broker
-#: and other nodes, the log.
+#: Descriptors reserved for everything except connections of clients and to receivers: store files, connections to
+#: databases, a broker and other nodes, the log.
 _DESCRIPTORS_RESERVED = 100
-#: Of Linux's socket options, which Python doesn't name.
+#: A Linux socket option that Python's socket module lacks.
 _SO_ATTACH_FILTER = 26
-_DRAIN_LOOK_S = 0.001
+_DRAIN_POLL_S = 0.001
 
 
 def url_of(host: str, port: int) -> str:
-    """Where a server on this address answers."""
+    """The URL of a server on this address."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def raise_descriptor_limit() -> str | None:
-    """Lets this process open as many files as the system allows it to: each client and each callback is one, and the usual
-    soft limit of 1,024 is below our own limits. What kept it from doing so, if anything did."""
+    """Raises the process's limit of open files to the hard limit: each client and each callback takes a descriptor, and the
+    usual soft limit of 1,024 is below the default limits. Returns the error, if there was one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return None
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError) as error:
-        return f"the limit of {soft} open files could not be raised to {hard}: {error}"
+        return f"soft limit {soft}, hard limit {hard}: {error}"
     return None
 
 
 def connections_max(wanted: int | None, callbacks_max: int, descriptors: int | None = None) -> int:
-    """How many connections of clients a process takes: as many as wanted, or the default, if the descriptors that may be open
-    (None: this process's limit) leave as many for them. Callbacks come first, up to half of the descriptors.
+    """The limit of client connections: the number wanted, or else the default, reduced to what the descriptor limit
+    `descriptors` (None: this process's) leaves. Callbacks take precedence, up to half of the descriptors.
 
-    Raises ConfigError when more are wanted than there can be at all.
+    Raises ConfigError if `wanted` exceeds the descriptor limit.
     """
     if descriptors is None:
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -54,8 +54,8 @@ def connections_max(wanted: int | None, callbacks_max: int, descriptors: int | N
         most = max(1, descriptors - _DESCRIPTORS_RESERVED)
         if wanted > most:
             raise ConfigError(
-                f"api.connections_max: {wanted} connections need more than the {descriptors} files that this process may "
-                f"open; raise that limit (ulimit -n, LimitNOFILE=) or set at most {most}"
+                f"api.connections_max: {wanted} connections exceed the {descriptors} files that this process may "
+                f"open; raise that limit (ulimit -n, LimitNOFILE=) or set {most} or less"
             )
         return wanted
     reserved = min(descriptors // 2, callbacks_max + _DESCRIPTORS_RESERVED)
@@ -63,11 +63,11 @@ def connections_max(wanted: int | None, callbacks_max: int, descriptors: int | N
 
 
 def bind(host: str, port: int, setting: str = "port") -> socket.socket:
-    """A bound socket; ConfigError names the address, and the setting of the port."""
+    """A bound socket. Raises ConfigError with the address and the name of the port's setting."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
-        raise ConfigError(f"host: {host!r} is neither an address nor a name that can be resolved ({error})") from error
+        raise ConfigError(f"host: {host!r} is not an address or a resolvable name ({error})") from error
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,11 +80,11 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
 
 
 async def drain(listener: socket.socket, timeout_s: float = 1.0) -> None:
-    """Lets no further client connect to a socket that this process alone listens on, and waits until those that had are
-    accepted: the kernel resets whoever is still in the queue when the socket is closed.
+    """Stops new connections to a socket on which only this process listens, and waits until queued ones are accepted: the
+    kernel resets connections that are still in the queue when the socket is closed.
 
-    On Linux a filter drops the packets of newcomers, who try again a second later and find the port closed. Elsewhere
-    it only waits for a moment at which nobody is in the queue.
+    On Linux a filter drops the packets of new clients, which retry a second later and find the port closed. Elsewhere this
+    only waits for a moment when the queue is empty.
     """
     if sys.platform == "linux":
         # Classic BPF, one instruction: accept 0 bytes of any packet.
@@ -93,5 +93,5 @@ async def drain(listener: socket.socket, timeout_s: float = 1.0) -> None:
         listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
-    while select.select([listener], [], [], 0)[0] and loop.time() < deadline:  # noqa: ASYNC110 -- the kernel tells nobody
-        await asyncio.sleep(_DRAIN_LOOK_S)
+    while select.select([listener], [], [], 0)[0] and loop.time() < deadline:  # noqa: ASYNC110 -- the kernel sends no notification
+        await asyncio.sleep(_DRAIN_POLL_S)

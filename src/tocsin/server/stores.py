@@ -1,4 +1,4 @@
-"""Which adapter keeps the timers, by the settings' URL."""
+"""Selects the timers' store by the settings' URL."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tocsin.telemetry.clock import SystemClock
 
 
 def open_store(settings: Settings, *, node: bool = True, memory: bool = True, create: bool = True) -> Store:
-    """The store that the settings' URL names, not yet open; ConfigError for a scheme that there is no adapter for.
+    """The store that the settings' URL names, not yet open. Raises ConfigError for an unknown scheme.
 
-    `node` False is for administration beside a running server. Without `memory`, one that forgets is ConfigError. Without
-    `create`, one that isn't there is StoreUnavailable
-    instead of being made, here or when it is opened: a slip in a path or name should be noticed.
+    `node` False is for administration while a server may run. Without `memory`, a memory store raises ConfigError. Without
+    `create`, a missing store raises StoreUnavailable, here or when it is opened, instead of being created: a typo in a
+    path or name must not go unnoticed.
     """
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "memory" and memory:
@@ -31,16 +31,16 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
         return MysqlStore(settings.store_url(), create=create, **settings.mysql_options())
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
-            f"store: no adapter for {scheme}://; there are sqlite:///path, postgresql://…, mysql://… and memory://"
+            f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://… or memory://"
         )
     path = settings.sqlite_path()
     if not create and not path.exists():
-        raise StoreUnavailable(f"there is no store at {path}; name its folder with --data-dir")
+        raise StoreUnavailable(f"there is no store at {path}; give its folder with --data-dir")
     return SqliteStore(path, node=node, **settings.sqlite_options())
 
 
 def newest_schema(settings: Settings) -> int:
-    """The version to which opening the store brings its schema."""
+    """The schema version to which opening the store migrates it."""
     migrations = {"postgresql": postgresql_schema.migrations, "mysql": mysql_schema.migrations}
     scheme = urlsplit(settings.store_url()).scheme
     return migrations.get(scheme, sqlite_connection.migrations)()[-1][0]

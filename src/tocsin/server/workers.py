@@ -1,7 +1,7 @@
-"""Several workers behind one port: the parent holds the listening socket and looks after the processes.
+"""Several workers behind one port: the parent process holds the listening socket and supervises the worker processes.
 
-All of them accept from the one socket, so that no connection is lost when a worker comes or goes. Each worker is a node of
-its own; the first runs the service agent.
+All workers accept from the same socket, so that no connection is lost when a worker starts or ends. Each worker is a
+node of its own.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
 from tocsin.telemetry.logs import configure_logging
 
-#: Tells a worker its number and the descriptors of the listening socket and of its line to the parent.
+#: The environment variable with a worker's number and the file descriptors of the listening socket and its control pipe.
 VARIABLE = "TOCSIN_WORKER"
-#: What a worker says on its line: that it answers requests; that it has its share of the shards.
+#: What a worker sends on its control pipe: it serves requests; it owns its share of the shards.
 STARTED, READY = b"s", b"r"
 _BACKLOG = 2_048
 
 
-class Place(NamedTuple):
-    """A worker's place, as its environment tells it."""
+class WorkerSlot(NamedTuple):
+    """A worker's number and its inherited file descriptors."""
 
     number: int
     listener: int
-    line: int
+    control_pipe: int
 
 
-def place_of_worker() -> Place | None:
-    """This process's, if it is a worker."""
+def worker_slot() -> WorkerSlot | None:
+    """This process's slot, if it is a worker."""
     text = os.environ.get(VARIABLE)
-    return Place(*map(int, text.split(","))) if text else None
+    return WorkerSlot(*map(int, text.split(","))) if text else None
 
 
 class _Ended(NamedTuple):
-    """How a process in a place ended, and whether it had been ready."""
+    """How a worker process ended, and whether it had been ready."""
 
     code: int
     was_ready: bool
 
 
 class _Worker:
-    """One place and whoever fills it."""
+    """One slot and its current process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -62,14 +62,15 @@ class _Worker:
         self.wanted = True
 
     def signal(self, number: int) -> None:
-        """Sends it a signal, if it lives."""
+        """Sends the process a signal, if it is alive."""
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
 
 
 class Parent:
-    """Starts the workers, starts those anew that die, ends all in order on SIGTERM, and rolls over them on SIGHUP."""
+    """Starts the workers, restarts those that die, stops all in order on SIGTERM, and restarts them one by one on
+    SIGHUP."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Parent:
         self._failed: int | None = None
 
     async def run(self) -> int:
-        """Until it is told to end; the exit code."""
+        """Runs until it is told to stop. Returns the exit code."""
         loop = asyncio.get_running_loop()
         handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self._stop.set,
@@ -105,7 +106,7 @@ class Parent:
         keepers = [asyncio.ensure_future(self._keep(worker)) for worker in self._workers]
         started = asyncio.ensure_future(self._all_started())
         stopped = asyncio.ensure_future(self._stop.wait())
-        # A keeper ends before that only by a defect, which must not leave its place empty.
+        # A keeper ends earlier only through a defect, which must not leave its slot empty.
         await asyncio.wait([started, stopped, *keepers], return_when=asyncio.FIRST_COMPLETED)
         if started.done() and not self._stop.is_set():
             print(
@@ -136,10 +137,10 @@ class Parent:
             for worker in self._workers:
                 worker.signal(signal.SIGKILL)
 
-    # ------------------------------------------------------------------ one place
+    # ------------------------------------------------------------------ one slot
 
     async def _keep(self, worker: _Worker) -> None:
-        """Fills the place again and again; after who did not get ready, with ever longer pauses."""
+        """Restarts the worker whenever it ends; with growing pauses while it ends before it is ready."""
         first_us = pause_us = self._limits.worker_restart_backoff_us
         while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
@@ -147,14 +148,14 @@ class Parent:
             if not worker.wanted or self._stop.is_set():
                 return
             if not answered and not worker.started.is_set():
-                # It never got to work: another try would end the same way.
+                # It never served a request: another try would end the same way.
                 self._failed = ended.code if ended.code > 0 else 1
                 self._stop.set()
                 return
             pause_us = first_us if ended.was_ready else pause_us
             if ended.code or not ended.was_ready:
                 self._log.error(
-                    "a worker died; it is started again",
+                    "worker died, restarting",
                     worker=worker.number,
                     exit_code=ended.code,
                     pause_s=pause_us / 1e6,
@@ -165,19 +166,19 @@ class Parent:
                 pause_us = min(2 * pause_us, max(first_us, self._limits.worker_restart_backoff_max_us))
 
     async def _fill(self, worker: _Worker) -> _Ended:
-        """Runs a process in the place, until it ends."""
+        """Runs a process in the slot until it ends."""
         mine, theirs = socket.socketpair()
         worker.ready.clear()
         try:
             worker.process = await self._start(worker, theirs.fileno())
         except OSError as error:
-            self._log.error("no process could be made for a worker", worker=worker.number, error=str(error))
+            self._log.error("worker process not started", worker=worker.number, error=str(error))
             mine.close()
             return _Ended(1, False)
         finally:
             theirs.close()
         if not worker.wanted:
-            # All were told to end while this one began.
+            # All workers were told to stop while this one started.
             worker.signal(signal.SIGTERM)
         was_ready = False
         reader, writer = await asyncio.open_connection(sock=mine)
@@ -188,15 +189,15 @@ class Parent:
                     was_ready = True
                     worker.ready.set()
         except ConnectionError as error:
-            self._log.debug("a worker's line broke", worker=worker.number, error=str(error))
+            self._log.debug("worker control pipe closed", worker=worker.number, error=str(error))
         finally:
             writer.close()
         code = await worker.process.wait()
         worker.ready.clear()
         return _Ended(code, was_ready)
 
-    async def _start(self, worker: _Worker, line: int) -> asyncio.subprocess.Process:
-        descriptors = (self._listener.fileno(), line)
+    async def _start(self, worker: _Worker, control_pipe: int) -> asyncio.subprocess.Process:
+        descriptors = (self._listener.fileno(), control_pipe)
         return await asyncio.create_subprocess_exec(
             *self._command,
             pass_fds=descriptors,
@@ -209,20 +210,20 @@ class Parent:
     # ------------------------------------------------------------------ rolling restart
 
     def _roll_soon(self) -> None:
-        # Whoever asks while one is going on may have changed something since: those replaced already are, once more.
+        # A request during a rolling restart may follow a change: workers that were replaced already are replaced again.
         self._roll_again = True
         if self._rolling is None or self._rolling.done():
             self._rolling = asyncio.ensure_future(self._roll())
 
     async def _roll(self) -> None:
-        # A worker that is told to end before it began would look like one that can't start.
+        # A worker that is stopped before it has started would look like one that cannot start.
         await self._all_started()
         while self._roll_again:
             self._roll_again = False
             await self._roll_once()
 
     async def _roll_once(self) -> None:
-        """One worker after another ends in order and is followed by a new one, which gets its share before the next."""
+        """Replaces one worker after another. The next one follows when the new worker is ready."""
         for worker in self._workers:
             if self._stop.is_set():
                 return
@@ -231,13 +232,13 @@ class Parent:
             worker.signal(signal.SIGTERM)
             if former is not None:
                 await former.wait()
-            # Whatever the former said at its end says nothing of the next one.
+            # READY from the former process says nothing about the new one.
             worker.ready.clear()
             try:
                 async with asyncio.timeout(self._limits.worker_ready_timeout_us / 1e6):
                     await worker.ready.wait()
             except TimeoutError:
-                self._log.error("rolling restart given up: a worker did not get ready", worker=worker.number)
+                self._log.error("rolling restart aborted: worker not ready", worker=worker.number)
                 return
         self._log.info("rolling restart done")
 
@@ -251,7 +252,7 @@ async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
 
 
 def serve_workers(settings: Settings) -> int:
-    """Runs the parent; the exit code."""
+    """Runs the parent process. Returns the exit code."""
     configure_logging(settings.log_level, settings.log_format)
     try:
         listener = bind(settings.host, settings.port)
@@ -268,20 +269,20 @@ def serve_workers(settings: Settings) -> int:
     return asyncio.run(run())
 
 
-class Line:
-    """A worker's line to its parent."""
+class ControlPipe:
+    """A worker's end of the control pipe to its parent."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.setblocking(False)
 
-    def say(self, word: bytes) -> None:
-        """STARTED or READY. A parent that is gone is noticed by `orphaned`."""
+    def send(self, word: bytes) -> None:
+        """Sends STARTED or READY. A parent that has ended is detected by `orphaned`."""
         with contextlib.suppress(OSError):
             self._socket.send(word)
 
     async def orphaned(self) -> None:
-        """Returns when the parent is gone."""
+        """Returns when the parent has ended."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
             while await loop.sock_recv(self._socket, 16):

@@ -1,1 +1,1 @@
-"""Observers of typed events: logs and metrics."""
+"""Logs and metrics: observers of typed events."""

@@ -1,4 +1,4 @@
-"""The agent's events as log lines, each with the tenant, the service call and the correlation id that it is about."""
+"""The agent's events as log lines, each with the tenant, service call and correlation id that it concerns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import structlog
 from tocsin.agent import events
 from tocsin.agent.events import AgentEvent
 from tocsin.ports import bus
-from tocsin.telemetry.logs import Ration, words
+from tocsin.telemetry.logs import RateLimit, event_phrase
 
-#: Warnings about single calls and messages in a second; further ones are counted and reported with the next line.
+#: Warnings per second about single calls and messages; the next line has the number of suppressed ones.
 WARNING_LINES_PER_SECOND_MAX = 20
 
-#: Where each event is logged; `docs/reference/events.md` shows it.
+#: The log level of each event; `docs/reference/events.md` lists them.
 AGENT_LEVELS: dict[type, int] = {
     events.CommandHandled: logging.DEBUG,
     events.ServiceCallChanged: logging.DEBUG,
     events.CallRescued: logging.WARNING,
     events.TimersScheduled: logging.DEBUG,
-    events.DuePolled: logging.DEBUG,
+    events.DuePollCompleted: logging.DEBUG,
     events.DuePollFailed: logging.ERROR,
     events.DueTimesReached: logging.DEBUG,
     events.ExecutionBegun: logging.DEBUG,
@@ -32,31 +32,31 @@ AGENT_LEVELS: dict[type, int] = {
     events.MessagesPublished: logging.DEBUG,
     events.PublishFailed: logging.WARNING,
     events.MessageSuspended: logging.ERROR,
-    events.AgentPurged: logging.DEBUG,
+    events.AgentRowsPurged: logging.DEBUG,
     events.AgentStepFailed: logging.ERROR,
     events.AgentStarted: logging.INFO,
-    events.AgentStandsBy: logging.INFO,
-    events.AgentLost: logging.WARNING,
+    events.AgentStandby: logging.INFO,
+    events.AgentLeadershipLost: logging.WARNING,
     bus.DeliveryFailed: logging.WARNING,
-    bus.DeadLettered: logging.ERROR,
+    bus.MessageDeadLettered: logging.ERROR,
     bus.BrokerConnection: logging.WARNING,
 }
 
-#: Who runs the agent: rare, and most wanted among the many failures that come with it.
-_NEVER_LEFT_OUT = (events.AgentStarted, events.AgentStandsBy, events.AgentLost)
+#: Events about which node runs the agent are rare, and most needed among the failures that accompany a change.
+_NEVER_SUPPRESSED = (events.AgentStarted, events.AgentStandby, events.AgentLeadershipLost)
 
 
 class AgentLog:
-    """An observer that writes one line per event worth reading. A failed call is a warning, rationed like all that can
-    come once per call."""
+    """An observer that logs one line per significant event. A failed call is a warning, rate-limited like every event that
+    can occur once per call."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.agent")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._warnings = Ration(now_s, WARNING_LINES_PER_SECOND_MAX)
+        self._warnings = RateLimit(now_s, WARNING_LINES_PER_SECOND_MAX)
 
     def __call__(self, event: AgentEvent) -> None:
-        """Observes."""
+        """Logs the event."""
         level = AGENT_LEVELS[type(event)]
         if isinstance(event, events.ExecutionFinished) and event.result != "succeeded":
             level = logging.WARNING
@@ -64,11 +64,11 @@ class AgentLog:
             level = logging.INFO
         if level == logging.DEBUG:
             if self._debug:
-                self._logger.debug(words(type(event).__name__), **_fields(event))
+                self._logger.debug(event_phrase(type(event).__name__), **_fields(event))
             return
-        extra = {} if isinstance(event, _NEVER_LEFT_OUT) else self._warnings.grant()
+        extra = {} if isinstance(event, _NEVER_SUPPRESSED) else self._warnings.grant()
         if extra is not None:
-            self._logger.log(level, words(type(event).__name__), **_fields(event), **extra)
+            self._logger.log(level, event_phrase(type(event).__name__), **_fields(event), **extra)
 
 
 def _fields(event: AgentEvent) -> dict[str, Any]:
@@ -76,6 +76,6 @@ def _fields(event: AgentEvent) -> dict[str, Any]:
 
 
 def _camel(name: str) -> str:
-    """Names as they stand in the API, so that one search finds a call in both."""
+    """The field's name in the API's spelling, so that one search finds a call in logs and responses."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

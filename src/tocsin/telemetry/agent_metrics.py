@@ -13,52 +13,58 @@ from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
 AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_commands_received": (
         ("command", "result"),
-        "Commands answered, by result: accepted, repeated, or the code of the refusal.",
+        "Commands handled, by result: accepted, repeated, or the error code.",
     ),
-    "tocsin_agent_calls": (("status",), "Service calls that came into a status."),
+    "tocsin_agent_calls": (("status",), "Service calls that entered a status."),
     "tocsin_agent_timers_scheduled": ((), "ScheduleTimer commands that took effect."),
     "tocsin_agent_schedules_processed": ((), "Schedules whose DueTimeReached was published."),
-    "tocsin_agent_polls": (("result",), "Looks for due schedules: done or failed."),
-    "tocsin_agent_executions": (("result",), "Executions that ended: succeeded, or the kind of the error."),
+    "tocsin_agent_polls": (("result",), "Polls for due schedules, by result: done or failed."),
+    "tocsin_agent_executions": (("result",), "Finished executions, by result: succeeded, or the kind of the error."),
     "tocsin_agent_not_sent": (
         ("code",),
-        "Requests that could not be sent for a reason of this machine's own; they don't count and are made again.",
+        "Requests that could not be sent because of a local shortage; they do not count as attempts and are retried.",
     ),
-    "tocsin_agent_executions_interrupted": ((), "Executions that an earlier run of the process left unfinished."),
-    "tocsin_agent_calls_rescued": (("action",), "Calls that the watchdog had to help: dispatched, repeated, checked."),
-    "tocsin_agent_messages_published": ((), "Outbox rows that went to the bus."),
-    "tocsin_agent_publish_failures": (("type",), "Attempts to publish a row that failed."),
-    "tocsin_agent_messages_suspended": (("type",), "Rows that can never be published and were set aside."),
+    "tocsin_agent_executions_interrupted": ((), "Executions that an earlier process left unfinished."),
+    "tocsin_agent_calls_rescued": (
+        ("action",),
+        "Overdue calls that the watchdog acted on: dispatched, repeated, checked.",
+    ),
+    "tocsin_agent_messages_published": ((), "Outbox rows published to the bus."),
+    "tocsin_agent_publish_failures": (("type",), "Failed attempts to publish an outbox row."),
+    "tocsin_agent_messages_suspended": (("type",), "Outbox rows suspended because they can never be published."),
     "tocsin_agent_delivery_failures": (("subscriber", "type"), "Deliveries whose handler failed."),
-    "tocsin_agent_dead_letters": (("subscriber", "type"), "Messages that were given up."),
-    "tocsin_agent_broker_disconnects": ((), "Times that the connection to the broker was lost."),
-    "tocsin_agent_turns": ((), "Times that this node began to run an agent that several nodes share."),
-    "tocsin_agent_losses": ((), "Times that this node lost it to another before it had ended in order."),
-    "tocsin_agent_step_failures": (("step",), "Steps of the agent's own work that failed and were tried again."),
+    "tocsin_agent_dead_letters": (("subscriber", "type"), "Messages whose deliveries were exhausted."),
+    "tocsin_agent_broker_disconnects": ((), "Lost connections to the broker."),
+    "tocsin_agent_starts": ((), "Starts of the agent on this node, where several nodes share it."),
+    "tocsin_agent_leadership_losses": (
+        (),
+        "Times that this node lost the agent's leadership to another node before it released it.",
+    ),
+    "tocsin_agent_step_failures": (("step",), "Failed steps of the agent's background work, which are retried."),
     "tocsin_agent_purged": (("kind",), "Rows removed by retention: calls or messages."),
 }
 #: Every histogram: name, bucket bounds, help.
 AGENT_HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
-    "tocsin_agent_start_lag_seconds": (LAG_SECONDS, "From a call's due time to the order to execute it."),
-    "tocsin_agent_execution_duration_seconds": (DURATION_SECONDS, "From sending a request to the end of its answer."),
-    "tocsin_agent_polling_duration_seconds": (DURATION_SECONDS, "Time of one look for due schedules."),
-    "tocsin_agent_outbox_lag_seconds": (LAG_SECONDS, "From a message's making to its being taken by the bus."),
+    "tocsin_agent_start_lag_seconds": (LAG_SECONDS, "From a call's due time to the command to execute it."),
+    "tocsin_agent_execution_duration_seconds": (DURATION_SECONDS, "From sending a request to the end of its response."),
+    "tocsin_agent_polling_duration_seconds": (DURATION_SECONDS, "Duration of one poll for due schedules."),
+    "tocsin_agent_outbox_lag_seconds": (LAG_SECONDS, "From writing a message to its acceptance by the bus."),
 }
 #: Every gauge: name, help. Their values are read at the scrape.
 AGENT_GAUGES: dict[str, str] = {
-    "tocsin_agent_running": "1 on the node that runs the agent, 0 while this one stands by.",
-    "tocsin_agent_last_poll_timestamp_seconds": "When due schedules were last looked for, successfully; 0 before.",
-    "tocsin_agent_executions_in_flight": "Requests to services under way.",
-    "tocsin_agent_executions_held": "Calls that wait for a limit on requests.",
-    "tocsin_agent_messages_waiting": "Messages on the bus that are not dealt with, as far as this process knows.",
-    "tocsin_agent_outbox_waiting": "Outbox rows that are known and not yet taken by the bus.",
-    "tocsin_agent_broker_connected": "1 while the broker can be reached.",
+    "tocsin_agent_running": "1 on the node that runs the agent, 0 on standby nodes.",
+    "tocsin_agent_last_poll_timestamp_seconds": "Time of the last successful poll for due schedules; 0 before the first.",
+    "tocsin_agent_executions_in_flight": "Requests to services in flight.",
+    "tocsin_agent_executions_deferred": "Calls that wait for a free slot within the limits on requests.",
+    "tocsin_agent_messages_waiting": "Messages on the bus that this process has yet to handle.",
+    "tocsin_agent_outbox_waiting": "Outbox rows read and not yet accepted by the bus.",
+    "tocsin_agent_broker_connected": "1 while the broker is reachable.",
 }
 
 
 class AgentMetrics(Tally):
-    """Observes events and shows them. `gauges` is asked at each scrape for the values named in AGENT_GAUGES but that of the
-    last poll, which is known here; `now_s` is the wall clock, in seconds."""
+    """Counts events for Prometheus. Each scrape calls `gauges` for the values of AGENT_GAUGES, except that of the last poll,
+    which is tracked here; `now_s` is the wall clock, in seconds."""
 
     def __init__(self, gauges: Callable[[], Mapping[str, float]], now_s: Callable[[], float]) -> None:
         self._now_s = now_s
@@ -71,7 +77,7 @@ class AgentMetrics(Tally):
         )
 
     def __call__(self, event: AgentEvent) -> None:
-        """Observes."""
+        """Counts the event."""
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
@@ -81,7 +87,7 @@ class AgentMetrics(Tally):
         if event.lag_us is not None:
             self.observe("tocsin_agent_start_lag_seconds", event.lag_us / 1e6)
 
-    def _polled(self, event: events.DuePolled) -> None:
+    def _polled(self, event: events.DuePollCompleted) -> None:
         self.count("tocsin_agent_polls", "done")
         self.observe("tocsin_agent_polling_duration_seconds", event.duration_us / 1e6)
         self.last_poll_s = self._now_s()
@@ -106,7 +112,7 @@ _HANDLERS: dict[type, _Handler] = {
     events.ServiceCallChanged: AgentMetrics._changed,  # type: ignore[dict-item]
     events.CallRescued: lambda m, e: m.count("tocsin_agent_calls_rescued", e.action),  # type: ignore[union-attr]
     events.TimersScheduled: lambda m, e: m.count("tocsin_agent_timers_scheduled", by=e.timers),  # type: ignore[union-attr]
-    events.DuePolled: AgentMetrics._polled,  # type: ignore[dict-item]
+    events.DuePollCompleted: AgentMetrics._polled,  # type: ignore[dict-item]
     events.DuePollFailed: lambda m, e: m.count("tocsin_agent_polls", "failed"),
     events.DueTimesReached: lambda m, e: m.count("tocsin_agent_schedules_processed", by=e.timers),  # type: ignore[union-attr]
     events.ExecutionNotSent: lambda m, e: m.count("tocsin_agent_not_sent", e.code),  # type: ignore[union-attr]
@@ -115,11 +121,11 @@ _HANDLERS: dict[type, _Handler] = {
     events.MessagesPublished: AgentMetrics._published,  # type: ignore[dict-item]
     events.PublishFailed: lambda m, e: m.count("tocsin_agent_publish_failures", e.type),  # type: ignore[union-attr]
     events.MessageSuspended: lambda m, e: m.count("tocsin_agent_messages_suspended", e.type),  # type: ignore[union-attr]
-    events.AgentPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
-    events.AgentStarted: lambda m, e: m.count("tocsin_agent_turns"),
-    events.AgentLost: lambda m, e: m.count("tocsin_agent_losses"),
+    events.AgentRowsPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
+    events.AgentStarted: lambda m, e: m.count("tocsin_agent_starts"),
+    events.AgentLeadershipLost: lambda m, e: m.count("tocsin_agent_leadership_losses"),
     events.AgentStepFailed: lambda m, e: m.count("tocsin_agent_step_failures", e.step),  # type: ignore[union-attr]
     bus.DeliveryFailed: lambda m, e: m.count("tocsin_agent_delivery_failures", e.subscriber, e.type),  # type: ignore[union-attr]
-    bus.DeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]
+    bus.MessageDeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]
     bus.BrokerConnection: AgentMetrics._connection,  # type: ignore[dict-item]
 }

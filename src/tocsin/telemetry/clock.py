@@ -1,4 +1,4 @@
-"""The machine's clocks, and what is made of them where the wall clock can't be relied on."""
+"""The machine's clocks, and a clock that tolerates a wrong wall clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tocsin.ports.clock import Clock
 
 
 class SystemClock:
-    """Wall clock and CLOCK_BOOTTIME (where the system has it; its monotonic clock otherwise)."""
+    """Wall clock and CLOCK_BOOTTIME, or the monotonic clock on systems without it."""
 
     def __init__(self) -> None:
         self._boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -23,9 +23,9 @@ class SystemClock:
 
 
 class ConfirmedClock:
-    """A clock that survives a wall clock that is set wrong: as long as that stays within `tolerance_us` of the time that
-    was confirmed last, carried on by the boot time clock, it is the wall clock; otherwise it is that. Before anything was
-    confirmed it is the wall clock."""
+    """A clock that tolerates a wall clock that is set wrong. It compares the wall clock with the time confirmed last plus the
+    boot time elapsed since: within `tolerance_us` it returns the wall clock, otherwise the latter. Before the first
+    confirmation it returns the wall clock."""
 
     def __init__(self, clock: Clock, tolerance_us: int) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class ConfirmedClock:
         self.boottime_us = clock.boottime_us
 
     def confirm(self, now_us: int, boot_us: int) -> None:
-        """It was this time when the boot time clock showed that."""
+        """Records that the time was `now_us` when the boot time clock showed `boot_us`."""
         self._base_us = now_us - boot_us
 
     def now_us(self) -> int:

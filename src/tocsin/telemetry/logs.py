@@ -12,15 +12,15 @@ import structlog
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
 
-#: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
+#: Warnings per second about single failed timers; the next line has the number of suppressed ones.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
-#: The same of requests that could not be sent.
+#: Warnings per second about requests that could not be sent.
 NOT_SENT_LINES_PER_SECOND_MAX = 5
-#: The same of connections that were refused.
+#: Warnings per second about refused connections, of nodes and of clients.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
 REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
 
-#: Where each event is logged; `docs/reference/events.md` shows it.
+#: The log level of each event; `docs/reference/events.md` lists them.
 LEVELS: dict[type, int] = {
     events.TimersCreated: logging.DEBUG,
     events.TimersChanged: logging.DEBUG,
@@ -52,7 +52,10 @@ LEVELS: dict[type, int] = {
     events.WritesForwarded: logging.DEBUG,
 }
 
+#: Reasons for which a shard is lost without a fault.
 _ORDERLY_ENDS = frozenset({"released", "stopped"})
+#: Fields of the standard library's log records that are logged.
+_EXTRA_FIELDS = ("method", "path", "correlation_id")
 
 
 def configure_logging(level: str, form: str) -> None:
@@ -80,21 +83,22 @@ def configure_logging(level: str, form: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(_EXTRA_FIELDS)],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(threshold)
-    # It tells of every connection that it looks at the schema of.
+    # It logs every inspection of a schema.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers[:] = []
         logging.getLogger(name).propagate = True
 
 
-class Ration:
-    """Lets so many lines a second through, and counts the others. `now_s` is any clock in seconds."""
+class RateLimit:
+    """Limits log lines per second, and counts the suppressed ones. `now_s` is any clock in seconds."""
 
     def __init__(self, now_s: Callable[[], float], lines_per_second_max: int) -> None:
         self._now_s = now_s
@@ -104,7 +108,7 @@ class Ration:
         self._suppressed = 0
 
     def grant(self) -> dict[str, int] | None:
-        """None when the line has to be left out; else the fields to add to it: how many were left out before, if any."""
+        """None if the line is suppressed; else the fields to add to it: the number suppressed before it, if any."""
         second = self._now_s() // 1
         if second != self._second:
             self._second, self._lines = second, 0
@@ -117,21 +121,21 @@ class Ration:
 
 
 class EventLog:
-    """An observer that writes one line per event worth reading; lines about single timers only at DEBUG, or rationed."""
+    """An observer that logs one line per significant event. Events of single timers are logged at DEBUG, or rate-limited."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
-        # Anybody who reaches the port can be refused, and what this machine lacks all timers lack: as often as they like.
-        self._rations: dict[type, Ration] = {
-            events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
-            events.AttemptNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
-            events.ClientRefused: Ration(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
+        self._failed_timers = RateLimit(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
+        # Events that others can cause at any rate, or that affect all timers at once.
+        self._rate_limits: dict[type, RateLimit] = {
+            events.PeerRefused: RateLimit(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
+            events.AttemptNotSent: RateLimit(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
+            events.ClientRefused: RateLimit(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
         }
 
     def __call__(self, event: Event) -> None:
-        """Observes."""
+        """Logs the event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
             return
@@ -140,10 +144,10 @@ class EventLog:
             level = logging.DEBUG
         if isinstance(event, events.TimerSuspended) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
-        ration = self._rations.get(type(event))
-        granted = {} if ration is None else ration.grant()
+        rate_limit = self._rate_limits.get(type(event))
+        granted = {} if rate_limit is None else rate_limit.grant()
         if granted is not None and (level > logging.DEBUG or self._debug):
-            self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
+            self._logger.log(level, event_phrase(type(event).__name__), **_fields(event), **granted)
 
     def _attempt(self, event: events.AttemptFinished) -> None:
         if event.outcome == "failed" and (extra := self._failed_timers.grant()) is not None:
@@ -152,8 +156,8 @@ class EventLog:
             self._logger.debug("attempt finished", **_fields(event))
 
 
-def words(name: str) -> str:
-    """`ShardClaimed` as `shard claimed`."""
+def event_phrase(name: str) -> str:
+    """An event's name as words: `shard claimed` for `ShardClaimed`."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in name).lstrip()
 
 

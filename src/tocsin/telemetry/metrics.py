@@ -20,77 +20,80 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_timers_changed": (("namespace", "kind"), "Timers durably updated or deleted."),
     "tocsin_attempts": (
         ("namespace", "outcome"),
-        "Webhook calls by outcome: done, rescheduled, retried, failed, superseded.",
+        "Attempts by outcome: done, rescheduled, retried, failed, superseded.",
     ),
     "tocsin_attempts_not_sent": (
         ("code",),
-        "Webhook requests that could not be sent for a reason of this machine's own; they don't count and are made again.",
+        "Requests that could not be sent because of a local shortage; they do not count as attempts and are retried.",
     ),
-    "tocsin_commits": (("result",), "Transactions: durable, definite (failed), unavailable, unknown, read."),
-    "tocsin_rows_loaded": ((), "Timers loaded into the windows."),
-    "tocsin_load_failures": ((), "Reads that failed and were tried again."),
+    "tocsin_commits": (("result",), "Transactions by result: durable, definite (failed), unavailable, unknown, read."),
+    "tocsin_rows_loaded": ((), "Timers loaded from the store into the windows."),
+    "tocsin_load_failures": ((), "Failed reads of the store, which are retried."),
     "tocsin_claims": ((), "Shards claimed."),
-    "tocsin_claim_failures": ((), "Claims lost to another node, or failed."),
-    "tocsin_shards_lost": (("reason",), "Claims that ended, by reason."),
-    "tocsin_timers_suspended": (("reason",), "Timers set aside: namespace, destination or bad_record."),
-    "tocsin_timers_resumed": ((), "Suspended timers that came back."),
-    "tocsin_writes_refused": ((), "Single timers that the store refused and that were taken out of their batch."),
-    "tocsin_heartbeat_failures": ((), "Heartbeats that did not reach the store."),
+    "tocsin_claim_failures": ((), "Claims that failed or were lost to another node."),
+    "tocsin_shards_lost": (("reason",), "Shards that this node lost, by reason."),
+    "tocsin_timers_suspended": (("reason",), "Timers suspended, by reason: namespace, destination or bad_record."),
+    "tocsin_timers_resumed": ((), "Suspended timers that were resumed."),
+    "tocsin_writes_refused": (
+        (),
+        "Writes of single timers that the store refused and that were removed from their batch.",
+    ),
+    "tocsin_heartbeat_failures": ((), "Heartbeats that could not be written to the store."),
     "tocsin_history_purged": ((), "Finished timers removed by retention."),
     "tocsin_writes_forwarded": (
         ("outcome",),
-        "Clients' writes sent to other nodes, by what became of them there: answered, moved, unknown.",
+        "Client writes forwarded to other nodes, by outcome: answered, moved, unknown.",
     ),
-    "tocsin_forward_messages": ((), "Messages that brought clients' writes to other nodes; many writes share one."),
-    "tocsin_peer_losses": ((), "Connections to other nodes that ended or could not be made."),
+    "tocsin_forward_messages": ((), "Messages with forwarded client writes; many writes share a message."),
+    "tocsin_peer_losses": ((), "Connections to other nodes that closed or could not be established."),
     "tocsin_authentication_failures": (
         ("reason",),
-        "Requests and sign-ins refused because of their key: unknown_key, expired_key, malformed.",
+        "Requests and sign-ins with an invalid key, by reason: unknown_key, expired_key, malformed.",
     ),
-    "tocsin_audit_write_failures": ((), "Entries of the audit trail that the store did not take at once."),
+    "tocsin_audit_write_failures": ((), "Audit entries that could not be stored immediately; they are retried."),
     "tocsin_clients_refused": (
         ("reason",),
-        "Clients turned away before they had a request, by reason: not HTTP, too many connections, bodies take too much "
-        "memory; and seconds in which no file descriptor is left.",
+        "Clients refused before their request was complete, by reason: not HTTP, too many connections, bodies take too much "
+        "memory; and the number of seconds without a free file descriptor.",
     ),
-    "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
+    "tocsin_peers_refused": ((), "Connections refused because the peer does not know the cluster's secret."),
 }
 #: Every histogram: name, bucket bounds, help.
 HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
     "tocsin_lag_seconds": (
         LAG_SECONDS,
-        "From an attempt's instant, or its acceptance if later, to the first byte of its request.",
+        "From an attempt's due time, or its acceptance if later, to the first byte of its request.",
     ),
-    "tocsin_callback_duration_seconds": (DURATION_SECONDS, "From the start of an attempt to the end of its answer."),
-    "tocsin_commit_duration_seconds": (DURATION_SECONDS, "Time of one transaction in the store."),
+    "tocsin_callback_duration_seconds": (DURATION_SECONDS, "From the start of an attempt to the end of the response."),
+    "tocsin_commit_duration_seconds": (DURATION_SECONDS, "Duration of one transaction in the store."),
     "tocsin_commit_rows": (_ROWS, "Upserts, deletes and history rows in one transaction."),
-    "tocsin_load_duration_seconds": (DURATION_SECONDS, "Time to load one page of timers."),
+    "tocsin_load_duration_seconds": (DURATION_SECONDS, "Duration of loading one page of timers."),
 }
 #: Every gauge: name, help. Their values are read at the scrape.
 GAUGES: dict[str, str] = {
-    "tocsin_callbacks_in_flight": "Webhook calls under way.",
-    "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, idle ones included.",
-    "tocsin_agent_connections": "The same for the agent's calls to services.",
-    "tocsin_names_resolving": "Host names that are being resolved, for both.",
-    "tocsin_timers_waiting": "Due timers that wait in memory for their destination's, or their namespace's, limit.",
-    "tocsin_destinations": "Destinations in use, or remembered because they did not answer.",
-    "tocsin_overdue_seconds": "How long the oldest due timer has been waiting to be called; 0 when none waits.",
-    "tocsin_window_timers": "Timers in memory.",
-    "tocsin_window_bytes": "Bytes of stored records in memory.",
-    "tocsin_writes_waiting": "Client writes that wait for their batch.",
+    "tocsin_callbacks_in_flight": "Callbacks in flight.",
+    "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, including idle ones.",
+    "tocsin_agent_connections": "Connections to services for the agent's calls, open or being opened, including idle ones.",
+    "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
+    "tocsin_timers_deferred": "Due timers that wait in memory because their destination or namespace is at its limit.",
+    "tocsin_destinations": "Destinations in use or backing off.",
+    "tocsin_overdue_seconds": "How long the oldest due timer has waited for its attempt; 0 if none waits.",
+    "tocsin_window_timers": "Timers in the windows, in memory.",
+    "tocsin_window_bytes": "Bytes of stored records in the windows, in memory.",
+    "tocsin_writes_waiting": "Client writes that wait for the next transaction.",
     "tocsin_client_connections": "Open connections of clients.",
-    "tocsin_request_bodies_bytes": "Bytes of request bodies that have begun to arrive and are not complete.",
-    "tocsin_shards_owned": "Shards this node owns.",
-    "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
-    "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
+    "tocsin_request_bodies_bytes": "Bytes reserved for incomplete request bodies.",
+    "tocsin_shards_owned": "Shards that this node owns.",
+    "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
+    "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 
 
 class Metrics(Tally):
-    """Observes events and shows them. `gauges` is asked at each scrape for the values named in GAUGES; `beside` is a
-    collector shown in the same scrape."""
+    """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES; `beside` is another collector in the
+    same scrape."""
 
     def __init__(self, gauges: Callable[[], dict[str, float]], beside: Collector | None = None) -> None:
         self._clock_offset_s = 0.0
@@ -110,7 +113,7 @@ class Metrics(Tally):
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
     def __call__(self, event: Event) -> None:
-        """Observes."""
+        """Counts the event."""
         if isinstance(event, events.AttemptFinished):
             self.count("tocsin_attempts", event.namespace, event.outcome)
             if event.lag_us is not None:

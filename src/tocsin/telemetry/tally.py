@@ -1,6 +1,6 @@
-"""Plain numbers behind Prometheus metrics: counters, histograms and gauges from tables, shown at a scrape.
+"""Prometheus metrics on plain numbers: counters, histograms and gauges declared in tables, collected at a scrape.
 
-The client library's own counters and histograms take a lock per observation; an engine that rings ten thousand timers a
+The client library's own counters and histograms take a lock per observation; an engine that fires ten thousand timers a
 second on one thread does not need it.
 """
 
@@ -43,7 +43,7 @@ class _Histogram:
 
 
 class Tally(Collector):
-    """What three tables name. `read_gauges` is asked at each scrape for the value of each gauge."""
+    """The metrics declared in three tables. Each scrape calls `read_gauges` for the values of the gauges."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Tally(Collector):
         self._histograms[name].add(value)
 
     def collect(self) -> Iterator[Metric]:
-        """All families, for the registry."""
+        """All metric families, for the registry."""
         for name, (labels, text) in self._counter_table.items():
             counter = CounterMetricFamily(name, text, labels=labels)
             for values, count in list(self._counters[name].items()):
@@ -86,5 +86,5 @@ class Tally(Collector):
             yield GaugeMetricFamily(name, text, value=values_now[name])
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: registering must not ask for the gauges before what they measure exists."""
+        """Nothing: registration must not read the gauges before the objects that they measure exist."""
         return []

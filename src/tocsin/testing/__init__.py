@@ -1,1 +1,1 @@
-"""Helpers for whoever tests Tocsin or an adapter of their own: conformance suites, faults, clocks, virtual time."""
+"""Helpers for testing Tocsin or your own adapters: conformance suites, faults, clocks, virtual time."""

@@ -1,11 +1,11 @@
-"""The bus port as tests, for every adapter, ours or yours.
+"""The conformance tests of the bus port, for any adapter.
 
     class TestMyBus(BusConformance):
         def make_bus(self, folder, limits, check, notes):
             return MyBus(folder, limits, check, notes.observe)
 
-Needs pytest, and pytest-asyncio in auto mode. `BrokerConformance` in `bus_conformance_broker` is for buses whose broker is
-a process of its own.
+Requires pytest, and pytest-asyncio in auto mode. `BrokerConformance` in `bus_conformance_broker` is for buses with an
+external broker process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the topics of the bus conformance suite share: the hook, the fixture, messages, and a handler that takes notes."""
+"""Shared parts of the bus conformance suite: the hook, the fixtures, messages, and a recording handler."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest_asyncio
 from tocsin.buses.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import Bus, BusEvent, Check, DeadLettered, Delivery, DeliveryFailed, InvalidMessage
+from tocsin.ports.bus import Bus, BusEvent, Check, Delivery, DeliveryFailed, InvalidMessage, MessageDeadLettered
 
-#: Short pauses, so that a suite takes seconds; nothing asserts how long anything takes.
+#: Short pauses, so that a suite takes seconds. No test asserts a duration.
 LIMITS = BusLimits(
     deliveries_max=4,
     backoff_initial_us=1_000,
@@ -37,7 +37,7 @@ new_id = Uuid7Source(lambda: next(_milliseconds) * 1_000)
 
 
 def message(aggregate: str, number: int = 0, type: str = "Happened", *, bad: bool = False) -> Envelope:
-    """A message with an id of its own; its payload is its number. `bad`: one that `check` refuses."""
+    """A message with a unique id whose payload is its number. `bad`: a message that `check` refuses."""
     return Envelope(
         id=new_id(),
         type=type,
@@ -51,34 +51,34 @@ def message(aggregate: str, number: int = 0, type: str = "Happened", *, bad: boo
 
 
 def check(envelope: Envelope) -> None:
-    """Refuses what `message` made `bad`."""
+    """Refuses messages that `message` created as `bad`."""
     if bytes(envelope.payload) == b'"bad"':
         raise InvalidMessage("the payload is bad")
 
 
 def number(envelope: Envelope) -> int:
-    """What `message` put into the payload."""
+    """The number in the payload of a message from `message`."""
     return int(bytes(envelope.payload))
 
 
 class Notes:
-    """What a bus reported, and what its handlers saw; whoever waits is told of each change."""
+    """Records what a bus reported and what its handlers received; wakes waiting tests on each change."""
 
     def __init__(self) -> None:
         self.events: list[BusEvent] = []
         self._changed = asyncio.Event()
 
     def observe(self, event: BusEvent) -> None:
-        """The bus's observer."""
+        """The observer of the bus."""
         self.events.append(event)
         self.change()
 
     def change(self) -> None:
-        """Something happened that somebody may wait for."""
+        """Wakes waiting tests."""
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
-        """Returns when the condition holds, which is looked at after each change."""
+        """Returns when the condition holds. It is checked after each change."""
         async with asyncio.timeout(timeout_s):
             while not condition():
                 self._changed.clear()
@@ -86,29 +86,29 @@ class Notes:
 
     @property
     def failures(self) -> list[DeliveryFailed]:
-        """Reports of handlers that failed."""
+        """The events of handlers that failed."""
         return [event for event in self.events if isinstance(event, DeliveryFailed)]
 
     @property
-    def dead(self) -> list[DeadLettered]:
-        """Reports of dead letters."""
-        return [event for event in self.events if isinstance(event, DeadLettered)]
+    def dead(self) -> list[MessageDeadLettered]:
+        """The events of dead letters."""
+        return [event for event in self.events if isinstance(event, MessageDeadLettered)]
 
 
 class Handling:
-    """A handler that notes what it is given, and then does what the test wants."""
+    """A handler that records what it receives and then does what the test wants."""
 
     def __init__(self, notes: Notes, act: Callable[[Sequence[Delivery]], None] = lambda deliveries: None) -> None:
         self._notes = notes
         #: May keep, ack, fail and raise.
         self.act = act
         self.batches: list[list[Envelope]] = []
-        #: What was handled, in order, handler calls that raised left out.
+        #: The handled messages in order, without those of handler calls that raised.
         self.handled: list[Envelope] = []
         self.kept: list[Delivery] = []
         self.attempts: defaultdict[str, list[int]] = defaultdict(list)
         self.running = 0
-        #: Cleared: handler calls wait.
+        #: While cleared, handler calls wait.
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -128,13 +128,13 @@ class Handling:
             self._notes.change()
 
     def keep(self, deliveries: Sequence[Delivery]) -> None:
-        """An `act` that keeps everything in `kept`."""
+        """An `act` that keeps all deliveries in `kept`."""
         for delivery in deliveries:
             delivery.keep()
             self.kept.append(delivery)
 
     def numbers(self, aggregate: str) -> list[int]:
-        """What was handled of one aggregate, in order."""
+        """The numbers of the handled messages of one aggregate, in order."""
         return [number(envelope) for envelope in self.handled if envelope.aggregate_id == aggregate]
 
     def times(self) -> Counter[str]:
@@ -142,7 +142,7 @@ class Handling:
         return Counter(envelope.id for envelope in self.handled)
 
     async def until_handled(self, envelopes: Collection[Envelope]) -> None:
-        """Returns when all of these were handled at least once."""
+        """Returns when each of these was handled at least once."""
         wanted = {envelope.id for envelope in envelopes}
         await self._notes.until(lambda: wanted <= {envelope.id for envelope in self.handled})
 
@@ -155,15 +155,15 @@ def first_times(numbers: Sequence[int]) -> list[int]:
 class BusSuite:
     """Base of all topics. Subclass `BusConformance` (or a topic) and define `make_bus`.
 
-    `durable`: what was taken and not settled comes again on a bus that is made for the same folder.
+    `durable`: messages that were accepted and not settled are delivered again by a new bus for the same folder.
     """
 
     durable: ClassVar[bool] = True
     limits: ClassVar[BusLimits] = LIMITS
 
     def make_bus(self, folder: Path, limits: BusLimits, check: Check, notes: Notes) -> Bus:
-        """A bus, not started, that reports to `notes.observe`: the same messages for the same folder, none for a new
-        one. Servers may take the folder's path for a unique name."""
+        """A bus, not started, that reports to `notes.observe`. It has the messages of an earlier bus for the same
+        folder, and none for a new folder. The folder's path may serve as a unique name on a server."""
         raise NotImplementedError
 
     def limited(self, tmp_path: Path, notes: Notes, **limits: int) -> Bus:
@@ -182,8 +182,8 @@ class BusSuite:
         yield bus
         await bus.close()
 
-    async def bring(self, bus: Bus, envelopes: Sequence[Envelope], waiting: int) -> None:
-        """Posts, and returns when so many messages wait here for their subscription's handler or in it."""
+    async def post_and_wait(self, bus: Bus, envelopes: Sequence[Envelope], waiting: int) -> None:
+        """Posts the messages. Returns when `waiting` messages are unsettled in this process."""
         if self.durable:
             await bus.publish(envelopes)
         else:
@@ -192,13 +192,13 @@ class BusSuite:
         await until_waiting(bus, waiting)
 
     def require_durable(self) -> None:
-        """Skips where nothing outlives the bus object."""
+        """Skips the test for a bus that is not durable."""
         if not self.durable:
             pytest.skip("not durable")
 
 
 async def until_waiting(bus: Bus, count: int) -> None:
-    """Returns when so many messages are here and unsettled. A bus doesn't tell of arrivals, so this has to look."""
+    """Returns when this many messages are unsettled. A bus does not report arrivals, so this polls."""
     async with asyncio.timeout(60):
-        while bus.waiting != count:  # noqa: ASYNC110 - there is nothing to be told by
+        while bus.waiting != count:  # noqa: ASYNC110 - a bus does not report arrivals
             await asyncio.sleep(0.002)

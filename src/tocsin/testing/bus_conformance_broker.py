@@ -1,4 +1,4 @@
-"""Conformance: a broker that is a process of its own, and goes away and comes back."""
+"""Conformance of a bus with an external broker process that fails and recovers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tocsin.testing.bus_conformance_base import (
 
 
 class Broker(Protocol):
-    """The process, to be maltreated."""
+    """The broker process, with controls to break it."""
 
     def start(self) -> None:
-        """Starts it, again where it was and with what it had; returns when it listens."""
+        """Starts it with its former address and data. Returns when it listens."""
 
     def kill(self) -> None:
         """SIGKILL."""
 
     def pause(self) -> None:
-        """SIGSTOP, and returns when it stands: connections stay open, nothing answers."""
+        """SIGSTOP. Returns when the process is stopped: connections stay open, but nothing answers."""
 
     def resume(self) -> None:
         """SIGCONT."""
 
 
 class Sender:
-    """Sends as the outbox does: a message that isn't taken is sent again, with the same id, until it is."""
+    """Sends like the outbox: repeats a message with the same id until the bus accepts it."""
 
     def __init__(self, bus: Bus, notes: Notes) -> None:
         self._bus = bus
@@ -66,24 +66,24 @@ class Sender:
 
 
 class BrokerConformance(BusSuite):
-    """Define `broker` beside `make_bus`."""
+    """Define `broker` as well as `make_bus`."""
 
     @pytest.fixture
     def broker(self) -> Broker:
-        """A broker of the test's own, running, which `make_bus` uses."""
+        """A running broker for this test only, which `make_bus` uses."""
         raise NotImplementedError
 
     def connections(self, notes: Notes) -> list[bool]:
-        """What was reported of the connection."""
+        """The reported states of the connection."""
         return [event.connected for event in notes.events if isinstance(event, BrokerConnection)]
 
-    async def test_a_killed_broker_that_comes_back_loses_nothing(self, bus: Bus, broker: Broker, notes: Notes) -> None:
+    async def test_a_restarted_broker_loses_nothing(self, bus: Bus, broker: Broker, notes: Notes) -> None:
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
         await bus.start()
         sender = Sender(bus, notes)
         sent = [message(f"a{i % 10}", i // 10) for i in range(100)]
-        # As an outbox would: the next message of an aggregate only when the one before is taken.
+        # Like an outbox: the next message of an aggregate follows when the previous one is accepted.
         for each in sent[:50]:
             await bus.publish([each])
         handling.gate.clear()
@@ -105,7 +105,7 @@ class BrokerConformance(BusSuite):
             assert numbers == list(range(10))
         await until_waiting(bus, 0)
 
-    async def test_what_is_in_hand_meanwhile_is_not_handed_out_twice(
+    async def test_messages_being_handled_during_a_reconnect_are_not_delivered_twice(
         self, bus: Bus, broker: Broker, notes: Notes
     ) -> None:
         handling = Handling(notes)
@@ -128,9 +128,7 @@ class BrokerConformance(BusSuite):
         await handling.until_handled([last])
         assert set(handling.times().values()) == {1}
 
-    async def test_a_broker_that_stands_still_for_a_while_loses_nothing(
-        self, tmp_path: Path, broker: Broker, notes: Notes
-    ) -> None:
+    async def test_a_frozen_broker_loses_nothing(self, tmp_path: Path, broker: Broker, notes: Notes) -> None:
         bus = self.limited(tmp_path, notes, nats_publish_timeout_us=200_000)
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
@@ -149,9 +147,7 @@ class BrokerConformance(BusSuite):
             assert first_times(handling.numbers(f"a{i}")) == [0, 1]
         await bus.close()
 
-    async def test_a_connection_that_no_longer_answers_is_replaced(
-        self, bus: Bus, broker: Broker, notes: Notes
-    ) -> None:
+    async def test_an_unresponsive_connection_is_replaced(self, bus: Bus, broker: Broker, notes: Notes) -> None:
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
         await bus.start()
@@ -165,10 +161,10 @@ class BrokerConformance(BusSuite):
         await bus.publish([sent])
         await handling.until_handled([sent])
 
-    async def test_what_is_under_way_when_the_connection_breaks_is_decided(
+    async def test_posts_in_flight_fail_when_the_connection_is_lost(
         self, tmp_path: Path, broker: Broker, notes: Notes
     ) -> None:
-        # No other limit decides it in the test's time.
+        # No other limit ends it within the duration of the test.
         bus = self.limited(tmp_path, notes, nats_publish_timeout_us=3_600_000_000)
         bus.subscribe("one", ["Happened"], Handling(notes))
         await bus.start()
@@ -181,7 +177,9 @@ class BrokerConformance(BusSuite):
         assert bus.waiting == 0
         await bus.close()
 
-    async def test_commands_fail_while_it_is_away_and_work_again(self, bus: Bus, broker: Broker, notes: Notes) -> None:
+    async def test_commands_fail_during_an_outage_and_work_afterwards(
+        self, bus: Bus, broker: Broker, notes: Notes
+    ) -> None:
         commands = asyncio.Event()
 
         async def respond(envelopes: object) -> list[Envelope]:
@@ -204,14 +202,14 @@ class BrokerConformance(BusSuite):
         await notes.until(lambda: self.connections(notes)[-1])
         assert (await bus.request(message("a", 1, "Undo"), TIMEOUT_US)).type == "Done"
 
-    async def test_a_start_without_broker_is_refused(self, bus: Bus, broker: Broker, notes: Notes) -> None:
+    async def test_start_without_a_broker_fails(self, bus: Bus, broker: Broker, notes: Notes) -> None:
         bus.subscribe("one", ["Happened"], Handling(notes))
         broker.kill()
         with pytest.raises(BusUnavailable):
             await bus.start()
         assert not bus.connected
 
-    async def test_a_broker_killed_while_the_bus_is_closed_keeps_what_it_had(
+    async def test_a_broker_killed_while_the_bus_is_closed_keeps_its_messages(
         self, tmp_path: Path, bus: Bus, broker: Broker, notes: Notes
     ) -> None:
         handling = Handling(notes)

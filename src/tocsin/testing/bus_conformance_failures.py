@@ -1,4 +1,4 @@
-"""Conformance: handlers that fail, and deliveries that are kept."""
+"""Conformance: failing handlers and kept deliveries."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from tocsin.model.errors import StoreUnavailable, Unavailable
-from tocsin.ports.bus import Bus, DeadLettered, Delivery
+from tocsin.ports.bus import Bus, Delivery, MessageDeadLettered
 from tocsin.testing.bus_conformance_base import LIMITS, TENANT, BusSuite, Handling, Notes, message, until_waiting
 
 
 class FailureConformance(BusSuite):
-    """What a handler raises."""
+    """Errors of a handler."""
 
-    async def test_a_failed_message_comes_again(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_failed_message_is_delivered_again(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             if deliveries[0].attempt < 3:
                 raise ValueError("not yet")
@@ -35,7 +35,7 @@ class FailureConformance(BusSuite):
         assert (event.subscriber, event.type, event.tenant_id) == ("one", "Happened", TENANT)
         assert (event.service_call_id, event.correlation_id) == ("a", sent.correlation_id)
 
-    async def test_after_the_last_try_it_is_a_dead_letter_and_counts_as_dealt_with(
+    async def test_after_the_last_attempt_a_message_is_a_dead_letter_and_counts_as_handled(
         self, bus: Bus, notes: Notes
     ) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
@@ -52,10 +52,10 @@ class FailureConformance(BusSuite):
         tries = LIMITS.deliveries_max
         assert handling.attempts[bad.id] == list(range(1, tries + 1))
         assert notes.dead == [
-            DeadLettered("one", "Happened", TENANT, "a", bad.correlation_id, tries, "ValueError: never")
+            MessageDeadLettered("one", "Happened", TENANT, "a", bad.correlation_id, tries, "ValueError: never")
         ]
 
-    async def test_a_dead_letter_of_one_subscription_is_none_of_another(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_dead_letter_of_one_subscription_does_not_affect_another(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             raise ValueError("never")
 
@@ -69,7 +69,7 @@ class FailureConformance(BusSuite):
         await fine.until_handled([sent])
         assert notes.dead[0].subscriber == "failing"
 
-    async def test_one_bad_message_takes_no_other_along(self, bus: Bus, notes: Notes) -> None:
+    async def test_one_bad_message_does_not_fail_others(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             if any(delivery.envelope.aggregate_id == "bad" for delivery in deliveries):
                 raise ValueError("bad")
@@ -86,7 +86,7 @@ class FailureConformance(BusSuite):
         assert notes.dead[0].service_call_id == "bad"
         assert set(handling.times().values()) == {1}
 
-    async def test_failures_that_pass_are_not_counted(self, bus: Bus, notes: Notes) -> None:
+    async def test_transient_failures_are_not_counted(self, bus: Bus, notes: Notes) -> None:
         failures = iter([StoreUnavailable("away"), Unavailable("busy")] * LIMITS.deliveries_max)
 
         def act(deliveries: Sequence[Delivery]) -> None:
@@ -102,7 +102,7 @@ class FailureConformance(BusSuite):
         assert notes.dead == []
         assert handling.attempts[sent.id][-1] == 2 * LIMITS.deliveries_max + 1
 
-    async def test_when_all_fails_for_a_while_all_comes_through_later(self, bus: Bus, notes: Notes) -> None:
+    async def test_all_messages_are_handled_after_a_transient_outage(self, bus: Bus, notes: Notes) -> None:
         left = 12
 
         def act(deliveries: Sequence[Delivery]) -> None:
@@ -122,7 +122,7 @@ class FailureConformance(BusSuite):
         assert set(handling.times().values()) == {1}
         assert all(handling.numbers(f"a{i}") == [0, 1, 2, 3] for i in range(50))
 
-    async def test_one_that_always_fails_for_a_while_takes_no_other_along(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_message_with_transient_failures_does_not_block_others(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             if any(delivery.envelope.aggregate_id == "bad" for delivery in deliveries):
                 raise StoreUnavailable("because of this one")
@@ -136,7 +136,7 @@ class FailureConformance(BusSuite):
         await handling.until_handled([each for each in sent if each.aggregate_id != "bad"])
         await until_waiting(bus, 1)
 
-    async def test_what_a_handler_waited_for_being_cancelled_is_a_failure(self, bus: Bus, notes: Notes) -> None:
+    async def test_cancellation_of_an_awaited_task_is_a_failure(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             if deliveries[0].attempt == 1:
                 raise asyncio.CancelledError
@@ -153,7 +153,7 @@ class FailureConformance(BusSuite):
 class SettlingConformance(BusSuite):
     """`keep`, `ack` and `fail`."""
 
-    async def test_a_kept_one_is_settled_later(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_kept_delivery_is_settled_later(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         handling.act = handling.keep
         bus.subscribe("one", ["Happened"], handling)
@@ -168,7 +168,7 @@ class SettlingConformance(BusSuite):
         await until_waiting(bus, 0)
         assert set(handling.times().values()) == {1}
 
-    async def test_a_kept_one_that_fails_comes_again(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_kept_delivery_that_fails_is_delivered_again(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         handling.act = handling.keep
         bus.subscribe("one", ["Happened"], handling)
@@ -187,7 +187,7 @@ class SettlingConformance(BusSuite):
         handling.kept[1].fail(ValueError("too late"))
         await until_waiting(bus, 0)
 
-    async def test_what_is_kept_or_settled_does_not_fail_with_the_call(self, bus: Bus, notes: Notes) -> None:
+    async def test_kept_or_settled_deliveries_do_not_fail_with_the_batch(self, bus: Bus, notes: Notes) -> None:
         kept: list[Delivery] = []
 
         def act(deliveries: Sequence[Delivery]) -> None:
@@ -206,7 +206,7 @@ class SettlingConformance(BusSuite):
         bus.post(first, lambda error: None)
         await notes.until(lambda: handling.running == 1)
         sent = [message(f"a{i}") for i in range(3)]
-        await self.bring(bus, sent, 4)
+        await self.post_and_wait(bus, sent, 4)
         handling.gate.set()
         await handling.until_handled([sent[2]])
         await until_waiting(bus, 1)
@@ -214,7 +214,7 @@ class SettlingConformance(BusSuite):
         kept[0].ack()
         await until_waiting(bus, 0)
 
-    async def test_a_call_that_raises_though_all_is_settled_is_reported(self, bus: Bus, notes: Notes) -> None:
+    async def test_an_error_after_all_deliveries_are_settled_is_reported(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             for delivery in deliveries:
                 delivery.ack()
@@ -228,7 +228,7 @@ class SettlingConformance(BusSuite):
         await until_waiting(bus, 0)
 
     @pytest.mark.parametrize("error", [ValueError("never"), Unavailable("later")])
-    async def test_failing_by_itself_in_a_batch_concerns_only_the_one(
+    async def test_failing_one_delivery_of_a_batch_affects_only_that_one(
         self, bus: Bus, notes: Notes, error: Exception
     ) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:

@@ -1,4 +1,4 @@
-"""Conformance: limits, the end of a bus, and what a durable one keeps."""
+"""Conformance: limits, closing, and the durability of a durable bus."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SendingConformance(BusSuite):
         await handling.until_handled(good)
         await bus.publish([])
 
-    async def test_beyond_the_limit_a_message_is_not_taken(self, tmp_path: Path, notes: Notes) -> None:
+    async def test_posts_beyond_the_limit_are_refused(self, tmp_path: Path, notes: Notes) -> None:
         bus = self.limited(tmp_path, notes, queue_max=5)
         handling = Handling(notes)
         handling.gate.clear()
@@ -74,7 +74,7 @@ class SendingConformance(BusSuite):
 class EndConformance(BusSuite):
     """`drain` and `close`."""
 
-    async def test_a_drain_waits_for_the_handler_and_hands_out_nothing_more(self, bus: Bus, notes: Notes) -> None:
+    async def test_drain_waits_for_the_handler_and_delivers_nothing_more(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
         await bus.start()
@@ -90,7 +90,7 @@ class EndConformance(BusSuite):
         await draining
         assert handling.handled == [first]
 
-    async def test_after_a_drain_what_was_kept_can_be_settled(self, bus: Bus, notes: Notes) -> None:
+    async def test_kept_deliveries_can_be_settled_after_a_drain(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         handling.act = handling.keep
         bus.subscribe("one", ["Happened"], handling)
@@ -103,7 +103,7 @@ class EndConformance(BusSuite):
         await bus.publish([message("b", type="Unwanted")])
         await until_waiting(bus, 0)
 
-    async def test_closing_ends_the_handler_and_refuses_what_comes_later(self, bus: Bus, notes: Notes) -> None:
+    async def test_close_cancels_the_handler_and_refuses_later_posts(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         handling.gate.clear()
         bus.subscribe("one", ["Happened"], handling)
@@ -124,16 +124,18 @@ class EndConformance(BusSuite):
         await bus.close()
         await bus.close()
 
-    async def test_a_name_subscribes_once(self, bus: Bus, notes: Notes) -> None:
+    async def test_subscribing_twice_under_one_name_is_refused(self, bus: Bus, notes: Notes) -> None:
         bus.subscribe("one", ["Happened"], Handling(notes))
         with pytest.raises(ValueError, match="one"):
             bus.subscribe("one", ["Happened"], Handling(notes))
 
 
 class RestartConformance(BusSuite):
-    """A durable bus, closed and made again."""
+    """A durable bus that is closed and created again."""
 
-    async def test_what_was_not_settled_comes_again_in_order(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+    async def test_unsettled_messages_are_delivered_again_in_order(
+        self, tmp_path: Path, bus: Bus, notes: Notes
+    ) -> None:
         self.require_durable()
         handling = Handling(notes)
         handling.act = handling.keep
@@ -159,7 +161,7 @@ class RestartConformance(BusSuite):
             assert numbers == sorted(numbers)
         await again.close()
 
-    async def test_what_was_settled_does_not_come_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+    async def test_settled_messages_are_not_delivered_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
         self.require_durable()
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
@@ -182,7 +184,7 @@ class RestartConformance(BusSuite):
             await until_waiting(again, 0)
             await again.close()
 
-    async def test_subscriptions_settle_for_themselves(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+    async def test_subscriptions_settle_independently(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
         self.require_durable()
         keeping, fine = Handling(notes), Handling(notes)
         keeping.act = keeping.keep
@@ -208,7 +210,7 @@ class RestartConformance(BusSuite):
         assert handled.handled == [last]
         await again.close()
 
-    async def test_a_dead_letter_does_not_come_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+    async def test_a_dead_letter_is_not_delivered_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
         self.require_durable()
 
         def never(deliveries: object) -> None:

@@ -1,4 +1,4 @@
-"""Conformance: who gets what, in which order, in which batches, and how often."""
+"""Conformance: which subscription gets which message, in which order and batches, and how often."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeliveryConformance(BusSuite):
         await other.until_handled([ended])
         assert (first.handled, second.handled, other.handled) == ([happened, ended], [happened], [ended])
 
-    async def test_a_message_that_nobody_wants_is_taken(self, bus: Bus) -> None:
+    async def test_a_message_without_subscription_is_accepted(self, bus: Bus) -> None:
         await bus.start()
         await bus.publish([message("a")])
 
@@ -41,7 +41,7 @@ class DeliveryConformance(BusSuite):
         assert handling.handled == [sent]
         assert handling.attempts == {sent.id: [1]}
 
-    async def test_what_arrives_during_a_call_makes_the_next_batch(self, bus: Bus, notes: Notes) -> None:
+    async def test_messages_arriving_during_a_handler_call_form_the_next_batch(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling, batch_max=20)
         await bus.start()
@@ -50,7 +50,7 @@ class DeliveryConformance(BusSuite):
         bus.post(first, lambda error: None)
         await notes.until(lambda: handling.running == 1)
         others = [message(f"a{i}") for i in range(30)]
-        await self.bring(bus, others, 31)
+        await self.post_and_wait(bus, others, 31)
         handling.gate.set()
         await handling.until_handled(others)
         assert [len(batch) for batch in handling.batches] == [1, 20, 10]
@@ -62,7 +62,7 @@ class DeliveryConformance(BusSuite):
         handling.gate.clear()
         flood = [message("flood", i) for i in range(30)]
         single = message("single")
-        await self.bring(bus, [*flood, single], 31)
+        await self.post_and_wait(bus, [*flood, single], 31)
         handling.gate.set()
         await handling.until_handled([*flood, single])
         assert handling.handled.index(single) <= 2
@@ -71,7 +71,7 @@ class DeliveryConformance(BusSuite):
 class OrderConformance(BusSuite):
     """Order within an aggregate."""
 
-    async def test_one_aggregates_messages_are_handled_one_by_one_in_order(self, bus: Bus, notes: Notes) -> None:
+    async def test_messages_of_one_aggregate_are_handled_one_by_one_in_order(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling, batch_max=7)
         await bus.start()
@@ -82,7 +82,7 @@ class OrderConformance(BusSuite):
             assert handling.numbers(aggregate) == list(range(30))
         assert all(len({each.aggregate_id for each in batch}) == len(batch) <= 7 for batch in handling.batches)
 
-    async def test_the_next_one_waits_until_the_former_is_settled(self, bus: Bus, notes: Notes) -> None:
+    async def test_the_next_message_waits_until_the_previous_one_is_settled(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         handling.act = handling.keep
         bus.subscribe("one", ["Happened"], handling)
@@ -122,7 +122,7 @@ class OrderConformance(BusSuite):
             numbers = [int(bytes(each.payload)) for each in settled if each.aggregate_id == aggregate]
             assert numbers == sorted(set(numbers))
 
-    async def test_an_aggregate_that_waits_holds_up_no_other(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_waiting_aggregate_does_not_block_others(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:
             if any(delivery.envelope.aggregate_id == "stuck" for delivery in deliveries):
                 raise ValueError("stuck")
@@ -140,9 +140,9 @@ class OrderConformance(BusSuite):
 
 
 class DuplicateConformance(BusSuite):
-    """The same envelope more than once."""
+    """The same envelope posted more than once."""
 
-    async def test_one_that_is_in_hand_is_dropped_and_settled_with_it(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_duplicate_of_a_message_being_handled_is_settled_with_it(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         handling.act = handling.keep
         bus.subscribe("one", ["Happened"], handling)
@@ -165,7 +165,7 @@ class DuplicateConformance(BusSuite):
         assert errors == [None] * 3
         assert handling.handled == [sent, following]
 
-    async def test_one_that_was_dealt_with_is_dropped(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_duplicate_of_a_handled_message_is_dropped(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
         await bus.start()
@@ -176,7 +176,7 @@ class DuplicateConformance(BusSuite):
         await handling.until_handled([following])
         assert handling.handled == [sent, following]
 
-    async def test_what_is_remembered_is_bounded(self, tmp_path: Path, notes: Notes) -> None:
+    async def test_remembered_ids_are_bounded(self, tmp_path: Path, notes: Notes) -> None:
         bus = self.limited(tmp_path, notes, deduplication_ids_max=10)
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)

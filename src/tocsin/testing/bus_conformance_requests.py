@@ -15,7 +15,7 @@ from tocsin.testing.bus_conformance_base import TIMEOUT_US, BusSuite, Notes, mes
 
 
 class Responding:
-    """A responder that echoes, with the number doubled, and takes notes."""
+    """A recording responder that replies with the doubled number."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -37,7 +37,7 @@ class Responding:
 class RequestConformance(BusSuite):
     """`request` and `respond`."""
 
-    async def test_each_gets_its_own_reply(self, bus: Bus, notes: Notes) -> None:
+    async def test_each_command_gets_its_own_reply(self, bus: Bus, notes: Notes) -> None:
         bus.respond("answering", ["Do"], Responding(notes))
         await bus.start()
         commands = [message(f"a{i}", i, "Do") for i in range(50)]
@@ -46,7 +46,9 @@ class RequestConformance(BusSuite):
             ("Done", f"a{i}", 2 * i) for i in range(50)
         ]
 
-    async def test_what_comes_during_a_call_is_answered_together(self, bus: Bus, notes: Notes) -> None:
+    async def test_commands_arriving_during_a_responder_call_are_answered_together(
+        self, bus: Bus, notes: Notes
+    ) -> None:
         responding = Responding(notes)
         responding.gate.clear()
         bus.respond("answering", ["Do", "Undo"], responding, batch_max=4)
@@ -61,11 +63,12 @@ class RequestConformance(BusSuite):
         assert [len(batch) for batch in responding.batches] == [1, 3]
 
     async def settle(self, bus: Bus, notes: Notes) -> None:
-        """Returns when the commands sent before have arrived: another one that nobody answers made the same way."""
+        """Returns when earlier commands have arrived: sends another command, for which there is no responder, after
+        them."""
         with pytest.raises(BusUnavailable):
             await bus.request(message("a", 0, "Unknown"), TIMEOUT_US)
 
-    async def test_what_fails_alone_is_unavailable_and_takes_no_other_along(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_failing_command_does_not_fail_others(self, bus: Bus, notes: Notes) -> None:
         responding = Responding(notes)
         responding.bad = {3}
         responding.gate.clear()
@@ -93,12 +96,12 @@ class RequestConformance(BusSuite):
             await bus.request(message("a", 1, "Do"), TIMEOUT_US)
         assert "0 replies" in notes.failures[0].error
 
-    async def test_nobody_answers(self, bus: Bus) -> None:
+    async def test_a_command_without_responder_fails(self, bus: Bus) -> None:
         await bus.start()
         with pytest.raises(BusUnavailable, match="Do"):
             await bus.request(message("a", 1, "Do"), TIMEOUT_US)
 
-    async def test_no_reply_in_time(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_command_without_a_timely_reply_fails(self, bus: Bus, notes: Notes) -> None:
         responding = Responding(notes)
         responding.gate.clear()
         bus.respond("answering", ["Do"], responding)
@@ -108,7 +111,7 @@ class RequestConformance(BusSuite):
         responding.gate.set()
         assert number(await bus.request(message("a", 2, "Do"), TIMEOUT_US)) == 4
 
-    async def test_a_command_of_wrong_form_is_not_sent(self, bus: Bus, notes: Notes) -> None:
+    async def test_a_malformed_command_is_not_sent(self, bus: Bus, notes: Notes) -> None:
         responding = Responding(notes)
         bus.respond("answering", ["Do"], responding)
         await bus.start()
@@ -131,7 +134,7 @@ class RequestConformance(BusSuite):
         assert number(await bus.request(message("a4", 4, "Do"), TIMEOUT_US)) == 8
         await bus.close()
 
-    async def test_after_a_drain_nobody_answers(self, bus: Bus, notes: Notes) -> None:
+    async def test_commands_fail_after_a_drain(self, bus: Bus, notes: Notes) -> None:
         responding = Responding(notes)
         responding.gate.clear()
         bus.respond("answering", ["Do"], responding)

@@ -1,4 +1,4 @@
-"""What people do to timers that exist: cancel one or many, fire now, move, run again under another id."""
+"""Actions on existing timers: cancel one or many, fire now, reschedule, run again under another id."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tocsin.model.errors import InvalidInput, TimerNotPending, TocsinError
 from tocsin.model.instants import parse_duration
 from tocsin.model.timer import Status
 from tocsin.service import TimerService
-from tocsin.ui.cancels import NAMED_MAX, cancel_all, too_many
+from tocsin.ui.bulk_cancel import NAMED_MAX, cancel_all, too_many
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import run_again
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.names import run_again
 from tocsin.ui.pages import Pages
-from tocsin.ui.show import destination, timer_path
-from tocsin.ui.visit import Handler, Visit
-from tocsin.ui.whenever import passed, read_when
+from tocsin.ui.presentation import destination, timer_path
+from tocsin.ui.when_fields import passed, read_when
 
 
 class ActionHandlers:
-    """Every change is answered by a redirect to a page that says it, or by the page with the reason of the refusal."""
+    """Each action redirects to a page that confirms it, or responds with the timer's page and the reason of the refusal."""
 
     def __init__(
         self,
@@ -51,97 +51,101 @@ class ActionHandlers:
         return [
             ("POST", "/timers/cancel", self.cancel),
             ("POST", "/timers/fire", self.fire),
-            ("POST", "/timers/move", self.move),
-            ("POST", "/timers/again", self.again),
+            ("POST", "/timers/reschedule", self.reschedule),
+            ("POST", "/timers/run-again", self.run_again),
             ("POST", "/timers/cancel-many", self.cancel_many),
         ]
 
-    async def cancel(self, visit: Visit) -> Response:
-        """Cancels one."""
-        namespace, timer_id = self._writable(visit)
+    async def cancel(self, context: RequestContext) -> Response:
+        """Cancels one timer."""
+        namespace, timer_id = self._writable(context)
         try:
             await self._service.delete(namespace, timer_id)
         except TimerNotPending as error:
-            return await self._detail.of(visit, namespace, timer_id, status=409, problem=_sentence(error))
+            return await self._detail.of(context, namespace, timer_id, status=409, problem=_sentence(error))
         return _to(namespace, timer_id, "canceled")
 
-    async def fire(self, visit: Visit) -> Response:
-        """Moves one to now."""
-        return await self._moved(visit, format_instant(visit.now_us), "firing")
+    async def fire(self, context: RequestContext) -> Response:
+        """Reschedules one timer to now."""
+        return await self._reschedule(context, format_instant(context.now_us), "firing")
 
-    async def move(self, visit: Visit) -> Response:
-        """Moves one to another time, which must not have passed."""
+    async def reschedule(self, context: RequestContext) -> Response:
+        """Reschedules one timer to a time in the future."""
         try:
-            when = read_when(visit.form)
+            when = read_when(context.form)
             if "delay" in when:
-                when = {"executeAt": format_instant(visit.now_us + parse_duration(when["delay"]))}
-            elif passed(parse_instant(when["executeAt"]), visit.now_us):
-                raise ValueError(f"{when['executeAt']} has passed; use “Fire now” to fire it at once")
+                when = {"executeAt": format_instant(context.now_us + parse_duration(when["delay"]))}
+            elif passed(parse_instant(when["executeAt"]), context.now_us):
+                raise ValueError(f"{when['executeAt']} is in the past; use “Fire now” to fire at once")
         except (InvalidInput, ValueError) as error:
-            namespace, timer_id = self._writable(visit)
-            return await self._detail.of(visit, namespace, timer_id, status=400, problem=f"When? {error}.")
-        return await self._moved(visit, when["executeAt"], "moved")
+            namespace, timer_id = self._writable(context)
+            return await self._detail.of(context, namespace, timer_id, status=400, problem=f"Not rescheduled: {error}.")
+        return await self._reschedule(context, when["executeAt"], "rescheduled")
 
-    async def _moved(self, visit: Visit, execute_at: str, did: str) -> Response:
-        namespace, timer_id = self._writable(visit)
+    async def _reschedule(self, context: RequestContext, execute_at: str, notice: str) -> Response:
+        namespace, timer_id = self._writable(context)
         try:
-            changes = self._parser.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), visit.now_us)
+            changes = self._parser.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), context.now_us)
             await self._service.update(namespace, timer_id, changes)
         except InvalidInput as error:
-            return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
+            return await self._detail.of(context, namespace, timer_id, status=400, problem=_sentence(error))
         except TimerNotPending as error:
-            return await self._detail.of(visit, namespace, timer_id, status=409, problem=_sentence(error))
-        return _to(namespace, timer_id, did)
+            return await self._detail.of(context, namespace, timer_id, status=409, problem=_sentence(error))
+        return _to(namespace, timer_id, notice)
 
-    async def again(self, visit: Visit) -> Response:
-        """Creates another timer like a finished one, under a new id, so that the finished one keeps its history: to fire now,
-        or with `when=same` at the former's own time, if that lies ahead."""
-        namespace, timer_id = self._writable(visit)
-        former = (await self._service.get(namespace, timer_id)).timer
-        if former.status is Status.PENDING:
-            reason = "It is pending; nothing was done."
-            return await self._detail.of(visit, namespace, timer_id, status=409, problem=reason)
-        same = visit.form.get("when") == "same" and former.execute_at > visit.now_us
+    async def run_again(self, context: RequestContext) -> Response:
+        """Creates a copy of a finished timer under a new id; the finished timer keeps its history. The copy fires now, or
+        with `when=same` at the original's time if that is in the future."""
+        namespace, timer_id = self._writable(context)
+        original = (await self._service.get(namespace, timer_id)).timer
+        if original.status is Status.PENDING:
+            reason = "The timer is pending and can't be run again. Nothing was done."
+            return await self._detail.of(context, namespace, timer_id, status=409, problem=reason)
+        same = context.form.get("when") == "same" and original.execute_at > context.now_us
         try:
-            execute_at = former.execute_at if same else visit.now_us
-            made = await run_again(self._service, self._parser, former, execute_at, visit.now_us, self._id_chars_max)
+            execute_at = original.execute_at if same else context.now_us
+            new_id = await run_again(
+                self._service, self._parser, original, execute_at, context.now_us, self._id_chars_max
+            )
         except InvalidInput as error:
-            return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
-        return _to(namespace, made, "again", of=timer_id)
+            return await self._detail.of(context, namespace, timer_id, status=400, problem=_sentence(error))
+        return _to(namespace, new_id, "run-again", of=timer_id)
 
-    async def cancel_many(self, visit: Visit) -> Response:
-        """First shows how many and which; does it when told so, and tells what became of each that was refused."""
-        namespace = visit.form.exact("namespace")
-        visit.permit(Role.WRITE, namespace)
-        ids = list(dict.fromkeys(visit.form.all("id")))
+    async def cancel_many(self, context: RequestContext) -> Response:
+        """Asks for confirmation first; then cancels the timers, and lists those that were refused and why."""
+        namespace = context.form.exact("namespace")
+        context.permit(Role.WRITE, namespace)
+        ids = list(dict.fromkeys(context.form.all("id")))
         if len(ids) > self._limits.cancel_timers_max:
             raise too_many(len(ids), self._limits)
-        back = visit.form.exact("back")
+        back = context.form.exact("back")
         values: dict[str, Any] = {
             "namespace": namespace,
             "ids": ids,
             "back": back if back.startswith("/timers?") else "/timers",
             "named_max": NAMED_MAX,
         }
-        if visit.form.get("sure") != "yes":
+        if context.form.get("confirmed") != "yes":
             views = await self._service.get_many(namespace, ids)
             found = [views[timer_id] for timer_id in ids if timer_id in views]
             pending = [view for view in found if view.timer.status is Status.PENDING]
             hosts = Counter(destination(view.timer)[0] for view in pending).most_common()
             title = "Cancel timers"
-            return self._pages.page("timers/sure.html", visit, title=title, pending=pending, hosts=hosts, **values)
+            return self._pages.page(
+                "timers/confirm_cancel.html", context, title=title, pending=pending, hosts=hosts, **values
+            )
         refused = await cancel_all(self._service, namespace, ids)
-        return self._pages.page("timers/canceled.html", visit, title="Canceled", refused=refused, **values)
+        return self._pages.page("timers/canceled.html", context, title="Canceled", refused=refused, **values)
 
-    def _writable(self, visit: Visit) -> tuple[str, str]:
-        namespace, timer_id = visit.named(visit.form)
-        visit.permit(Role.WRITE, namespace)
+    def _writable(self, context: RequestContext) -> tuple[str, str]:
+        namespace, timer_id = context.timer_name(context.form)
+        context.permit(Role.WRITE, namespace)
         return namespace, timer_id
 
 
-def _to(namespace: str, timer_id: str, did: str, **more: str) -> Response:
+def _to(namespace: str, timer_id: str, notice: str, **more: str) -> Response:
     path = timer_path(namespace, timer_id)
-    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{urlencode({'did': did, **more})}", 303)
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{urlencode({'notice': notice, **more})}", 303)
 
 
 def _sentence(error: TocsinError) -> str:

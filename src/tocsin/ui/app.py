@@ -1,7 +1,7 @@
-"""The pages as one ASGI application: who asks is found out first, then a handler answers, then the headers are set.
+"""The pages as one ASGI application: it identifies the principal, calls a handler, and sets the security headers.
 
-Every answer that people see comes through here, so that no page can forget the checks: the Host header, the sign-in, the
-token of a form, the role, and the headers that tell the browser what the page may do.
+Every response to a browser passes through here, so that no page can skip a check: the Host header, the sign-in, the CSRF
+token of a form, and the content security policy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Match, Route
 
 from tocsin.http.access import RELAYED
-from tocsin.http.errors import Forbidden, kind_of, message_of, problem_headers
+from tocsin.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
 from tocsin.http.reading import ClientGone, Receive, read_body
@@ -26,15 +26,15 @@ from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
 from tocsin.ui.cluster_statistics import ClusterStatistics
+from tocsin.ui.context import Fields, Handler, NewCookie, Relayed, RequestContext, read_form
 from tocsin.ui.cookies import cookie_name, cookie_value
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
 from tocsin.ui.paused import Paused
-from tocsin.ui.sessions import Sessions, Visitor
+from tocsin.ui.sessions import Principal, Sessions
 from tocsin.ui.statistics import Statistics
 from tocsin.ui.unbuilt import UNBUILT
-from tocsin.ui.visit import Fields, Handler, NewCookie, Relayed, Visit, read_form
 from tocsin.ui.welcome import PREFIX as WELCOME
 from tocsin.ui.welcome import WelcomeHandlers
 
@@ -43,7 +43,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
 
-#: Scripts and styles of our own, nothing inline, nothing from elsewhere, and in nobody's frame.
+#: The pages load only their own scripts and styles, run nothing inline, and can't be framed.
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -55,7 +55,7 @@ SECURITY_HEADERS = {
 _SAFE = frozenset({"GET", "HEAD"})
 #: Forms up to this size are read on the event loop.
 _FORM_BYTES_AT_ONCE = 32 * 1024
-#: Pages for those who have yet to sign in.
+#: Pages that need no sign-in.
 _OPEN_PATHS = frozenset({"/login"})
 
 
@@ -96,11 +96,11 @@ class Ui:
         self._rolling: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to keep the statistics. Needs a running event loop."""
+        """Starts collecting statistics. Requires a running event loop."""
         self._rolling = asyncio.get_running_loop().create_task(self._roll())
 
     async def close(self) -> None:
-        """Ends the open streams, for which a server that stops would wait otherwise. Idempotent."""
+        """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
         self._streams.close()
         await self._cluster_statistics.close()
         await self._paused.close()
@@ -121,8 +121,8 @@ class Ui:
             raise RuntimeError(f"the pages do not serve {scope['type']}")
         request = Request(scope, receive)
         if scope["path"].startswith("/api/"):
-            # Nobody's: the API words it.
-            response: Response = PlainTextResponse("Not Found", 404)
+            # Not a page: the API formulates the error.
+            response: Response = PlainTextResponse("Not SearchResult", 404)
         else:
             try:
                 response = await self._answer(request, receive)
@@ -137,12 +137,12 @@ class Ui:
         host = request.headers.get("host")
         relayed = request.scope.get(RELAYED, False)
         if not relayed and not self._hosts.accepts(host):
-            return _plain(421, "Another name, please", _WRONG_HOST)
+            return _plain(421, "Unknown host name", _WRONG_HOST)
         if not relayed and not self._sessions.required:
             try:
                 self._hosts.check_unforwarded({name for name, _ in request.scope["headers"]})
             except Forbidden as error:
-                return _plain(403, "A key, please", str(error))
+                return _plain(403, "API key required", str(error))
         path = request.url.path
         if path.startswith(PREFIX) and request.method in _SAFE:
             return self._asset(request, path)
@@ -154,9 +154,9 @@ class Ui:
         sent = cookie_value(request, name)
         fresh = not self._sessions.well_formed(sent)
         cookie = self._sessions.new_cookie() if fresh or sent is None else sent
-        response = await self._visit(request, receive, cookie)
+        response = await self._handle(request, receive, cookie)
         if isinstance(response, Relayed):
-            # The node that made it has set what is to be set.
+            # The node that produced the response has set its cookies.
             return response
         if isinstance(response, NewCookie):
             cookie, fresh = response.cookie, True
@@ -165,104 +165,104 @@ class Ui:
         return response
 
     async def _received(self, request: Request, receive: Receive) -> Response:
-        """A callback of this server to itself: no form of a page, so that it is asked for no token of one."""
+        """A callback of this server to itself: not a form, so it carries no CSRF token."""
         try:
             return await self._welcome.receive(request, receive)
         except TocsinError as error:
-            return PlainTextResponse(message_of(error, ""), kind_of(error).status)
+            return PlainTextResponse(client_message(error, ""), problem_kind(error).status)
 
-    async def _visit(self, request: Request, receive: Receive, cookie: str) -> Response:
-        """The answer, errors included."""
-        visitor: Visitor | None = None
-        visit = Visit(
+    async def _handle(self, request: Request, receive: Receive, cookie: str) -> Response:
+        """The response, errors included."""
+        principal: Principal | None = None
+        context = RequestContext(
             request,
-            self._sessions.stranger(cookie),
+            self._sessions.anonymous(cookie),
             cookie,
             now_us=self._clock.now_us(),
             correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
-            renew=lambda: self._sessions.still(cookie),
+            renew=lambda: self._sessions.current(cookie),
             address=self._address(request),
         )
         open_path = request.url.path in _OPEN_PATHS
         try:
             try:
-                visitor = await self._sessions.visitor(cookie)
+                principal = await self._sessions.principal(cookie)
             except Unavailable:
-                # Whoever can't be recognized can still sign in.
+                # The sign-in page works even if the cookie can't be checked.
                 if not open_path:
                     raise
-            nobody = visitor is None and not open_path
-            if nobody and request.method in _SAFE:
+            unauthenticated = principal is None and not open_path
+            if unauthenticated and request.method in _SAFE:
                 return _to_login(request)
-            visit.visitor = visitor or visit.visitor
+            context.principal = principal or context.principal
             if request.method not in _SAFE:
-                visit.body = await self._body(request, receive)
-                visit.form = await self._form(request, visit.body, cookie)
-                if nobody:
+                context.body = await self._body(request, receive)
+                context.form = await self._form(request, context.body, cookie)
+                if unauthenticated:
                     return _to_login(request)
-            return await self._routed(visit)
+            return await self._routed(context)
         except TocsinError as error:
-            return self._refusal(visit, error, nobody=visitor is None)
+            return self._refusal(context, error, unauthenticated=principal is None)
 
     def _address(self, request: Request) -> str:
         forwarded = request.headers.get("x-forwarded-for")
         return self._proxies.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
 
-    async def _routed(self, visit: Visit) -> Response:
+    async def _routed(self, context: RequestContext) -> Response:
         wrong_method = False
         for route, handler in zip(self._routes, self._handlers, strict=True):
-            match, found = route.matches(visit.request.scope)
+            match, found = route.matches(context.request.scope)
             if match is Match.FULL:
-                visit.request.scope.update(found)
-                return await handler(visit)
+                context.request.scope.update(found)
+                return await handler(context)
             wrong_method = wrong_method or match is Match.PARTIAL
-        if "text/html" not in visit.request.headers.get("accept", ""):
-            return PlainTextResponse("Not Found", 405 if wrong_method else 404)
-        return self._pages.page("missing.html", visit, 405 if wrong_method else 404, title="Nothing here")
+        if "text/html" not in context.request.headers.get("accept", ""):
+            return PlainTextResponse("Not SearchResult", 405 if wrong_method else 404)
+        return self._pages.page("missing.html", context, 405 if wrong_method else 404, title="Page not found")
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
-        announced = request.headers.get("content-length")
+        content_length = request.headers.get("content-length")
         return await read_body(
             receive,
-            None if announced is None else announced.encode(),
+            None if content_length is None else content_length.encode(),
             self._limits.form_bytes_max,
             self._limits.form_read_timeout_s,
         )
 
     async def _form(self, request: Request, body: bytes, cookie: str) -> Fields:
-        """The form, if one of our own pages sent it; Forbidden otherwise."""
+        """The form's fields. Raises Forbidden unless one of the server's own pages sent it."""
         headers = request.headers
         site = headers.get("sec-fetch-site")
         origin = headers.get("origin")
         if site not in (None, "same-origin") or (
             origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         ):
-            raise Forbidden("This form was sent from another site's page; nothing was done.")
-        # Undoing the escapes of a large form takes longer than timers may wait.
+            raise Forbidden("This form was sent from another site, so nothing was done.")
+        # Decoding a large form would block the event loop for too long.
         form = read_form(body) if len(body) <= _FORM_BYTES_AT_ONCE else await asyncio.to_thread(read_form, body)
         token = headers.get("x-csrf-token") or form.get("csrf")
         if not self._sessions.csrf_holds(cookie, token):
             raise Forbidden(
-                "The page that you acted on is of another sign-in, or of a server that has gone. Reload it and try again."
+                "This page belongs to an earlier sign-in or an earlier server. Reload the page and try again."
             )
         return form
 
-    def _refusal(self, visit: Visit, error: TocsinError, *, nobody: bool) -> Response:
-        kind = kind_of(error)
+    def _refusal(self, context: RequestContext, error: TocsinError, *, unauthenticated: bool) -> Response:
+        kind = problem_kind(error)
         if kind.hidden:
             _log.error(
                 "page failed: %s %s (correlation id %s)",
-                visit.request.method,
-                visit.path,
-                visit.correlation_id,
+                context.request.method,
+                context.path,
+                context.correlation_id,
                 exc_info=error,
-                extra={"correlation_id": visit.correlation_id},
+                extra={"correlation_id": context.correlation_id},
             )
-        message = message_of(error, visit.correlation_id)
-        if visit.fragment:
+        message = client_message(error, context.correlation_id)
+        if context.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
-        template = "login.html" if nobody else "refused.html"
-        response = self._pages.page(template, visit, kind.status, title=kind.title, message=message, to="/")
+        template = "login.html" if unauthenticated else "refused.html"
+        response = self._pages.page(template, context, kind.status, title=kind.title, message=message, to="/")
         for name, value in problem_headers(error):
             if name == b"retry-after":
                 response.headers["retry-after"] = value.decode()
@@ -271,7 +271,7 @@ class Ui:
     def _asset(self, request: Request, path: str) -> Response:
         asset = self._assets.find(path)
         if asset is None:
-            return PlainTextResponse("Not Found", 404)
+            return PlainTextResponse("Not SearchResult", 404)
         headers = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
         body = asset.plain
         if asset.gzip is not None and "gzip" in request.headers.get("accept-encoding", ""):
@@ -293,11 +293,11 @@ def _to_login(request: Request) -> Response:
 
 
 _WRONG_HOST = (
-    "This server does not answer under the name in the address bar, so that no foreign page can pass itself off as this "
-    'one. Use its IP address or localhost, or tell it its name: ui.origins = ["https://the.name"] in its settings.'
+    "This server does not serve pages under the host name in the address bar. Use its IP address or localhost, or add the "
+    'name to its settings: ui.origins = ["https://tocsin.example"].'
 )
 
 
 def _plain(status: int, title: str, text: str) -> Response:
-    """A page without style or anybody's text."""
+    """A page without styles and without any text from the request."""
     return HTMLResponse(f"<!doctype html><html lang=en><title>{title}</title><h1>{title}</h1><p>{text}</p>", status)

@@ -1,4 +1,4 @@
-"""What `make web` built: scripts and styles under names that change with their content."""
+"""The scripts and styles that `make web` builds, under file names that change with their content."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
-#: Where the assets are served.
+#: The path prefix of the assets.
 PREFIX = "/ui/static/"
 
 _TYPES = {
@@ -19,7 +19,7 @@ _TYPES = {
 
 
 class Asset(NamedTuple):
-    """A file, as it is and compressed."""
+    """A file, plain and compressed."""
 
     content_type: bytes
     plain: bytes
@@ -27,7 +27,7 @@ class Asset(NamedTuple):
 
 
 class Assets:
-    """The built files, in memory. `built` is False when there are none: then nobody has run `make web`."""
+    """The built files, in memory. `built` is False before `make web` has run."""
 
     def __init__(self, folder: Traversable | None = None) -> None:
         folder = folder or files("tocsin.ui") / "static"
@@ -38,17 +38,17 @@ class Assets:
         if not self.built:
             return
         self._names = json.loads(manifest.read_text(encoding="utf-8"))
-        there = {entry.name: entry for entry in folder.iterdir() if entry.is_file()}
-        for name, entry in there.items():
+        entries = {entry.name: entry for entry in folder.iterdir() if entry.is_file()}
+        for name, entry in entries.items():
             kind = _TYPES.get(name.rsplit(".", 1)[-1])
             if kind is not None:
-                packed = there.get(f"{name}.gz")
+                packed = entries.get(f"{name}.gz")
                 self._files[name] = Asset(kind, entry.read_bytes(), packed.read_bytes() if packed else None)
 
     def url(self, name: str) -> str:
-        """The path of an asset by its name in the sources, such as `main.js`."""
+        """The path of an asset, by its source name such as `main.js`."""
         return PREFIX + self._names[name]
 
     def find(self, path: str) -> Asset | None:
-        """The asset at a path that begins with PREFIX."""
+        """The asset at a path that begins with PREFIX; None if there is none."""
         return self._files.get(path[len(PREFIX) :])

@@ -1,4 +1,4 @@
-"""Puts the pages together."""
+"""Composes the pages from their parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from tocsin.http.access import Keyring
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.convert import RequestParser
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
@@ -15,30 +15,30 @@ from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 from tocsin.ui.actions import ActionHandlers
+from tocsin.ui.admin import AdminHandlers
 from tocsin.ui.app import Ui
 from tocsin.ui.assets import Assets
+from tocsin.ui.bulk_cancel import CancelHandlers
+from tocsin.ui.bulk_run import RunHandlers
 from tocsin.ui.calls.actions import CallActionHandlers
 from tocsin.ui.calls.agent import AgentSource, Gate, Relay
 from tocsin.ui.calls.detail import CallDetailHandlers
 from tocsin.ui.calls.listing import CallListHandlers
-from tocsin.ui.calls.sending import CallFormHandlers
 from tocsin.ui.calls.statistics import CallStatistics
+from tocsin.ui.calls.submitting import CallFormHandlers
 from tocsin.ui.calls.tenants import Tenants
-from tocsin.ui.cancels import CancelHandlers
 from tocsin.ui.cluster_statistics import ClusterStatistics
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.editing import EditHandlers
-from tocsin.ui.entry import EntryHandlers
 from tocsin.ui.export import ExportHandlers
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.live import Streams
-from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import Paused
-from tocsin.ui.runs import RunHandlers
 from tocsin.ui.sessions import Sessions, SignIns
+from tocsin.ui.sign_in import SignInHandlers
 from tocsin.ui.statistics import Statistics
 from tocsin.ui.welcome import WelcomeHandlers
 
@@ -50,7 +50,7 @@ def compose(
     clock: Clock,
     keys: Keyring,
     sign_ins: SignIns,
-    attempts: Attempts | None = None,
+    auth_failures: AuthFailures | None = None,
     proxies: Proxies | None = None,
     audit: AuditLog | None = None,
     statistics: Statistics,
@@ -62,8 +62,8 @@ def compose(
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
-    """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
-    shows some. `relay` brings what this node can't answer without the agent to the node that has it."""
+    """The application. `hosts` are the host names that it accepts; `agent` returns the service calls for each page that shows
+    some; `relay` sends requests that need the agent to the node that runs it."""
     limits = limits or UiLimits()
     audit = audit or NoAudit()
     assets = assets or Assets()
@@ -81,19 +81,19 @@ def compose(
     parts = (
         OverviewHandlers(service, pages, cluster_statistics, streams, agent, limits, paused, welcome),
         welcome,
-        EntryHandlers(pages, sessions, attempts or Attempts(), audit),
+        SignInHandlers(pages, sessions, auth_failures or AuthFailures(), audit),
         lists,
         ExportHandlers(service, lists, limits),
         EditHandlers(service, parser, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
         ActionHandlers(service, parser, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
         CancelHandlers(service, pages, lists, limits),
         RunHandlers(service, parser, pages, lists, limits, id_chars_max=rules.limits.id_chars_max),
-        OperatorPages(service, parser, pages, lists, audit),
+        AdminHandlers(service, parser, pages, lists, audit),
         CallListHandlers(gate, pages, tenants, call_statistics, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys=keys),
         CallActionHandlers(gate, call_detail),
         call_detail,
-        # Its pattern takes whatever is left under /timers.
+        # Last, because its pattern matches every path under /timers.
         detail,
     )
     return Ui(
@@ -114,10 +114,10 @@ def compose(
 
 
 def statistics(limits: UiLimits, clock: Clock, gauges: Callable[[], Mapping[str, float]]) -> Statistics:
-    """The observer that the pages' charts are made from."""
+    """The observer of engine events behind the charts."""
     return Statistics(limits, clock.now_us(), gauges)
 
 
 def call_statistics(statistics: Statistics, limits: UiLimits) -> CallStatistics:
-    """The same of the agent's events."""
+    """The observer of the agent's events."""
     return CallStatistics(statistics, limits)

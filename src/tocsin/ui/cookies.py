@@ -1,4 +1,4 @@
-"""Names of cookies. Cookies don't know ports, and one machine may run two servers."""
+"""Cookie names. They contain the port, because browsers share cookies between the ports of a host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.http.hosts import Hosts
 
 
 def cookie_name(hosts: Hosts, request: Request, suffix: str = "") -> tuple[str, bool]:
-    """The name of this server's cookie, and whether it is for https only."""
+    """The name of this server's cookie, and whether it is sent over HTTPS only."""
     host = request.headers.get("host", "")
     if hosts.secure(host):
         return f"__Host-tocsin{suffix}", True
@@ -19,7 +19,7 @@ def cookie_name(hosts: Hosts, request: Request, suffix: str = "") -> tuple[str, 
 
 
 def cookie_value(request: Request, name: str) -> str | None:
-    """What the browser sent under that name."""
+    """The value of a cookie in the request; None without one."""
     try:
         found = SimpleCookie(request.headers.get("cookie", "")).get(name)
     except CookieError:

@@ -1,4 +1,4 @@
-"""`/timers/{namespace}/{id}`: what happened to one timer, what will, and why."""
+"""`/timers/{namespace}/{id}`: a timer's history, its next attempt, and what it waits for."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Status
 from tocsin.service import ClusterView, ShardView, TimerService, TimerView
-from tocsin.ui.names import neighbours
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import neighbours
 from tocsin.ui.pages import Pages
-from tocsin.ui.show import relative, span
+from tocsin.ui.presentation import relative, span
 from tocsin.ui.statistics import Statistics
-from tocsin.ui.visit import Handler, Visit
 
-#: What a page says after an action, by the word that the action leaves in the URL.
-SAID = {
-    "created": "Created and stored.",
-    "replaced": "Replaced: this is what the id stands for now.",
-    "changed": "Changed.",
-    "canceled": "Canceled. An attempt that was under way may still arrive.",
-    "moved": "Moved to its new time.",
-    "firing": "It fires now.",
-    "again": "This is a new timer with the same settings.",
+#: Notices after an action, by the `notice` parameter of the redirect.
+NOTICES = {
+    "created": "Timer created.",
+    "replaced": "Timer replaced.",
+    "updated": "Timer updated.",
+    "canceled": "Timer canceled. An in-flight attempt may still arrive.",
+    "rescheduled": "Timer rescheduled.",
+    "firing": "The timer fires now.",
+    "run-again": "New timer created with the same settings.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """An entry of the timeline. `attempt` is set for calls; `ahead` for what has not happened yet."""
+class TimelineEntry:
+    """An entry of the timeline. `attempt` is set for attempts; `ahead` marks entries in the future."""
 
     at: int
     title: str
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a timer is and what it waits for, in one sentence; `shard` is None when the cluster can't be asked."""
+    """Where a timer is and what it waits for, in one sentence; `shard` is None if its shard is unknown."""
 
     sentence: str
     shard: ShardView | None
@@ -61,20 +61,20 @@ class DetailHandlers:
         self._id_chars_max = id_chars_max
 
     def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers. An id may hold slashes, so that this pattern has to stand behind all others."""
+        """Methods, paths, handlers. The pattern matches ids with slashes, so it must come after all others."""
         return [("GET", "/timers/{namespace}/{id:path}", self.show)]
 
-    async def show(self, visit: Visit) -> Response:
-        """The page, or for a script what changes of it while it is open."""
-        parameters = visit.request.path_params
-        return await self.of(visit, parameters["namespace"], parameters["id"] or visit.query.exact("id"))
+    async def show(self, context: RequestContext) -> Response:
+        """The page, or for a script the part of it that changes while it is open."""
+        parameters = context.request.path_params
+        return await self.of(context, parameters["namespace"], parameters["id"] or context.query.exact("id"))
 
     async def of(
-        self, visit: Visit, namespace: str, timer_id: str, *, status: int = 200, problem: str = "", said: str = ""
+        self, context: RequestContext, namespace: str, timer_id: str, *, status: int = 200, problem: str = ""
     ) -> Response:
-        """The page of a timer; `problem` says why an action on it was refused."""
-        visit.permit(Role.READ, namespace)
-        pulse = self._statistics.pulse(namespace)
+        """The page of a timer; `problem` is the reason why an action on it was refused."""
+        context.permit(Role.READ, namespace)
+        change_counter = self._statistics.change_counter(namespace)
         view = await self._service.get(namespace, timer_id)
         known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
         if known is None:
@@ -82,79 +82,85 @@ class DetailHandlers:
         cluster = await self._service.cluster()
         before, after = neighbours(timer_id, self._id_chars_max)
         runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
-        did = visit.query.get("did")
-        template = "timers/detail_live.html" if visit.fragment else "timers/detail.html"
+        notice = context.query.get("notice")
+        template = "timers/detail_live.html" if context.fragment else "timers/detail.html"
         return self._pages.page(
             template,
-            visit,
+            context,
             status,
             title=view.timer.id,
             view=view,
             timer=view.timer,
-            steps=held_back(time_line(view, self._service.retry_policy(view.timer), visit.now_us), known, visit.now_us),
-            why=explain(view, known, cluster, visit.now_us),
-            may_write=visit.visitor.may(Role.WRITE, namespace),
+            timeline=deferred_by_pause(
+                timeline(view, self._service.retry_policy(view.timer), context.now_us), known, context.now_us
+            ),
+            why=explain(view, known, cluster, context.now_us),
+            may_write=context.principal.may(Role.WRITE, namespace),
             problem=problem,
-            said=said or _said(did, view, known),
-            did=did,
-            of=visit.query.exact("of"),
+            notice_text=_notice_text(notice, view, known),
+            notice=notice,
+            of=context.query.exact("of"),
             run_before=before if before in runs else None,
             run_after=after if after in runs else None,
-            pulse=pulse,
+            change_counter=change_counter,
             live=f"/ui/live?namespace={namespace}",
         )
 
 
-def _said(did: str, view: TimerView, namespace: Namespace) -> str:
-    """What the page says of an action that led to it, as far as it is still so."""
-    if did == "firing" and view.timer.status is not Status.PENDING:
+def _notice_text(notice: str, view: TimerView, namespace: Namespace) -> str:
+    """The notice of the action that redirected to the page; empty if it no longer applies."""
+    if notice == "firing" and view.timer.status is not Status.PENDING:
         return ""
-    if did == "firing" and namespace.paused:
-        return f"It is due now, and waits: the namespace {namespace.name} is paused. It fires when that is resumed."
-    return SAID.get(did, "")
+    if notice == "firing" and namespace.paused:
+        return f"The timer is due now. The namespace {namespace.name} is paused, so it fires when the namespace is resumed."
+    return NOTICES.get(notice, "")
 
 
-def time_line(view: TimerView, policy: RetryPolicy, now_us: int) -> list[Step]:
-    """Everything known about a timer's past and future, the earliest first; `policy` is the one in force for it."""
+def timeline(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntry]:
+    """A timer's past and future, the earliest entry first; `policy` is the retry policy in force."""
     timer = view.timer
-    steps = [Step(timer.created_at, "Created", "pending")]
+    entries = [TimelineEntry(timer.created_at, "Created", "pending")]
     for attempt in timer.attempt_log:
         good = attempt.error is None
-        title = f"Answered {attempt.status}" if attempt.status else "No answer"
-        steps.append(Step(attempt.at, title, "done" if good else "retrying", attempt))
-    seen = {step.at + (step.attempt.duration_us if step.attempt else 0) for step in steps}
-    last = max(step.at for step in steps)
-    quiet = timer.updated_at > timer.created_at and timer.status is Status.PENDING
-    if quiet and not any(abs(timer.updated_at - at) < 1_000_000 for at in seen) and timer.updated_at >= last:
-        steps.append(Step(timer.updated_at, "Changed", "pending"))
-    steps.extend(_end(view, policy, now_us))
-    return steps
+        title = f"Response {attempt.status}" if attempt.status else "No response"
+        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt))
+    attempts_ended = {entry.at + (entry.attempt.duration_us if entry.attempt else 0) for entry in entries}
+    last = max(entry.at for entry in entries)
+    updated = timer.updated_at > timer.created_at and timer.status is Status.PENDING
+    if (
+        updated
+        and not any(abs(timer.updated_at - at) < 1_000_000 for at in attempts_ended)
+        and timer.updated_at >= last
+    ):
+        entries.append(TimelineEntry(timer.updated_at, "Updated", "pending"))
+    entries.extend(_end(view, policy, now_us))
+    return entries
 
 
-def held_back(steps: list[Step], namespace: Namespace, now_us: int) -> list[Step]:
-    """The same of a timer whose namespace is paused: what is due does not happen now."""
-    last = steps[-1]
+def deferred_by_pause(entries: list[TimelineEntry], namespace: Namespace, now_us: int) -> list[TimelineEntry]:
+    """The timeline of a timer in a paused namespace: a due timer does not fire now."""
+    last = entries[-1]
     if not namespace.paused or not last.ahead or last.at > now_us:
-        return steps
-    return [*steps[:-1], replace(last, title="Due", tone="held", note="It waits for the namespace to be resumed.")]
+        return entries
+    return [*entries[:-1], replace(last, title="Due", tone="suspended", note="Fires when the namespace is resumed.")]
 
 
-def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[Step]:
+def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntry]:
     timer, at = view.timer, view.next_attempt_at
     if timer.status is Status.COMPLETED:
-        return [Step(timer.executed_at or timer.updated_at, "Done", "done")]
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Completed", "done")]
     if timer.status is Status.FAILED:
-        note = "No attempts are left." if timer.attempts >= policy.max_attempts else "The answer was final."
-        return [Step(timer.executed_at or timer.updated_at, "Failed", "failed", note=note)]
+        note = "Attempts exhausted." if timer.attempts >= policy.max_attempts else "The response was final."
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Failed", "failed", note=note)]
     if timer.status is Status.CANCELED:
-        return [Step(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
     if at is None:
         return []
     if at <= now_us:
-        return [Step(at, "Firing now", "ringing", ahead=True)]
+        return [TimelineEntry(at, "Firing now", "firing", ahead=True)]
     number = timer.attempts + 1
     title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
-    return [Step(at, title, "ringing", ahead=True)]
+    return [TimelineEntry(at, title, "firing", ahead=True)]
 
 
 def explain(view: TimerView, namespace: Namespace, cluster: ClusterView, now_us: int) -> Explanation:
@@ -167,20 +173,20 @@ def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard
     timer, at = view.timer, view.next_attempt_at
     if timer.status is not Status.PENDING or at is None:
         kept = span(namespace.retention_us)
-        return f"It has finished and waits for nothing. It stays visible for {kept} after its end."
+        return f"The timer has finished. It stays visible for {kept} after its end."
     if namespace.paused:
-        return f"The namespace {namespace.name} is paused: its timers wait, and fire when it is resumed."
+        return f"The namespace {namespace.name} is paused. Its timers fire when it is resumed."
     if view.suspended is not None:
-        return f"It is suspended ({view.suspended}) and comes back by itself when the reason is gone."
+        return f"The timer is suspended ({view.suspended}). It resumes automatically when the cause is resolved."
     if not cluster.dispatching:
-        return f"Nothing fires on this node now: {cluster.dispatch_paused_reason}."
+        return f"Dispatch is paused on this node: {cluster.dispatch_paused_reason}."
     if shard is None or shard.owner is None:
-        return f"Nobody owns shard {view.shard_id} at this moment; its next owner fires what is due."
+        return f"Shard {view.shard_id} has no owner at the moment. Its next owner fires the timers that are due."
     if at <= now_us:
-        return f"It is due and waits for its turn or its answer on {shard.owner}."
+        return f"The timer is due. It waits for a free slot or for its response on {shard.owner}."
     when = relative(at, now_us)
     if not shard.owned_here:
-        return f"It waits in the store; {shard.owner}, which owns its shard, fires it {when}."
+        return f"The timer is in the store. {shard.owner} owns its shard and fires it {when}."
     if shard.complete_to is not None and at <= shard.complete_to:
-        return f"It is in the memory of {shard.owner}, which fires it {when}."
-    return f"It waits in the store; {shard.owner} takes it into memory some minutes before it fires, {when}."
+        return f"The timer is in memory on {shard.owner}, which fires it {when}."
+    return f"The timer is in the store. {shard.owner} loads it into memory some minutes before it fires {when}."

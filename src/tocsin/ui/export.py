@@ -1,4 +1,4 @@
-"""The filtered list as a file, written while it is read: no export is held in memory, whatever its size."""
+"""The filtered list as a file, streamed page by page from the store, so that memory use does not depend on its size."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from starlette.responses import Response, StreamingResponse
 from tocsin.http.convert import timer_answer
 from tocsin.http.instants import format_instant
 from tocsin.service import ListRequest, TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.forms import exported
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
-from tocsin.ui.visit import Handler, Visit
 
 _COLUMNS = (
     "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
     "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload", "body",
 )  # fmt: skip
-#: Rows, and bytes of payloads, that are written before other requests get their turn; one row at least.
+#: Rows, and bytes of payloads, that are written before the event loop serves other tasks; at least one row.
 _ROWS_PER_TURN = 50
 _PAYLOAD_BYTES_PER_TURN = 512 * 1024
-#: Spreadsheets take cells that begin so for formulas, and would run what a stranger put into an id.
+#: Spreadsheets interpret cells that begin with these characters as formulas, which an id could inject.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
 class ExportHandlers:
-    """CSV for people's spreadsheets, JSON for programs."""
+    """CSV and JSON exports of a list."""
 
     def __init__(self, service: TimerService, lists: ListHandlers, limits: UiLimits) -> None:
         self._service = service
@@ -43,22 +43,22 @@ class ExportHandlers:
         """Methods, paths, handlers."""
         return [("GET", "/timers/export.csv", self.csv), ("GET", "/timers/export.json", self.json)]
 
-    async def csv(self, visit: Visit) -> Response:
-        """A line for each timer, with a line of titles."""
-        return await self._file(visit, "csv", "text/csv; charset=utf-8")
+    async def csv(self, context: RequestContext) -> Response:
+        """One line per timer, after a header line."""
+        return await self._file(context, "csv", "text/csv; charset=utf-8")
 
-    async def json(self, visit: Visit) -> Response:
-        """An array of timers as the API answers them."""
-        return await self._file(visit, "json", "application/json")
+    async def json(self, context: RequestContext) -> Response:
+        """An array of timers in the format of the API."""
+        return await self._file(context, "json", "application/json")
 
-    async def _file(self, visit: Visit, kind: str, media_type: str) -> Response:
-        filters, _ = await self._lists.filters(visit)
+    async def _file(self, context: RequestContext, kind: str, media_type: str) -> Response:
+        filters, _ = await self._lists.filters(context)
         filters = replace(filters, cursor="", rows=self._limits.export_page_timers)
-        request = self._lists.request(filters, visit.now_us)
-        # The first page is read before the answer begins, so that what is wrong can still be said.
+        request = self._lists.request(filters, context.now_us)
+        # The first page is read before the response starts, so that an error can still set its status.
         views, cursor = await self._service.list(request)
         body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))
-        name = f"timers-{filters.namespace}-{format_instant(visit.now_us)[:19].replace(':', '')}.{kind}"
+        name = f"timers-{filters.namespace}-{format_instant(context.now_us)[:19].replace(':', '')}.{kind}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(body, media_type=media_type, headers=headers)
 
@@ -75,7 +75,7 @@ class ExportHandlers:
 
 
 def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:
-    """The rows, in parts that are written at once."""
+    """The rows in chunks; the event loop serves other tasks between them."""
     part: list[TimerView] = []
     left = _PAYLOAD_BYTES_PER_TURN
     for view in views:

@@ -1,4 +1,4 @@
-"""What a list of timers is asked for: read from the query of its URL, and written back into links."""
+"""The filters of the timer list: parsed from the URL's query, and written back into links."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tocsin.http.instants import format_instant
 from tocsin.model.instants import parse_instant
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.timer import Status
+from tocsin.ui.context import Fields, whole_number
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.visit import Fields, whole
 
-#: More than a timer or a call can have, so that too many are refused, and few enough to be shown with the refusal.
+#: More tags than a timer or call can have, so that too many are refused; few enough to list them in the error.
 _TAGS_READ_MAX = 64
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
@@ -24,8 +24,8 @@ _DAY_US = 24 * _HOUR_US
 
 #: Tabs of the list: name in the URL, title, statuses (none: all).
 VIEWS: dict[str, tuple[str, tuple[Status, ...]]] = {
-    "upcoming": ("Upcoming", (Status.PENDING,)),
-    "done": ("Done", (Status.COMPLETED,)),
+    "pending": ("Pending", (Status.PENDING,)),
+    "completed": ("Completed", (Status.COMPLETED,)),
     "failed": ("Failed", (Status.FAILED,)),
     "canceled": ("Canceled", (Status.CANCELED,)),
     "all": ("All", ()),
@@ -43,13 +43,13 @@ RANGES: dict[str, tuple[str, int | None, int | None]] = {
     "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
 }
 CUSTOM_RANGE = "custom"
-#: Of an instant, up to its seconds.
+#: Characters of an instant up to its seconds.
 _FIELD_CHARS = len("2026-11-22T06:07:40")
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """A list's URL, read. Texts are as people gave them; `request` makes a checked wish of them."""
+    """The parsed query of a list. Values are unchecked text; `api_request` turns them into a request."""
 
     namespace: str
     view: str
@@ -64,14 +64,14 @@ class Filters:
 
     @classmethod
     def read(cls, query: Fields, limits: UiLimits, namespace: str = DEFAULT_NAMESPACE) -> Filters:
-        """From a query; what isn't known there is left out rather than refused, so that old links still open."""
+        """Parses a query. Unknown values are ignored, not refused, so that old links still open."""
         view = query.get("view")
         span = query.get("due")
         rows = query.get("rows")
         after, before = query.get("from"), query.get("to")
         if after or before:
             span = CUSTOM_RANGE
-        view = view if view in VIEWS else "upcoming"
+        view = view if view in VIEWS else "pending"
         return cls(
             namespace=query.exact("namespace") or namespace,
             view=view,
@@ -81,7 +81,7 @@ class Filters:
             after=after,
             before=before,
             order=query.get("order") if query.get("order") in ("asc", "desc") else default_order(view),
-            rows=min(whole(rows), limits.list_rows_max) or limits.list_rows,
+            rows=min(whole_number(rows), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
         )
 
@@ -92,13 +92,13 @@ class Filters:
 
     @property
     def conditions(self) -> list[str]:
-        """What is asked of a timer beside its namespace, its state and when it is due, in words."""
-        said = [f"its id begins with “{self.prefix}”"] if self.prefix else []
-        said += [f"it has the tag “{tag}”" for tag in self.tags]
-        return said
+        """The filters apart from namespace, status and due time, as phrases that follow “timers with”."""
+        conditions = [f"an id that begins with “{self.prefix}”"] if self.prefix else []
+        conditions += [f"the tag “{tag}”" for tag in self.tags]
+        return conditions
 
-    def wish(self, now_us: int) -> wire.ListTimers:
-        """The same as a client of the API would ask for it."""
+    def api_request(self, now_us: int) -> wire.ListTimers:
+        """The equivalent API request."""
         after, before = self._bounds(now_us)
         statuses = VIEWS[self.view][1]
         return wire.ListTimers(
@@ -122,14 +122,14 @@ class Filters:
         )
 
     def fixed(self, now_us: int) -> Filters:
-        """The same for a while: a range that is relative to now with the instants that it has now, from the first row on,
-        earliest first, and what is pending only."""
+        """The filters for a bulk action: pending timers only, earliest first, from the start of the list, with a relative
+        time range resolved to instants."""
         after, before = self._bounds(now_us)
         span = CUSTOM_RANGE if after or before else ""
-        return replace(self, view="upcoming", order="asc", range=span, after=after, before=before, cursor="")
+        return replace(self, view="pending", order="asc", range=span, after=after, before=before, cursor="")
 
     def link(self, path: str = "/timers", **changes: object) -> str:
-        """The URL of this list with some things changed; a change of anything but the cursor begins at the first page."""
+        """The URL of this list with some filters changed. Unless `cursor` is given, it starts at the first page."""
         wanted = replace(self, **{"cursor": "", **changes})  # type: ignore[arg-type]
         pairs: list[tuple[str, str]] = [("namespace", wanted.namespace), ("view", wanted.view)]
         pairs += [("q", wanted.prefix)] if wanted.prefix else []
@@ -145,28 +145,28 @@ class Filters:
         return f"{path}?{urlencode(pairs)}"
 
     def tab(self, view: str) -> str:
-        """The URL of another tab, in that tab's usual order."""
+        """The URL of another tab, in that tab's default order."""
         return self.link(view=view, order=default_order(view))
 
 
 def default_order(view: str) -> str:
-    """What comes next is what people look for among the upcoming, what came last among the others."""
-    return "asc" if view == "upcoming" else "desc"
+    """Pending timers are listed earliest first, all others latest first."""
+    return "asc" if view == "pending" else "desc"
 
 
 def wanted_tags(query: Fields) -> tuple[str, ...]:
-    """The distinct tags of a query, as many as are read: each is shown, with a link that has all others."""
-    distinct = dict.fromkeys(tag for text in query.all("tag") for tag in words(text))
+    """The distinct tags of a query, up to the limit of tags that are read."""
+    distinct = dict.fromkeys(tag for text in query.all("tag") for tag in split_tags(text))
     return tuple(islice(distinct, _TAGS_READ_MAX))
 
 
-def words(text: str) -> list[str]:
-    """Tags as typed into one field, with commas between them."""
-    return [word for part in text.split(",") if (word := part.strip())]
+def split_tags(text: str) -> list[str]:
+    """The tags in a comma-separated field."""
+    return [tag for part in text.split(",") if (tag := part.strip())]
 
 
 def utc_field(text: str) -> str:
-    """An instant of a query as a browser's field for date and time takes it, in UTC; empty for what isn't one."""
+    """An instant of a query in the format of a browser's date and time field, in UTC; empty if it is not an instant."""
     try:
         return format_instant(parse_instant(instant_text(text)))[:_FIELD_CHARS] if text else ""
     except ValueError:
@@ -174,7 +174,7 @@ def utc_field(text: str) -> str:
 
 
 def instant_text(text: str) -> str:
-    """A browser's date and time is UTC here, and says so; everything else is left to the API's own rules."""
+    """A browser's date and time as an instant in UTC; any other text unchanged, for the API to check."""
     if text and not text.endswith(("Z", "z")) and "+" not in text and text.count("-") < 3:
         text = text.replace(" ", "T", 1) + ("Z" if text.count(":") >= 2 else ":00Z")
     try:

@@ -1,4 +1,4 @@
-"""The form of a timer: between what people type and the request that a client of the API would send."""
+"""The form of a timer: converts between its fields, the equivalent API request and the equivalent commands."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.service import TimerView
-from tocsin.ui.show import pretty_json
-from tocsin.ui.visit import Fields
-from tocsin.ui.whenever import read_when
+from tocsin.ui.context import Fields
+from tocsin.ui.presentation import pretty_json
+from tocsin.ui.when_fields import read_when
 
 Body = dict[str, Any]
 
 _DEFAULT_TIMEOUT = "10"
-#: Fields of the retry policy: in the form, in the API, in the CLI.
+#: Fields of the retry policy: their names in the form, in the API and in the CLI.
 _RETRY = (
     ("attempts", "maxAttempts", "--retry-attempts"),
     ("initial_interval", "initialInterval", "--retry-initial"),
@@ -35,21 +35,21 @@ _RETRY = (
     ("max_duration", "maxAttemptsDuration", "--retry-for"),
 )
 _NUMBERS = frozenset({"attempts", "multiplier"})
-#: What is read of a form: more than is ever accepted, so that too much is refused, and little enough to be shown again.
+#: How much of a field is read: more than is ever accepted, so that too long a value is refused; little enough to show again.
 URL_CHARS_READ_MAX = 64 * 1024
 _HEADERS_READ_MAX = 256
 
 
 def header_pairs(form: Fields) -> list[tuple[str, str]]:
-    """Names and values of the headers in a form, but for lines that were left empty."""
+    """Names and values of the headers in a form, without empty rows."""
     pairs = zip(form.all("header_name"), form.all("header_value"), strict=False)
     return list(islice(((name.strip(), value) for name, value in pairs if name.strip() or value), _HEADERS_READ_MAX))
 
 
 @dataclass(slots=True)
 class TimerForm:
-    """The texts in the fields. `when` is `in`, `at`, or, while editing, `keep`; `retry` is `usual`, which is the namespace's
-    policy, `own`, or `none` for a single attempt."""
+    """The text of each field. `when` is `in`, `at` or, while editing, `keep`; `retry` is `namespace` for the namespace's
+    policy, `custom`, or `none` for a single attempt."""
 
     namespace: str = "default"
     id: str = ""
@@ -61,23 +61,23 @@ class TimerForm:
     method: str = "POST"
     headers: list[tuple[str, str]] = field(default_factory=list)
     payload: str = ""
-    #: The raw body that the timer has, as the API shows it; it stays while no payload is given.
+    #: The timer's raw body in the format of the API; it is kept unless a payload is entered.
     raw: str = ""
     tags: str = ""
     timeout: str = _DEFAULT_TIMEOUT
-    retry: str = "usual"
+    retry: str = "namespace"
     attempts: str = str(DEFAULT_POLICY.max_attempts)
     initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
     multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
     max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
     max_duration: str = ""
-    #: The timer that this is a copy of: it has the secrets that the fields don't show.
+    #: The timer that this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
 
     @classmethod
     def read(cls, form: Fields) -> TimerForm:
-        """As it was sent."""
+        """The fields of a submitted form."""
         return cls(
             namespace=form.exact("namespace"),
             id=form.exact("id"),
@@ -92,7 +92,7 @@ class TimerForm:
             raw=form.exact("raw"),
             tags=form.get("tags"),
             timeout=form.get("timeout"),
-            retry=form.get("retry", "usual"),
+            retry=form.get("retry", "namespace"),
             attempts=form.get("attempts"),
             initial_interval=form.get("initial_interval"),
             multiplier=form.get("multiplier"),
@@ -104,7 +104,7 @@ class TimerForm:
 
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
-        """The fields of a timer that exists; its secrets are redacted, and stay as they are when they come back so."""
+        """The fields of an existing timer. Its secrets are redacted; a field that is sent back redacted keeps its secret."""
         single = timer.retry is not None and timer.retry.max_attempts == 1
         policy = DEFAULT_POLICY if timer.retry is None or single else timer.retry
         total = policy.max_duration_us
@@ -119,7 +119,7 @@ class TimerForm:
             raw="" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
-            retry="usual" if timer.retry is None else "none" if single else "own",
+            retry="namespace" if timer.retry is None else "none" if single else "custom",
             attempts=str(policy.max_attempts),
             initial_interval=format_duration(policy.initial_interval_us),
             multiplier=f"{policy.backoff_multiplier:g}",
@@ -128,7 +128,7 @@ class TimerForm:
         )
 
     def body(self) -> Body:
-        """The request to create it, as a client of the API would send it. InvalidInput for what can't be one."""
+        """The equivalent API request to create the timer. Raises InvalidInput for fields that can't be converted."""
         errors: list[FieldError] = []
         body: Body = {
             "namespace": self.namespace, "id": self.id, "callbackUrl": self.url, "onConflict": OnConflict.REJECT.value,
@@ -159,8 +159,8 @@ class TimerForm:
         if self.headers:
             body["headers"] = dict(self.headers)
             if len(body["headers"]) < len(self.headers):
-                errors.append(FieldError("headers", "has a name twice; give each header once"))
-        if self.retry == "own":
+                errors.append(FieldError("headers", "has a duplicate name; give each header once"))
+        if self.retry == "custom":
             body["retryPolicy"] = self._policy(errors)
         elif self.retry == "none":
             body["retryPolicy"] = {"maxAttempts": 1}
@@ -183,7 +183,7 @@ class TimerForm:
         return policy
 
     def changes(self, view: TimerView) -> Body:
-        """The request to change a timer into this: only what differs. InvalidInput."""
+        """The API request that updates the timer: only the fields that differ. Raises InvalidInput."""
         before, now = TimerForm.of(view.timer, when="keep").body_of_update(), self.body_of_update()
         changed = {
             name: value for name, value in now.items() if name in ("executeAt", "delay") or before.get(name) != value
@@ -191,7 +191,7 @@ class TimerForm:
         return {"namespace": view.timer.namespace, "timerId": view.timer.id, **changed}
 
     def body_of_update(self) -> Body:
-        """Every field that an update can change, what is empty included. InvalidInput."""
+        """All fields that an update can change, empty ones included. Raises InvalidInput."""
         body = self.body()
         if self.when == "keep":
             body.pop("delay", None)
@@ -211,7 +211,7 @@ class TimerForm:
 
 
 def json_errors(path: str, text: str) -> list[FieldError]:
-    """What keeps a text from being JSON, and where."""
+    """Why a text is not JSON, and where; empty if it is."""
     try:
         msgspec.json.decode(text.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -222,9 +222,9 @@ def json_errors(path: str, text: str) -> list[FieldError]:
         json.loads(text)
     except json.JSONDecodeError as error:
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
-        return [FieldError(path, f"is not JSON: {what} in line {error.lineno}, column {error.colno}")]
+        return [FieldError(path, f"is not JSON: {what} at line {error.lineno}, column {error.colno}")]
     except (ValueError, RecursionError):
-        return [FieldError(path, "is nested too deep")]
+        return [FieldError(path, "is nested too deeply")]
     return [FieldError(path, "is not JSON; numbers must be finite")]
 
 
@@ -238,7 +238,7 @@ def _number(path: str, text: str, errors: list[FieldError]) -> float | int:
 
 
 def curl(url: str, body: Mapping[str, Any], *, key: bool) -> str:
-    """The command that sends this request."""
+    """The curl command that sends the request."""
     lines = [f"curl {shlex.quote(url)}", "-H 'content-type: application/json'"]
     if key:
         lines.append('-H "authorization: Bearer $TOCSIN_KEY"')
@@ -251,7 +251,7 @@ def _readable(body: Mapping[str, Any]) -> str:
 
 
 def command(server: str, body: Mapping[str, Any]) -> str:
-    """The same with the CLI."""
+    """The equivalent `tocsin` command."""
     updating = "timerId" in body
     if updating:
         parts = ["tocsin timers update", shlex.quote(body["timerId"])]
@@ -287,12 +287,12 @@ def command(server: str, body: Mapping[str, Any]) -> str:
 
 def _raw_flags(body: Mapping[str, Any]) -> list[str]:
     text = body.get("text")
-    # What begins with @ names a file, and - is standard input.
+    # A value that begins with @ names a file, and - means standard input.
     literal = isinstance(text, str) and not text.startswith("@") and text != "-"
     value = shlex.quote(text) if isinstance(text, str) and literal else "@FILE"
     return [f"--body {value}", f"--content-type {shlex.quote(str(body.get('contentType')))}"]
 
 
 def exported(view: TimerView) -> bytes:
-    """A timer as the API answers it."""
+    """A timer in the format of the API."""
     return msgspec.json.encode(timer_answer(view))

@@ -1,4 +1,4 @@
-"""`/timers`: find timers, watch them, select many."""
+"""`/timers`: the list of timers, its filters and its live updates."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, TimerNotFound
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.service import ListRequest, TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
 from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
-from tocsin.ui.pages import Pages, by_rows, packed
-from tocsin.ui.search import Found, Patience, earliest
+from tocsin.ui.pages import Pages, compressed, render_rows
+from tocsin.ui.search import SearchResult, TimeBudget, earliest
 from tocsin.ui.statistics import Statistics
-from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 #: Digits of milliseconds that are read; an instant has no more.
@@ -33,8 +33,8 @@ _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list. `exact` is the timer whose id is the whole of what was searched for; it is not in `views`.
-    `reached_us` is how far an unfinished search has come."""
+    """A page of the list. `exact` is the timer whose id equals the search text; it is not in `views`. `reached_us` is the
+    instant that an unfinished search has reached."""
 
     views: list[TimerView]
     cursor: str | None
@@ -43,17 +43,17 @@ class Listing:
 
     @property
     def ids(self) -> list[str]:
-        """Of all that is shown."""
+        """Ids of all timers on the page."""
         return [view.timer.id for view in (*self.views, *([] if self.exact is None else [self.exact]))]
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to show, now or later."""
+        """Whether the list is empty, with no further pages."""
         return not self.views and self.exact is None and self.cursor is None
 
 
 class ListHandlers:
-    """The list and what it needs."""
+    """The list and its parts."""
 
     def __init__(
         self,
@@ -81,29 +81,31 @@ class ListHandlers:
             ("GET", "/ui/live", self.live),
         ]
 
-    async def visible_namespaces(self, visit: Visit) -> Sequence[Namespace]:
-        """Those that the visitor may read."""
+    async def visible_namespaces(self, context: RequestContext) -> Sequence[Namespace]:
+        """The namespaces that the principal may read."""
         return [
-            namespace for namespace in await self._service.namespaces() if visit.visitor.may(Role.READ, namespace.name)
+            namespace
+            for namespace in await self._service.namespaces()
+            if context.principal.may(Role.READ, namespace.name)
         ]
 
-    async def filters(self, visit: Visit) -> tuple[Filters, Sequence[Namespace]]:
-        """What the URL asks for, and the namespaces to choose from."""
-        namespaces = await self.visible_namespaces(visit)
+    async def filters(self, context: RequestContext) -> tuple[Filters, Sequence[Namespace]]:
+        """The filters in the URL, and the namespaces to choose from."""
+        namespaces = await self.visible_namespaces(context)
         names = [namespace.name for namespace in namespaces]
         first = DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in names or not names else names[0]
-        filters = Filters.read(visit.query, self._limits, first)
-        visit.permit(Role.READ, filters.namespace)
+        filters = Filters.read(context.query, self._limits, first)
+        context.permit(Role.READ, filters.namespace)
         return filters, namespaces
 
-    async def list(self, visit: Visit) -> Response:
-        """The page, or for a script only its results."""
-        filters, namespaces = await self.filters(visit)
+    async def list(self, context: RequestContext) -> Response:
+        """The page, or for a script the results only."""
+        filters, namespaces = await self.filters(context)
         problem: InvalidInput | NamespaceNotFound | None = None
         status, listing = 200, Listing([], None)
-        pulse = self._statistics.pulse(filters.namespace)
+        change_counter = self._statistics.change_counter(filters.namespace)
         try:
-            listing = await self._listing(filters, visit.now_us)
+            listing = await self._listing(filters, context.now_us)
         except InvalidInput as error:
             problem, status = error, 400
         except NamespaceNotFound as error:
@@ -119,41 +121,43 @@ class ListHandlers:
             "ranges": RANGES,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "pulse": pulse,
-            "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
+            "change_counter": change_counter,
+            "may_write": context.principal.may(Role.WRITE, filters.namespace),
             "live": f"/ui/live?namespace={quote(filters.namespace, safe='')}",
         }
-        template = "timers/results.html" if visit.fragment else "timers/list.html"
-        # A script gets what is wrong as a part of the page, too; it would not show another status.
-        shown = 200 if visit.fragment else status
-        response = await by_rows(filters.rows, lambda: self._pages.page(template, visit, shown, **values))
+        template = "timers/results.html" if context.fragment else "timers/list.html"
+        # A script shows errors as a part of the page, and ignores responses with another status.
+        shown = 200 if context.fragment else status
+        response = await render_rows(filters.rows, lambda: self._pages.page(template, context, shown, **values))
         response.headers["vary"] = "hx-request, accept-encoding"
-        if visit.fragment:
+        if context.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
         return response
 
-    async def more(self, visit: Visit) -> Response:
-        """What follows in a list that is open: its next rows, and the link to those behind them."""
-        filters, _ = await self.filters(visit)
-        listing = await self._listing(filters, visit.now_us)
+    async def more(self, context: RequestContext) -> Response:
+        """The next rows of an open list, and the link to the rows after them."""
+        filters, _ = await self.filters(context)
+        listing = await self._listing(filters, context.now_us)
         values = {
             "filters": filters,
             "listing": listing,
-            "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
+            "may_write": context.principal.may(Role.WRITE, filters.namespace),
         }
-        return await by_rows(filters.rows, lambda: packed(visit, self._pages.text("timers/more.html", visit, values)))
+        return await render_rows(
+            filters.rows, lambda: compressed(context, self._pages.text("timers/more.html", context, values))
+        )
 
-    async def fresh(self, visit: Visit) -> Response:
-        """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
-        find those that it lacks. `until` (ms): up to where the page shows an earliest-first list. `more`: whether others
-        follow within that."""
-        filters, _ = await self.filters(visit)
-        request = self.request(filters, visit.now_us)
-        until = visit.query.get("until")
+    async def fresh(self, context: RequestContext) -> Response:
+        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
+        with its rows to find new ones. `until` (milliseconds) is the due time up to which the page shows an earliest-first
+        list; `more` in the response tells whether more ids follow before it."""
+        filters, _ = await self.filters(context)
+        request = self.request(filters, context.now_us)
+        until = context.query.get("until")
         if filters.order == "asc" and until.isdecimal():
             bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
             request = replace(request, execute_before=min(bounds))
-        found = await self._search(filters, request, visit.now_us)
+        found = await self._search(filters, request, context.now_us)
         return JSONResponse({"ids": [view.timer.id for view in found.views], "more": found.cursor is not None})
 
     async def _listing(self, filters: Filters, now_us: int) -> Listing:
@@ -167,29 +171,29 @@ class ListHandlers:
             views = [view for view in views if view.timer.id != filters.prefix]
         return Listing(views, found.cursor, exact, found.reached_us)
 
-    async def _search(self, filters: Filters, request: ListRequest, now_us: int) -> Found:
-        patience = Patience(self._limits.list_search_timeout_s)
+    async def _search(self, filters: Filters, request: ListRequest, now_us: int) -> SearchResult:
+        budget = TimeBudget(self._limits.list_search_timeout_s)
         if filters.order == "desc":
-            return await latest(self._service.list, request, now_us, patience)
-        return await earliest(self._service.list, request, patience)
+            return await latest(self._service.list, request, now_us, budget)
+        return await earliest(self._service.list, request, budget)
 
     def request(self, filters: Filters, now_us: int) -> ListRequest:
-        """What to ask of the service; InvalidInput."""
-        return self._parser.list_request(filters.wish(now_us))
+        """The request to the service. Raises InvalidInput."""
+        return self._parser.list_request(filters.api_request(now_us))
 
     async def _exact(self, filters: Filters) -> TimerView | None:
-        """The timer of exactly this id, whatever the tab: a lookup instead of a search."""
+        """The timer whose id equals the search text, on any tab: a lookup instead of a search."""
         try:
             return await self._service.get(filters.namespace, filters.prefix)
         except TimerNotFound:
             return None
 
-    async def rows(self, visit: Visit) -> Response:
-        """The rows of an open page that have changed: it sends ids with versions, and the namespace."""
-        namespace = visit.form.exact("namespace")
-        visit.permit(Role.READ, namespace)
+    async def rows(self, context: RequestContext) -> Response:
+        """The changed rows of an open page, which sends its ids and versions, and the namespace."""
+        namespace = context.form.exact("namespace")
+        context.permit(Role.READ, namespace)
         try:
-            wanted = _names_decoder.decode(visit.form.exact("rows"))
+            wanted = _names_decoder.decode(context.form.exact("rows"))
         except msgspec.DecodeError:
             raise InvalidInput(FieldError("rows", "is not a list of ids and versions")) from None
         if len(wanted) > self._limits.list_rows_max:
@@ -198,23 +202,25 @@ class ListHandlers:
         values = {
             "wanted": wanted,
             "views": views,
-            "may_write": visit.visitor.may(Role.WRITE, namespace),
+            "may_write": context.principal.may(Role.WRITE, namespace),
         }
-        return await by_rows(len(wanted), lambda: packed(visit, self._pages.text("timers/changed.html", visit, values)))
+        return await render_rows(
+            len(wanted), lambda: compressed(context, self._pages.text("timers/changed.html", context, values))
+        )
 
-    async def live(self, visit: Visit) -> Response:
-        """Tells an open page when its namespace has changed."""
-        namespace = visit.query.exact("namespace")
-        visit.permit(Role.READ, namespace)
+    async def live(self, context: RequestContext) -> Response:
+        """Streams to an open page whenever timers of its namespace change."""
+        namespace = context.query.exact("namespace")
+        context.permit(Role.READ, namespace)
         if self._streams.full:
-            raise Forbidden("As many pages as this server keeps up to date are open already.")
-        visitor, renew = visit.visitor, visit.renew
+            raise Forbidden("Too many open pages: this server updates no more pages live. Reload to see changes.")
+        principal, renew = context.principal, context.renew
 
-        def news() -> dict[str, Any] | None:
-            if renew() != visitor:
+        def update() -> dict[str, Any] | None:
+            if renew() != principal:
                 return None
-            pulse = self._statistics.pulse(namespace)
-            return {"created": pulse.created, "changed": pulse.changed}
+            change_counter = self._statistics.change_counter(namespace)
+            return {"created": change_counter.created, "changed": change_counter.changed}
 
-        body: AsyncIterator[bytes] = self._streams.events(news)
+        body: AsyncIterator[bytes] = self._streams.events(update)
         return StreamingResponse(body, media_type="text/event-stream", headers=_STREAM_HEADERS)

@@ -1,6 +1,6 @@
-"""Server-sent events: once a second an open page hears what has changed, and fetches what it shows of it.
+"""Server-sent events: once a second an open page is notified of changes, and fetches those that it shows.
 
-A browser keeps few connections to one server, so a page that nobody looks at closes its stream, and opens it again.
+A browser opens few connections to one server, so a page in the background closes its stream and reopens it later.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import msgspec
 
 from tocsin.ui.limits import UiLimits
 
-#: Rounds without news after which something is sent all the same, so that a lost connection is noticed.
-_SILENT_ROUNDS_MAX = 10
-#: And once more right after news: what has just happened is durable a moment later, who looked at once may have missed it.
-_AGAIN_ROUND = 1
+#: Rounds without a change after which an event is sent anyway, to detect lost connections.
+_UNCHANGED_ROUNDS_MAX = 10
+#: A change is sent once more in the next round: it may not be durable yet when a page reads it right after the first event.
+_REPEAT_ROUND = 1
 
-#: What a page wants to know; None ends the stream.
-News = Callable[[], dict[str, Any] | None]
+#: Returns the data of the next event; None ends the stream.
+Update = Callable[[], dict[str, Any] | None]
 
 
 class Streams:
@@ -32,32 +32,34 @@ class Streams:
 
     @property
     def full(self) -> bool:
-        """Whether no further stream may be opened."""
+        """Whether the maximum number of streams is open, or the server is stopping."""
         return self.open >= self._limits.streams_max or self._closing.is_set()
 
     def close(self) -> None:
         """Ends all streams."""
         self._closing.set()
 
-    async def events(self, news: News, refresh: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[bytes]:
-        """The body of a stream: what `news` says whenever it differs from what was said last, and once more in the round
-        after that. `refresh` is awaited before each question."""
+    async def events(
+        self, update: Update, refresh: Callable[[], Awaitable[None]] | None = None
+    ) -> AsyncIterator[bytes]:
+        """The body of a stream: an event whenever the result of `update` changes, repeated once in the next round. `refresh`
+        is awaited before each call of `update`."""
         self.open += 1
         try:
-            # Browsers come back this soon after a stream has ended.
+            # The delay after which browsers reconnect, in milliseconds.
             yield b"retry: 2000\n\n"
-            said: dict[str, Any] = {}
-            silent = 0
+            sent: dict[str, Any] = {}
+            unchanged = 0
             while not self._closing.is_set():
                 if refresh is not None:
                     await refresh()
-                now = news()
+                now = update()
                 if now is None:
                     yield b"event: bye\ndata: {}\n\n"
                     return
-                silent = 0 if now != said else silent + 1
-                if silent in (0, _AGAIN_ROUND) or silent % _SILENT_ROUNDS_MAX == 0:
-                    said = now
+                unchanged = 0 if now != sent else unchanged + 1
+                if unchanged in (0, _REPEAT_ROUND) or unchanged % _UNCHANGED_ROUNDS_MAX == 0:
+                    sent = now
                     yield b"data: %b\n\n" % msgspec.json.encode(now)
                 await self._pause()
         finally:

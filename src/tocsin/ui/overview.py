@@ -1,4 +1,4 @@
-"""`/`: is it healthy? One sentence, the statistics behind it, and the last hour, of all nodes or of one."""
+"""`/`: the overview: the health of the service in one sentence, and the statistics of the last hour, of all nodes or one."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from tocsin.http.errors import Forbidden
 from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.service import TimerService
-from tocsin.ui.calls.agent import AgentSource, Away
+from tocsin.ui.calls.agent import AgentSource, AgentUnavailable
 from tocsin.ui.cluster_statistics import ClusterStatistics, Gap, Hour
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
-from tocsin.ui.overview_shown import (
+from tocsin.ui.overview_content import (
     PRESENT_S,
     Health,
-    Over,
+    Period,
     Tile,
     call_tiles,
     failing,
     health,
-    health_of_part,
-    health_of_paused,
+    health_with_gaps,
+    health_with_paused,
     minutes,
-    partly,
     tiles,
+    with_gaps,
 )
-from tocsin.ui.pages import Pages, packed
+from tocsin.ui.pages import Pages, compressed
 from tocsin.ui.paused import Paused
 from tocsin.ui.statistics import Bucket
-from tocsin.ui.visit import Handler, Visit
 from tocsin.ui.welcome import WelcomeHandlers
 
 _DESTINATIONS_SHOWN = 8
@@ -44,8 +44,8 @@ _NAMES_SHOWN = 4
 
 
 class OverviewHandlers:
-    """The overview and its statistics. `?node=` chooses one node's; what a page was told of a choice, every other page
-    that is open is told as well, until the nodes are asked again."""
+    """The overview and its statistics; `?node=` selects one node. Open pages with the same selection share one update, until
+    the nodes are polled again."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class OverviewHandlers:
         self._agent = agent
         self._width_s = limits.chart_interval_s
         self._round = -1
-        self._news: dict[str | None, dict[str, Any]] = {}
+        self._updates: dict[str | None, dict[str, Any]] = {}
         self._series: dict[str | None, tuple[object, bytes]] = {}
 
     def routes(self) -> list[tuple[str, str, Handler]]:
@@ -78,15 +78,15 @@ class OverviewHandlers:
             ("GET", "/ui/live/overview", self.live),
         ]
 
-    async def show(self, visit: Visit) -> Response:
-        """The page. A key that is limited to namespaces or tenants has its timers or calls instead."""
-        if not visit.visitor.may(Role.READ):
-            return RedirectResponse("/timers" if visit.visitor.may_somewhere(Role.READ) else "/calls", 303)
+    async def show(self, context: RequestContext) -> Response:
+        """The page. A principal that is limited to namespaces or tenants is redirected to its timers or calls."""
+        if not context.principal.may(Role.READ):
+            return RedirectResponse("/timers" if context.principal.may_somewhere(Role.READ) else "/calls", 303)
         await self._refresh()
-        node = _chosen(visit)
+        node = _chosen(context)
         return self._pages.page(
             "overview.html",
-            visit,
+            context,
             title="Overview",
             live=_with_node("/ui/live/overview", node),
             series=_with_node("/ui/statistics", node),
@@ -95,17 +95,17 @@ class OverviewHandlers:
             nodes_version=" ".join(self._cluster_statistics.nodes()),
             names_shown=_NAMES_SHOWN,
             width_s=self._width_s,
-            first=self._first(visit),
+            first=self._is_unused(context),
             welcome=self._welcome,
             **self._values(node),
         )
 
-    def _first(self, visit: Visit) -> bool:
-        """Whether nothing has happened here yet, and the visitor may change that."""
-        if not visit.visitor.may(Role.WRITE, DEFAULT_NAMESPACE):
+    def _is_unused(self, context: RequestContext) -> bool:
+        """Whether the service has had no timers or calls yet, and the principal may create some."""
+        if not context.principal.may(Role.WRITE, DEFAULT_NAMESPACE):
             return False
         hour = self._cluster_statistics.hour()
-        quiet = not any(bucket.created or bucket.rings or bucket.calls.counts for bucket in (*hour.buckets, *hour.open))
+        quiet = not any(bucket.created or bucket.fires or bucket.calls.counts for bucket in (*hour.buckets, *hour.open))
         return quiet and not hour.now.window_timers and not hour.gaps
 
     async def _refresh(self) -> None:
@@ -116,14 +116,14 @@ class OverviewHandlers:
         buckets = [*hour.buckets, *hour.open]
         recent = self._recent(hour)
         gaps = _gaps(hour)
-        agent_away = self._away(hour, node)
+        agent_unavailable = self._agent_unavailable(hour, node)
         return {
-            "health": self._health(hour, recent, gaps[Over.MINUTE], node),
-            "tiles": partly(tiles(recent, buckets, hour.now, paused=bool(self._paused.namespaces)), gaps),
+            "health": self._health(hour, recent, gaps[Period.MINUTE], node),
+            "tiles": with_gaps(tiles(recent, buckets, hour.now, paused=bool(self._paused.namespaces)), gaps),
             "failing": failing(bucket.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
-            "call_tiles": partly(call_tiles(recent, buckets), gaps),
+            "call_tiles": with_gaps(call_tiles(recent, buckets), gaps),
             "failing_calls": failing(bucket.calls.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
-            "agent_away": agent_away,
+            "agent_unavailable": agent_unavailable,
             "paused": self._paused.namespaces,
             "minutes": minutes(buckets, hour.gaps)[-_MINUTES_SHOWN:],
             "hour": hour,
@@ -131,13 +131,13 @@ class OverviewHandlers:
         }
 
     def _recent(self, hour: Hour) -> list[Bucket]:
-        """Those of the last minute, or of the last bucket where that is wider."""
+        """The buckets of the last minute, or the last bucket if it is wider."""
         from_us = hour.at_us - round(max(PRESENT_S, self._width_s) * 1e6)
         return [bucket for bucket in (*hour.buckets, *hour.open) if bucket.begins_us > from_us]
 
     def _health(self, hour: Hour, recent: Sequence[Bucket], gaps: Sequence[Gap], node: str | None) -> Health:
         if hour.nodes == 0:
-            return Health(f"No node called {node} is known here.", "busy")
+            return Health(f"Unknown node: {node}.", "busy")
         reasons = list(hour.paused)
         own = self._service.node
         if node in (None, own):
@@ -146,24 +146,24 @@ class OverviewHandlers:
                 *(reason if alone else f"{own}: {reason}" for reason in self._service.not_ready_because()),
                 *reasons,
             ]
-        rest = health_of_paused(self._paused.namespaces, health(recent, hour.now, reasons, self._width_s))
-        return health_of_part(gaps, rest, alone=node is not None)
+        rest = health_with_paused(self._paused.namespaces, health(recent, hour.now, reasons, self._width_s))
+        return health_with_gaps(gaps, rest, alone=node is not None)
 
-    def _away(self, hour: Hour, node: str | None) -> Away | None:
-        """Why there are no statistics of service calls; None when there are."""
+    def _agent_unavailable(self, hour: Hour, node: str | None) -> AgentUnavailable | None:
+        """Why there are no statistics of service calls; None if there are."""
         if hour.agent or any(bucket.calls.counts for bucket in (*hour.buckets, *hour.open)):
             return None
         if node in (None, self._service.node):
-            return agent if isinstance(agent := self._agent(), Away) else None
-        return Away("Not on this node", f"{node} does not run the service agent now.", 503)
+            return agent if isinstance(agent := self._agent(), AgentUnavailable) else None
+        return AgentUnavailable("Not on this node", f"{node} does not run the service agent at the moment.", 503)
 
-    async def series(self, visit: Visit) -> Response:
-        """Every point of the charts, column by column, and from when to when whose part is missing."""
-        visit.permit(Role.READ)
+    async def series(self, context: RequestContext) -> Response:
+        """All points of the charts, column by column, and the gaps: periods for which a node's data is missing."""
+        context.permit(Role.READ)
         await self._cluster_statistics.refresh()
-        node = _chosen(visit)
+        node = _chosen(context)
         hour = self._cluster_statistics.hour(node)
-        # Pages ask when a point has ended, all of them at once.
+        # All open pages request the series at the same time, when a bucket is complete.
         state = (len(hour.buckets), hour.buckets[-1].begins_us if hour.buckets else 0, hour.gaps)
         known = self._series.get(node)
         if known is None or known[0] != state:
@@ -172,7 +172,7 @@ class OverviewHandlers:
                 name: kept for name, kept in self._series.items() if name in self._cluster_statistics.nodes()
             }
             self._series[node] = known
-        return packed(visit, known[1], media_type="application/json")
+        return compressed(context, known[1], media_type="application/json")
 
     def _columns(self, hour: Hour) -> bytes:
         buckets, width_s = hour.buckets, self._width_s
@@ -196,26 +196,26 @@ class OverviewHandlers:
             {"width": width_s, "span": self._cluster_statistics.span_us / 1e6, "gaps": gaps, **columns}
         )
 
-    async def live(self, visit: Visit) -> Response:
-        """The sentence and the statistics, whenever they change."""
-        visit.permit(Role.READ)
+    async def live(self, context: RequestContext) -> Response:
+        """Streams the health sentence and the tiles whenever they change."""
+        context.permit(Role.READ)
         if self._streams.full:
-            raise Forbidden("As many pages as this server keeps up to date are open already.")
-        visitor, renew, node = visit.visitor, visit.renew, _chosen(visit)
+            raise Forbidden("Too many open pages: this server updates no more pages live. Reload to see changes.")
+        principal, renew, node = context.principal, context.renew, _chosen(context)
 
-        def news() -> dict[str, Any] | None:
-            return self._said(node) if renew() == visitor else None
+        def update() -> dict[str, Any] | None:
+            return self._update(node) if renew() == principal else None
 
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        events = self._streams.events(news, self._refresh)
+        events = self._streams.events(update, self._refresh)
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
-    def _said(self, node: str | None) -> dict[str, Any]:
-        """What open pages are told: made once after each round of questions, however many there are."""
+    def _update(self, node: str | None) -> dict[str, Any]:
+        """The update for open pages, computed once after each poll, however many pages there are."""
         if self._round != self._cluster_statistics.round:
             self._round = self._cluster_statistics.round
-            self._news.clear()
-        found = self._news.get(node)
+            self._updates.clear()
+        found = self._updates.get(node)
         if found is None:
             values = self._values(node)
             shown: Health = values["health"]
@@ -230,29 +230,29 @@ class OverviewHandlers:
                 "nodes": " ".join(self._cluster_statistics.nodes()),
             }
             if node is None or node in self._cluster_statistics.nodes():
-                self._news[node] = found
+                self._updates[node] = found
         return found
 
 
-def _chosen(visit: Visit) -> str | None:
-    return visit.query.exact("node") or None
+def _chosen(context: RequestContext) -> str | None:
+    return context.query.exact("node") or None
 
 
 def _with_node(path: str, node: str | None) -> str:
     return path if node is None else f"{path}?{urlencode({'node': node})}"
 
 
-def _gaps(hour: Hour) -> dict[Over, list[Gap]]:
-    """What is missing of the statistics of each time."""
+def _gaps(hour: Hour) -> dict[Period, list[Gap]]:
+    """The gaps in the statistics of each period."""
     return {
-        Over.NOW: [gap for gap in hour.gaps if gap.to_us is None],
-        Over.MINUTE: [gap for gap in hour.gaps if gap.touches(hour.at_us - round(PRESENT_S * 1e6))],
-        Over.HOUR: hour.gaps,
+        Period.NOW: [gap for gap in hour.gaps if gap.to_us is None],
+        Period.MINUTE: [gap for gap in hour.gaps if gap.touches(hour.at_us - round(PRESENT_S * 1e6))],
+        Period.HOUR: hour.gaps,
     }
 
 
 def _version(gaps: Sequence[Gap]) -> str:
-    """Differs when something else is missing."""
+    """Changes whenever the gaps change."""
     return " ".join(f"{gap.node}:{gap.from_us}-{gap.to_us}" for gap in gaps)
 
 

@@ -1,4 +1,4 @@
-"""Templates to answers. Everything a template shows is escaped unless it is one of our own macros."""
+"""Renders templates to responses. Templates escape all values except the output of their own macros."""
 
 from __future__ import annotations
 
@@ -19,47 +19,48 @@ from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.model.visible import visible, visible_name
-from tocsin.ui import show
+from tocsin.ui import presentation
 from tocsin.ui.assets import Assets
-from tocsin.ui.calls import show as calls
+from tocsin.ui.calls import presentation as calls
+from tocsin.ui.context import RequestContext
 from tocsin.ui.filters import utc_field
-from tocsin.ui.sessions import Visitor, masked
-from tocsin.ui.visit import Visit
+from tocsin.ui.sessions import Principal, masked
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An entry of the navigation. `kind` says who sees it: `timers` whoever may read any namespace, `calls` any tenant,
-    `whole` those whose key is limited to neither."""
+class NavigationEntry:
+    """An entry of the navigation. `scope` decides who sees it: `timers` a principal that may read any namespace, `calls` one
+    that may read any tenant, `service` one that is limited to neither."""
 
     path: str
     title: str
     icon: str
-    kind: str
+    scope: str
 
-    def shown_to(self, visitor: Visitor) -> bool:
-        """Whether it leads this visitor anywhere."""
-        if self.kind == "timers":
-            return visitor.may_somewhere(Role.READ)
-        return visitor.may_call_somewhere(Role.READ) if self.kind == "calls" else visitor.may(Role.READ)
+    def visible_to(self, principal: Principal) -> bool:
+        """Whether the principal may open the page."""
+        if self.scope == "timers":
+            return principal.may_somewhere(Role.READ)
+        return principal.may_call_somewhere(Role.READ) if self.scope == "calls" else principal.may(Role.READ)
 
 
-PLACES = (
-    Place("/", "Overview", "pulse", "whole"),
-    Place("/timers", "Timers", "bell", "timers"),
-    Place("/calls", "Calls", "send", "calls"),
-    Place("/cluster", "Cluster", "grid", "whole"),
-    Place("/namespaces", "Namespaces", "layers", "timers"),
+NAVIGATION = (
+    NavigationEntry("/", "Overview", "activity", "service"),
+    NavigationEntry("/timers", "Timers", "bell", "timers"),
+    NavigationEntry("/calls", "Calls", "send", "calls"),
+    NavigationEntry("/cluster", "Cluster", "grid", "service"),
+    NavigationEntry("/namespaces", "Namespaces", "layers", "timers"),
 )
 
-#: Below this size one packet takes the answer as it is.
-_PACKED_BYTES_MIN = 1_024
+#: Smaller responses are not compressed: they fit into one packet anyway.
+_COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
 _ROWS_AT_ONCE = 100
 
 
 class Pages:
-    """Renders. `keys`: whether people sign in here; `policy_of`: the retry policy in force for a timer."""
+    """Renders templates. `keys` tells whether sign-in is required; `policy_of` returns the retry policy in force for a
+    timer."""
 
     def __init__(self, assets: Assets, *, keys: Keyring, policy_of: Callable[[Timer], RetryPolicy]) -> None:
         self.assets = assets
@@ -72,24 +73,29 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        environment.globals.update(asset=assets.url, places=PLACES, version=__version__, state_of=show.state_of)
+        environment.globals.update(
+            asset=assets.url, navigation=NAVIGATION, version=__version__, state_of=presentation.state_of
+        )
         environment.filters.update(
-            utc=show.utc,
+            utc=presentation.utc,
             utc_field=utc_field,
-            room=show.id_room,
-            rfc3339=show.rfc3339,
-            span=show.span,
-            latency=show.milliseconds,
-            count=show.count,
-            destination=show.destination,
-            version_of=show.version,
-            pretty_json=show.pretty_json,
-            raw_body=show.raw_body,
+            id_width=presentation.id_width,
+            rfc3339=presentation.rfc3339,
+            span=presentation.span,
+            latency=presentation.milliseconds,
+            count=presentation.count,
+            destination=presentation.destination,
+            version_of=presentation.version,
+            pretty_json=presentation.pretty_json,
+            raw_body=presentation.raw_body,
             bytes_of=bytes,
             policy_of=policy_of,
         )
         environment.globals.update(
-            relative=show.relative, parted=show.parted, timer_path=show.timer_path, call_path=calls.path
+            relative=presentation.relative,
+            parted=presentation.parted,
+            timer_path=presentation.timer_path,
+            call_path=calls.path,
         )
         environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
         environment.filters.update(
@@ -101,7 +107,7 @@ class Pages:
             call_attempt=calls.attempt,
             policy_words=calls.policy_words,
             call_target=calls.target,
-            call_answer=calls.answer_of,
+            call_result=calls.result_of,
             short_id=calls.short,
             redacted_headers=calls.redacted,
             redacted_url=redact_url,
@@ -109,16 +115,16 @@ class Pages:
             visible_name=visible_name,
         )
 
-    def text(self, template: str, visit: Visit, values: Mapping[str, Any]) -> str:
+    def text(self, template: str, context: RequestContext, values: Mapping[str, Any]) -> str:
         """The rendered text."""
-        visitor = visit.visitor
+        principal = context.principal
         return self._environment.get_template(template).render(
             {
-                "visit": visit,
-                "visitor": visitor,
-                "csrf": masked(visitor.csrf),
-                "now_us": visit.now_us,
-                "signed_in": visitor.key is not None,
+                "context": context,
+                "principal": principal,
+                "csrf": masked(principal.csrf),
+                "now_us": context.now_us,
+                "signed_in": principal.key is not None,
                 "keys_required": self._keys.required,
                 "insecure": self._keys.insecure,
                 "live": None,
@@ -126,30 +132,32 @@ class Pages:
             }
         )
 
-    def page(self, template: str, visit: Visit, status: int = 200, **values: Any) -> Response:
-        """An answer."""
-        return packed(visit, self.text(template, visit, values), status)
+    def page(self, template: str, context: RequestContext, status: int = 200, **values: Any) -> Response:
+        """The rendered template as a response."""
+        return compressed(context, self.text(template, context, values), status)
 
 
-async def by_rows(rows: int, make: Callable[[], Response]) -> Response:
-    """The answer that `make` makes of so many rows: many take longer than timers may wait, and are made in a thread."""
-    return make() if rows <= _ROWS_AT_ONCE else await asyncio.to_thread(make)
+async def render_rows(rows: int, render: Callable[[], Response]) -> Response:
+    """The response of `render`, which renders `rows` rows: in a thread if they are many, to keep the event loop free."""
+    return render() if rows <= _ROWS_AT_ONCE else await asyncio.to_thread(render)
 
 
-def packed(visit: Visit, text: str | bytes, status: int = 200, media_type: str = "text/html") -> Response:
-    """An answer that is compressed where the browser takes it.
+def compressed(
+    context: RequestContext, text: str | bytes, status: int = 200, media_type: str = "text/html"
+) -> Response:
+    """A response, compressed if the browser accepts that.
 
-    Beside text that others choose, the length of what was compressed tells about secrets in the same answer (BREACH), if
-    somebody can have a signed-in browser ask for it again and again. Other sites can't: the cookie is `SameSite=Strict`. And
-    the one secret that would be worth it, the token of a form, is masked anew in each answer (`sessions.masked`).
+    The length of a compressed response can leak a secret that stands beside text an attacker chooses (BREACH), if the
+    attacker can make a signed-in browser repeat the request. Other sites can't: the cookie is `SameSite=Strict`. The one
+    secret worth the effort, the CSRF token, is masked differently in each response (`sessions.masked`).
     """
     body, headers = text.encode() if isinstance(text, str) else text, {"vary": "accept-encoding"}
-    if len(body) >= _PACKED_BYTES_MIN and "gzip" in visit.request.headers.get("accept-encoding", ""):
+    if len(body) >= _COMPRESSED_BYTES_MIN and "gzip" in context.request.headers.get("accept-encoding", ""):
         body = gzip.compress(body, compresslevel=1)
         headers["content-encoding"] = "gzip"
     return Response(body, status, headers, media_type)
 
 
 def toast(text: str, tone: str = "done") -> dict[str, str]:
-    """The header by which a fragment's answer says what happened; ASCII, whatever the text."""
-    return {"hx-trigger": json.dumps({"tocsin:said": {"text": text, "tone": tone}})}
+    """The header with which the response to a script shows a toast. The value is ASCII, whatever the text."""
+    return {"hx-trigger": json.dumps({"tocsin:toast": {"text": text, "tone": tone}})}

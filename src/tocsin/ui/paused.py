@@ -1,4 +1,4 @@
-"""Namespaces that are paused, and how many of their timers wait: asked for while somebody looks at the overview."""
+"""Paused namespaces and the number of their overdue timers, read while an overview is open."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
 from tocsin.service import ListRequest, TimerService
-from tocsin.ui.show import count
+from tocsin.ui.presentation import count
 
-#: Timers of a namespace that are counted; beyond it a page says "or more". Each costs a row that is read.
+#: Timers of a namespace that are counted; a greater number is shown as "or more". Each costs reading a row.
 COUNTED_MAX = 500
-#: How often the store is asked, at most, however many look.
-_ASK_INTERVAL_S = 5.0
+#: The minimum time between two reads of the store, however many overviews are open.
+_READ_INTERVAL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """How many timers, and whether there are more."""
+class BoundedCount:
+    """A number of timers, and whether there are more than were counted."""
 
     timers: int
     more: bool = False
@@ -31,52 +31,52 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class PausedNamespace:
-    """A paused namespace, and its timers that are due."""
+    """A paused namespace and the number of its overdue timers."""
 
     name: str
-    waiting: Counted
+    waiting: BoundedCount
 
 
-async def count_due(service: TimerService, namespace: str, before_us: int) -> Counted:
-    """The namespace's pending timers that are due before an instant."""
+async def count_due(service: TimerService, namespace: str, before_us: int) -> BoundedCount:
+    """The number of the namespace's pending timers that are due before an instant."""
     views, cursor = await service.list(
         ListRequest(
             namespace, statuses=frozenset({Status.PENDING}), execute_before=before_us, limit=COUNTED_MAX, reads_max=2
         )
     )
-    return Counted(len(views), cursor is not None)
+    return BoundedCount(len(views), cursor is not None)
 
 
 class Paused:
-    """What is paused, as it was a few seconds ago."""
+    """The paused namespaces, as of a few seconds ago."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
         self._service = service
         self._clock = clock
-        self._asking: asyncio.Task[None] | None = None
-        self._asked_at_s: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._read_at_s: float | None = None
         self.namespaces: list[PausedNamespace] = []
 
     async def refresh(self) -> None:
-        """Asks the store, unless that was done a moment ago; whoever comes meanwhile waits for the same answer. While the
-        store does not answer, what it said last stays: that it doesn't is said elsewhere."""
-        if self._asking is None or self._asking.done():
+        """Reads the store, unless that was done a few seconds ago. Concurrent callers share one read. If the store does not
+        respond, the previous result stays; the health sentence reports the store."""
+        if self._reading is None or self._reading.done():
             now_s = asyncio.get_running_loop().time()
-            if self._asked_at_s is not None and now_s - self._asked_at_s < _ASK_INTERVAL_S:
+            if self._read_at_s is not None and now_s - self._read_at_s < _READ_INTERVAL_S:
                 return
-            self._asked_at_s = now_s
-            self._asking = asyncio.ensure_future(self._ask())
-        await asyncio.wait([self._asking])
-        if not self._asking.cancelled():
-            self._asking.result()
+            self._read_at_s = now_s
+            self._reading = asyncio.ensure_future(self._read())
+        await asyncio.wait([self._reading])
+        if not self._reading.cancelled():
+            self._reading.result()
 
     async def close(self) -> None:
-        """Asks no more. Idempotent."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+        """Stops reading. Idempotent."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
 
-    async def _ask(self) -> None:
+    async def _read(self) -> None:
         try:
             names = [each.name for each in await self._service.namespaces() if each.paused]
             now_us = self._clock.now_us()

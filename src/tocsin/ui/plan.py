@@ -1,19 +1,19 @@
-"""What a retry policy comes to, in words and instants."""
+"""The plan of a retry policy: a summary, and the instant of each attempt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tocsin.model.retry import RetryPolicy, next_attempt_at
-from tocsin.ui.show import span
+from tocsin.ui.presentation import span
 
-#: Attempts that are shown one by one: the first ones, and the last.
+#: AuthFailures that are listed: the first ones, and the last.
 _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One attempt: `after_us` microseconds from the first one."""
+    """One attempt; `after_us` is its distance from the first one, in microseconds."""
 
     number: int
     at: int
@@ -22,15 +22,15 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every attempt, if each fails at once, or the first ones and the last where there are many."""
+    """The attempts if each fails at once: all, or the first ones and the last if there are many."""
 
     words: str
     attempts: list[Planned]
 
 
 def plan(policy: RetryPolicy, first_at: int) -> Plan:
-    """The plan of a timer whose first attempt is at an instant. The true ones come a little later: each attempt takes time,
-    and an answer may ask for a longer delay."""
+    """The plan for a first attempt at an instant. Actual attempts are a little later: each one takes time, and a response may
+    request a longer delay."""
     attempts = [Planned(1, first_at, 0)]
     while (
         at := next_attempt_at(
@@ -44,5 +44,5 @@ def plan(policy: RetryPolicy, first_at: int) -> Plan:
 
 def _words(attempts: list[Planned]) -> str:
     if len(attempts) == 1:
-        return "One attempt, whatever comes of it."
-    return f"{len(attempts)} attempts over about {span(attempts[-1].after_us)}, if none succeeds before:"
+        return "One attempt, no retries."
+    return f"Up to {len(attempts)} attempts over about {span(attempts[-1].after_us)}:"

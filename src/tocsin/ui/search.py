@@ -1,5 +1,5 @@
-"""Looking through a list for what matches, for as long as somebody would wait: then with what was found so far, and from
-where to go on. The stores' own order is the earliest first; `tocsin.ui.latest` makes the other one of it."""
+"""Searches a list within a time budget: returns the matches found so far, and a cursor to continue from. This module lists
+earliest first, as the stores do; `tocsin.ui.latest` lists latest first."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from dataclasses import dataclass, replace
 from tocsin.ports.list_cursor import cursor_instant
 from tocsin.service import ListRequest, TimerView
 
-Lists = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
+ListFunction = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Timers in order, and the cursor of what follows. `reached_us` where the time was over before so many were found as
-    were asked for: the instant up to which (latest first: down to which) everything was looked through."""
+class SearchResult:
+    """Timers in order, and the cursor of the next page. `reached_us` is set if the time budget ended before the page was
+    full: the instant up to which (latest first: down to which) everything was searched."""
 
     views: list[TimerView]
     cursor: str | None = None
     reached_us: int | None = None
 
 
-class Patience:
-    """How long a search goes on. Every search makes one step, however little time it has."""
+class TimeBudget:
+    """The time that a search may take. A search makes at least one read, however small its budget."""
 
     def __init__(self, timeout_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._until = monotonic() + timeout_s
 
     @property
-    def over(self) -> bool:
-        """Whether it is time to answer."""
+    def spent(self) -> bool:
+        """Whether the time has run out."""
         return self._monotonic() >= self._until
 
 
 async def earliest(
-    lists: Lists, request: ListRequest, patience: Patience, reached: Callable[[str], int] = cursor_instant
-) -> Found:
-    """The page of `request`, or as much of it as was found in time; InvalidInput for a bad cursor. `reached` tells how far
-    a list has come that goes on at a cursor."""
+    lists: ListFunction, request: ListRequest, budget: TimeBudget, reached: Callable[[str], int] = cursor_instant
+) -> SearchResult:
+    """The page of `request`, or the part of it that was found within the time budget. `reached` returns the instant up to
+    which a list's cursor has read. Raises InvalidInput for a bad cursor."""
     views: list[TimerView] = []
     cursor = request.cursor
     while True:
@@ -48,6 +48,6 @@ async def earliest(
         found, cursor = await lists(step)
         views += found
         if cursor is None or len(views) >= request.limit:
-            return Found(views, cursor)
-        if patience.over:
-            return Found(views, cursor, reached(cursor))
+            return SearchResult(views, cursor)
+        if budget.spent:
+            return SearchResult(views, cursor, reached(cursor))

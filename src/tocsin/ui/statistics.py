@@ -1,6 +1,6 @@
-"""The last hour in numbers: an observer of the engine's events that counts in short buckets, in memory.
+"""Statistics of the last hour: an observer of the engine's events that counts them in short buckets, in memory.
 
-It sits on the hot path, so each event costs a few additions. A restart forgets; Prometheus remembers.
+It is on the hot path, so each event costs a few additions. A restart discards the statistics; the metrics in Prometheus stay.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tocsin.ports.forward import StatisticsReport
 from tocsin.ports.observer import Event
 from tocsin.ui.limits import UiLimits
 
-#: Upper bounds of the lag's classes, milliseconds: from 0.25 ms, each half as much again. Nodes tell releases with other
-#: classes by their number, so other bounds need another number.
+#: Upper bounds of the lag histogram's classes in milliseconds: 0.25 ms, each further one 1.5 times the previous. A node
+#: recognizes a release with other classes by their number, so different bounds must have a different number.
 LAG_BOUNDS_MS = tuple(0.25 * 1.5**step for step in range(38))
-#: Under what the calls of destinations beyond the limit are counted.
+#: The name under which the destinations beyond the limit are counted.
 OTHER_DESTINATIONS = "other destinations"
 _ERROR_CHARS_MAX = 200
 
 
-class Failing(msgspec.Struct, array_like=True):
-    """What went wrong with one destination; `last_error` begins with a stable word such as `HTTP_503`."""
+class DestinationFailures(msgspec.Struct, array_like=True):
+    """Failures of one destination; `last_error` begins with a stable code such as `HTTP_503`."""
 
     failures: int = 0
-    gave_up: int = 0
+    exhausted: int = 0
     last_error: str = ""
 
 
@@ -39,17 +39,17 @@ def _no_lags() -> list[int]:
 
 
 class CallBucket(msgspec.Struct, array_like=True):
-    """The same of service calls; lag is from a call's due time to the order to execute it."""
+    """Statistics of service calls in a bucket; lag is the time from a call's due time to its start."""
 
     submitted: int = 0
     succeeded: int = 0
     failed: int = 0
     lag_counts: list[int] = msgspec.field(default_factory=_no_lags)
     lag_max_ms: float = 0.0
-    destinations: dict[str, Failing] = msgspec.field(default_factory=dict)
+    destinations: dict[str, DestinationFailures] = msgspec.field(default_factory=dict)
 
     def lag_ms(self, share: float) -> float | None:
-        """The lag that this share of the calls did not exceed, as `Bucket.lag_ms` has it."""
+        """A percentile of the start lag in milliseconds, as `Bucket.lag_ms`."""
         return percentile_ms(self.lag_counts, share, self.lag_max_ms)
 
     @property
@@ -58,7 +58,7 @@ class CallBucket(msgspec.Struct, array_like=True):
         return bool(self.submitted or self.succeeded or self.failed or self.destinations)
 
     def add(self, other: CallBucket, destinations_max: int) -> None:
-        """Counts the other's into this one."""
+        """Adds another bucket to this one."""
         self.submitted += other.submitted
         self.succeeded += other.succeeded
         self.failed += other.failed
@@ -68,9 +68,9 @@ class CallBucket(msgspec.Struct, array_like=True):
 
 
 class Bucket(msgspec.Struct, array_like=True):
-    """What happened from `begins_us` on, for the width of a bucket; gauges as they were at its end.
+    """Statistics of the period that starts at `begins_us`; gauges have their values at its end.
 
-    Nodes of two releases tell one another theirs: fields are only added, at the end, with a default."""
+    Nodes of different releases exchange buckets: fields may only be added, at the end, with a default."""
 
     begins_us: int
     created: int = 0
@@ -82,24 +82,24 @@ class Bucket(msgspec.Struct, array_like=True):
     superseded: int = 0
     lag_counts: list[int] = msgspec.field(default_factory=_no_lags)
     lag_max_ms: float = 0.0
-    destinations: dict[str, Failing] = msgspec.field(default_factory=dict)
+    destinations: dict[str, DestinationFailures] = msgspec.field(default_factory=dict)
     overdue_s: float = 0.0
     window_timers: float = 0.0
     in_flight: float = 0.0
     calls: CallBucket = msgspec.field(default_factory=CallBucket)
 
     @property
-    def rings(self) -> int:
-        """Calls made, whatever came of them."""
+    def fires(self) -> int:
+        """All fires, whatever their outcome."""
         return self.done + self.rescheduled + self.retried + self.failed + self.superseded
 
     def lag_ms(self, share: float) -> float | None:
-        """The lag that this share of the rings did not exceed, to within half of its size; None without rings."""
+        """A percentile of the lag in milliseconds, too high by at most a half; None without fires."""
         return percentile_ms(self.lag_counts, share, self.lag_max_ms)
 
     def add(self, other: Bucket, destinations_max: int) -> None:
-        """Counts another node's into this one: sums, of the overdue the greatest, and lags class by class, so that the
-        percentiles are those of all rings."""
+        """Adds another node's bucket to this one: counts are summed, the maximum is taken of the overdue time, and lags are
+        summed per class, so that percentiles are those of all fires."""
         self.created += other.created
         self.changed += other.changed
         self.done += other.done
@@ -116,27 +116,29 @@ class Bucket(msgspec.Struct, array_like=True):
         self.calls.add(other.calls, destinations_max)
 
 
-def add_failing(into: dict[str, Failing], known: Mapping[str, Failing], destinations_max: int) -> None:
-    """Counts failures by destination together; those of destinations beyond the limit under one name."""
+def add_failing(
+    into: dict[str, DestinationFailures], known: Mapping[str, DestinationFailures], destinations_max: int
+) -> None:
+    """Adds failures by destination; destinations beyond the limit are counted under one name."""
     for name, one in known.items():
         sums = of_destination(into, name, destinations_max)
         sums.failures += one.failures
-        sums.gave_up += one.gave_up
+        sums.exhausted += one.exhausted
         sums.last_error = one.last_error
 
 
-def of_destination(known: dict[str, Failing], name: str, destinations_max: int) -> Failing:
-    """The destination's entry, or that of all others when there are as many as may be."""
+def of_destination(known: dict[str, DestinationFailures], name: str, destinations_max: int) -> DestinationFailures:
+    """The entry of a destination, or the shared one if the limit is reached."""
     if name not in known and len(known) >= destinations_max:
         name = OTHER_DESTINATIONS
     found = known.get(name)
     if found is None:
-        found = known[name] = Failing()
+        found = known[name] = DestinationFailures()
     return found
 
 
 class Unreadable(ValueError):
-    """A bucket that this release can't read."""
+    """A bucket in a format that this release can't read."""
 
 
 _packer = msgspec.msgpack.Encoder()
@@ -144,32 +146,32 @@ _unpacker = msgspec.msgpack.Decoder(Bucket)
 
 
 def pack(bucket: Bucket) -> bytes:
-    """The bucket as it travels between nodes."""
+    """Encodes a bucket for another node."""
     return _packer.encode(bucket)
 
 
 def unpack(packed: bytes) -> Bucket:
-    """The bucket as it came; Unreadable, also for one whose lags are counted in other classes."""
+    """Decodes a bucket. Raises Unreadable, also if its lags are counted in other classes."""
     try:
         bucket = _unpacker.decode(packed)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreadable(str(error)) from error
     classes = len(LAG_BOUNDS_MS) + 1
     if not len(bucket.lag_counts) == len(bucket.calls.lag_counts) == classes:
-        raise Unreadable(f"it counts lags in {len(bucket.lag_counts)} classes, not in {classes}")
+        raise Unreadable(f"the bucket has {len(bucket.lag_counts)} lag classes instead of {classes}")
     return bucket
 
 
 @dataclass(slots=True)
-class Pulse:
-    """How often a namespace's timers have been created or changed since the process began: grows, never falls."""
+class ChangeCounter:
+    """How many times the timers of a namespace have been created or changed since the process started; never decreases."""
 
     created: int = 0
     changed: int = 0
 
 
 def percentile_ms(counts: list[int], share: float, most_ms: float) -> float | None:
-    """The bound of the class in which this share of the counted lags ends; never more than the greatest seen."""
+    """A percentile: the upper bound of the class that contains it, at most the greatest lag; None without lags."""
     total = sum(counts)
     if total == 0:
         return None
@@ -182,7 +184,7 @@ def percentile_ms(counts: list[int], share: float, most_ms: float) -> float | No
 
 
 class Statistics:
-    """Observes. `gauges` is asked when a bucket ends, for the gauges that `tocsin.telemetry.metrics` names."""
+    """The observer. `gauges` is called at the end of a bucket; it returns the gauges under their names in the metrics."""
 
     def __init__(self, limits: UiLimits, now_us: int, gauges: Callable[[], Mapping[str, float]]) -> None:
         self._limits = limits
@@ -191,20 +193,20 @@ class Statistics:
         self.buckets: deque[Bucket] = deque(maxlen=limits.chart_points)
         self.present = Bucket(now_us - now_us % self._width_us)
         self.since_us = now_us
-        self.pulses: dict[str, Pulse] = {}
+        self.change_counters: dict[str, ChangeCounter] = {}
 
     @property
     def width_s(self) -> float:
-        """Seconds of a bucket."""
+        """The width of a bucket in seconds."""
         return self._limits.chart_interval_s
 
-    def pulse(self, namespace: str) -> Pulse:
-        """The namespace's pulse as it is now. To be asked for before what is shown together with it: what changes in
-        between is news to the page then."""
-        return replace(self.pulses.get(namespace) or Pulse())
+    def change_counter(self, namespace: str) -> ChangeCounter:
+        """A copy of the namespace's change counter. Read it before the data that a page shows with it, so that the page is
+        notified of changes in between."""
+        return replace(self.change_counters.get(namespace) or ChangeCounter())
 
     def roll(self, now_us: int) -> None:
-        """Ends the present bucket if its time is over. Buckets in which the process stood still are left out."""
+        """Completes the current bucket if its time is over. Skips buckets during which the process was suspended."""
         if now_us < self.present.begins_us + self._width_us:
             return
         self.sample(self.present)
@@ -212,8 +214,8 @@ class Statistics:
         self.present = Bucket(now_us - now_us % self._width_us)
 
     def report(self, after_us: int) -> StatisticsReport:
-        """What another node is told: buckets that began after an instant, the earliest first, up to about
-        `ui.statistics_message_bytes` of them."""
+        """The statistics for another node: the buckets that began after an instant, the earliest first, up to about
+        `statistics_message_bytes`."""
         points: list[bytes] = []
         size, most = 0, self._limits.statistics_message_bytes
         wanted = [bucket for bucket in self.buckets if bucket.begins_us > after_us]
@@ -226,27 +228,27 @@ class Statistics:
         return StatisticsReport(self.since_us, self._width_us, points, pack(self.present), len(points) < len(wanted))
 
     def sample(self, bucket: Bucket) -> None:
-        """Writes the gauges of now into a bucket."""
+        """Writes the current gauges into a bucket."""
         gauges = self._gauges()
         bucket.overdue_s = gauges["tocsin_overdue_seconds"]
         bucket.window_timers = gauges["tocsin_window_timers"]
         bucket.in_flight = gauges["tocsin_callbacks_in_flight"]
 
     def __call__(self, event: Event) -> None:
-        """Observes."""
+        """Counts an event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
         elif isinstance(event, events.TimersCreated):
             self.present.created += event.timers
-            self._pulse(event.namespace).created += event.timers
+            self._change_counter(event.namespace).created += event.timers
         elif isinstance(event, events.TimersChanged):
             self.present.changed += event.timers
-            self._pulse(event.namespace).changed += event.timers
+            self._change_counter(event.namespace).changed += event.timers
 
-    def _pulse(self, namespace: str) -> Pulse:
-        found = self.pulses.get(namespace)
+    def _change_counter(self, namespace: str) -> ChangeCounter:
+        found = self.change_counters.get(namespace)
         if found is None:
-            found = self.pulses[namespace] = Pulse()
+            found = self.change_counters[namespace] = ChangeCounter()
         return found
 
     def _attempt(self, event: events.AttemptFinished) -> None:
@@ -266,13 +268,15 @@ class Statistics:
             bucket.lag_counts[bisect_left(LAG_BOUNDS_MS, lag_ms)] += 1
             bucket.lag_max_ms = max(bucket.lag_max_ms, lag_ms)
         if outcome in ("retried", "failed"):
-            gave_up = outcome == "failed"
-            self.note_failure(bucket.destinations, event.destination, event.error or "", gave_up=gave_up)
-        self._pulse(event.namespace).changed += 1
+            exhausted = outcome == "failed"
+            self.note_failure(bucket.destinations, event.destination, event.error or "", exhausted=exhausted)
+        self._change_counter(event.namespace).changed += 1
 
-    def note_failure(self, known: dict[str, Failing], destination: str, error: str, *, gave_up: bool) -> None:
-        """Counts a call that went wrong under its destination."""
+    def note_failure(
+        self, known: dict[str, DestinationFailures], destination: str, error: str, *, exhausted: bool
+    ) -> None:
+        """Counts a failed call under its destination."""
         failing = of_destination(known, destination, self._limits.chart_destinations_max)
         failing.failures += 1
-        failing.gave_up += gave_up
+        failing.exhausted += exhausted
         failing.last_error = error[:_ERROR_CHARS_MAX]

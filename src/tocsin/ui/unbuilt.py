@@ -1,4 +1,4 @@
-"""The page that stands where the pages would be while nobody has built them."""
+"""The page that the server shows until the web pages are built."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ UNBUILT = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Tocsin: the pages are not built</title>
-<h1>Tocsin is running; its pages are not built yet</h1>
-<p>The API and the engine work as always: see <a href="/docs">/docs</a>.</p>
-<p>To build the pages, have <a href="https://nodejs.org">Node.js</a> 20 or newer with npm on the path, then, in the
-checkout:</p>
+<title>Tocsin: the web pages are not built</title>
+<h1>Tocsin is running, but its web pages are not built</h1>
+<p>The API and the timers work without them; see <a href="/docs">/docs</a>.</p>
+<p>To build the pages, install <a href="https://nodejs.org">Node.js</a> 20 or newer with npm, and run in the checkout:</p>
 <pre>make web</pre>
-<p>and start the server again. An installed package brings its pages with it.</p>
+<p>Then restart the server. Released packages contain the built pages.</p>
 </html>
 """

@@ -1,8 +1,8 @@
-"""`/welcome`: a first timer that fires at this server itself, and what arrived.
+"""`/welcome`: a test timer whose callback goes to this server itself, and the received request.
 
-Only a server that may call itself anyway offers it: on a loopback address, where callbacks to private addresses are allowed.
-Nothing is opened for it. The receiver takes what comes under a token that was made here a while ago, a few requests of a few
-kilobytes, keeps them in memory, and sends nothing anywhere.
+It is offered only if the server may call itself anyway: on a loopback address, where callbacks to private addresses are
+allowed. It relaxes no rule. The receiver accepts a few requests of a few kilobytes under a token that this server created
+minutes ago, and keeps them in memory.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.redaction import redact_headers
 from tocsin.model.validation import InputRules
 from tocsin.service import TimerService
-from tocsin.ui.names import UNLESS_EXISTS
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import UNLESS_EXISTS
 from tocsin.ui.pages import Pages
-from tocsin.ui.visit import Handler, Visit
 
 PREFIX = "/welcome/"
 _DELAY = "5s"
-#: Tokens at a time; with one more, the oldest ends.
+#: Tokens that are valid at the same time; a further one replaces the oldest.
 _TOKENS_MAX = 16
-#: For how long a token takes requests, and what they brought is shown.
+#: How long a token accepts requests and its page is available.
 _KEPT_US = 600 * US_PER_SECOND
-#: Requests kept of each token: one is due, and another attempt of it may come.
+#: Requests kept for each token: one is expected, and retries may follow.
 _REQUESTS_MAX = 3
 _BODY_BYTES_MAX = 16 * 1024
 _BODY_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """A request as it came."""
+class ReceivedRequest:
+    """A received request."""
 
     at: int
     headers: dict[str, str]
@@ -52,15 +52,15 @@ class Arrived:
 
 
 @dataclass(slots=True)
-class _Open:
+class _Receiver:
     until_us: int
     timer_id: str
-    arrived: list[Arrived] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
 
 
 class WelcomeHandlers:
-    """The button, its page, and the receiver. `own_url` is where this server reaches itself, None where that may be another
-    process; `now_us` the clock."""
+    """Creates the test timer, shows its page, and receives its callback. `own_url` is the URL at which this process can call
+    itself, None if the call might reach another process; `now_us` is the clock."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class WelcomeHandlers:
         self._pages = pages
         self._own_url = own_url
         self._now_us = now_us
-        self._open: dict[str, _Open] = {}
+        self._receivers: dict[str, _Receiver] = {}
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers."""
@@ -86,19 +86,21 @@ class WelcomeHandlers:
 
     @property
     def offered(self) -> bool:
-        """Whether a timer may fire at this server itself."""
+        """Whether callbacks to this server itself are possible and allowed."""
         return self._own_url is not None and self._rules.url(f"{self._own_url}{PREFIX}") is None
 
     @property
     def local_refused(self) -> bool:
-        """Whether callbacks to other programs of this machine are refused."""
+        """Whether callbacks to other programs on this machine are refused."""
         return self._rules.url("http://127.0.0.1:9000/") is not None
 
-    async def begin(self, visit: Visit) -> Response:
-        """Creates the timer."""
-        visit.permit(Role.WRITE, DEFAULT_NAMESPACE)
+    async def begin(self, context: RequestContext) -> Response:
+        """Creates the test timer."""
+        context.permit(Role.WRITE, DEFAULT_NAMESPACE)
         if not self.offered:
-            raise InvalidInput(FieldError("callbackUrl", "can't be this server: callbacks to it are refused here"))
+            raise InvalidInput(
+                FieldError("callbackUrl", "can't be this server, because its settings refuse callbacks to itself")
+            )
         token, timer_id = secrets.token_urlsafe(18), f"hello-{uuid.uuid4().hex[:8]}"
         sent = wire.CreateTimer(
             namespace=DEFAULT_NAMESPACE,
@@ -108,35 +110,35 @@ class WelcomeHandlers:
             payload=msgspec.Raw(b'{"hello":"from Tocsin"}'),
             tags=["hello"],
         )
-        while len(self._open) >= _TOKENS_MAX:
-            del self._open[next(iter(self._open))]
-        self._open[token] = _Open(visit.now_us + _KEPT_US, timer_id)
-        await self._service.create(self._parser.timer(sent, visit.now_us, None), UNLESS_EXISTS)
+        while len(self._receivers) >= _TOKENS_MAX:
+            del self._receivers[next(iter(self._receivers))]
+        self._receivers[token] = _Receiver(context.now_us + _KEPT_US, timer_id)
+        await self._service.create(self._parser.timer(sent, context.now_us, None), UNLESS_EXISTS)
         return RedirectResponse(f"{PREFIX}{token}", 303)
 
-    async def show(self, visit: Visit) -> Response:
-        """The countdown, and then what arrived."""
-        visit.permit(Role.READ, DEFAULT_NAMESPACE)
-        found = self._find(visit.request.path_params["token"])
+    async def show(self, context: RequestContext) -> Response:
+        """The countdown, then the received request."""
+        context.permit(Role.READ, DEFAULT_NAMESPACE)
+        found = self._find(context.request.path_params["token"])
         if found is None:
-            raise NotFound("what this page showed was kept for ten minutes only")
+            raise NotFound("the test timer's page has expired; it is kept for ten minutes")
         timer = (await self._service.get(DEFAULT_NAMESPACE, found.timer_id)).timer
-        return self._pages.page("welcome.html", visit, title="Your first timer", timer=timer, arrived=found.arrived)
+        return self._pages.page("welcome.html", context, title="Your first timer", timer=timer, received=found.received)
 
     async def receive(self, request: Request, receive: Receive) -> Response:
-        """The receiver."""
+        """Receives the callback."""
         found = self._find(request.url.path.removeprefix(PREFIX))
         if found is None:
-            return PlainTextResponse("Not Found", 404)
-        announced = request.headers.get("content-length")
+            return PlainTextResponse("Not SearchResult", 404)
+        content_length = request.headers.get("content-length")
         body = await read_body(
-            receive, None if announced is None else announced.encode(), _BODY_BYTES_MAX, _BODY_TIMEOUT_S
+            receive, None if content_length is None else content_length.encode(), _BODY_BYTES_MAX, _BODY_TIMEOUT_S
         )
-        if len(found.arrived) < _REQUESTS_MAX:
-            found.arrived.append(Arrived(self._now_us(), redact_headers(dict(request.headers)), body))
+        if len(found.received) < _REQUESTS_MAX:
+            found.received.append(ReceivedRequest(self._now_us(), redact_headers(dict(request.headers)), body))
         return JSONResponse({"ok": True})
 
-    def _find(self, token: str) -> _Open | None:
+    def _find(self, token: str) -> _Receiver | None:
         now_us = self._now_us()
-        self._open = {name: each for name, each in self._open.items() if each.until_us > now_us}
-        return self._open.get(token)
+        self._receivers = {name: each for name, each in self._receivers.items() if each.until_us > now_us}
+        return self._receivers.get(token)

@@ -1,4 +1,4 @@
-"""Uses the generated client: `drive.py <server> <key> <callback URL>`. An AssertionError says what isn't as described."""
+"""Uses the generated client: `drive.py <server> <key> <callback URL>`. An AssertionError names the deviation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the execution module stands between, in tests: a log in memory, deliveries that remember, a service."""
+"""The environment of the execution module in tests: an in-memory log, recording deliveries, a service."""
 
 from __future__ import annotations
 
@@ -34,29 +34,27 @@ class SystemClock:
     """The machine's clocks."""
 
     def now_us(self) -> int:
-        """See tocsin.ports.clock.Clock."""
         return time.time_ns() // 1_000
 
     def boottime_us(self) -> int:
-        """See tocsin.ports.clock.Clock."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
 class Changes:
-    """Lets tests wait until something holds, woken by every change."""
+    """Lets tests wait for a condition, which is checked after each change."""
 
     def __init__(self) -> None:
         self._condition = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something has changed."""
         task = asyncio.get_running_loop().create_task(self._notify())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def until(self, holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
-        """Waits for it."""
+        """Returns when the condition holds."""
         async with asyncio.timeout(timeout_s), self._condition:
             await self._condition.wait_for(holds)
 
@@ -66,8 +64,8 @@ class Changes:
 
 
 class MemoryLog:
-    """ExecutionLog in memory, with its outbox. Failures are raised in their order; `lost_commits` lets that many begins
-    take effect and then says that it isn't known. Nothing is written while `open` isn't set."""
+    """ExecutionLog in memory, with its outbox. Raises the given failures in order; the first `lost_commits` begins take
+    effect and then report an unknown outcome. Nothing is written while `open` is not set."""
 
     def __init__(self, changes: Changes) -> None:
         self.rows: dict[str, tuple[ExecutionStart, ExecutionEnd | None]] = {}
@@ -82,8 +80,7 @@ class MemoryLog:
         self._changes = changes
 
     async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
-        """See ExecutionLog."""
-        self._changes.tell()
+        self._changes.notify()
         await self.open.wait()
         if self.begin_failures:
             raise self.begin_failures.pop(0)
@@ -95,14 +92,13 @@ class MemoryLog:
             self.outbox.append(envelope)
             added.add(start.execution_id)
         self.batches.append(("begin", len(starts)))
-        self._changes.tell()
+        self._changes.notify()
         if self.lost_commits:
             self.lost_commits -= 1
             raise OutcomeUnknown("the connection broke")
         return added
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
-        """See ExecutionLog."""
         await self.open.wait()
         if self.finish_failures:
             raise self.finish_failures.pop(0)
@@ -114,25 +110,22 @@ class MemoryLog:
                 self.outbox.append(envelope)
                 completed.add(end.execution_id)
         self.batches.append(("finish", len(ends)))
-        self._changes.tell()
+        self._changes.notify()
         return completed
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        """See ExecutionLog."""
         return [start for start, end in self.rows.values() if end is None][:limit]
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
-        """See ExecutionLog."""
         await self.open.wait()
         return {id_: LoggedExecution._make(self.rows[id_]) for _, _, id_ in keys if id_ in self.rows}
 
     async def report(self, events: Sequence[Envelope]) -> None:
-        """See ExecutionLog."""
         self.outbox.extend(events)
 
 
 class FakeDelivery:
-    """One delivery; `settled` is acked, the error it failed with, or None."""
+    """One delivery; `settled` is "acked", the error it failed with, or None."""
 
     def __init__(self, envelope: Envelope, changes: Changes) -> None:
         self.envelope = envelope
@@ -142,26 +135,23 @@ class FakeDelivery:
         self._changes = changes
 
     def keep(self) -> None:
-        """See Delivery."""
         self.kept = True
 
     def ack(self) -> None:
-        """See Delivery."""
         self._settle("acked")
 
     def fail(self, error: Exception) -> None:
-        """See Delivery."""
         self._settle(error)
 
     def _settle(self, how: str | Exception) -> None:
         if self.settled is None:
             self.settled = how
-            self._changes.tell()
+            self._changes.notify()
 
 
 @dataclass
 class Arrival:
-    """A request as the service got it: header names as sent."""
+    """A request as the service received it, with header names as sent."""
 
     line: str
     headers: list[tuple[str, str]]
@@ -172,20 +162,20 @@ Answer = Callable[[Arrival], Awaitable[bytes | None]]
 
 
 def answer(status: int = 200, body: bytes = b"ok", *headers: str) -> bytes:
-    """The bytes of an answer."""
+    """The bytes of a response."""
     lines = [f"HTTP/1.1 {status} X", *headers, f"content-length: {len(body)}", "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 class Service:
-    """Listens on a free port and answers by a function, None closing the connection; counts what is under way."""
+    """Listens on a free port and responds by a function; None closes the connection. Counts requests in flight."""
 
     def __init__(self, answers: Answer, changes: Changes) -> None:
         self._answers = answers
         self._changes = changes
         self._tasks: set[asyncio.Task[None]] = set()
         self.arrivals: list[Arrival] = []
-        self.under_way = 0
+        self.in_flight = 0
         self.under_way_max = 0
 
     async def __aenter__(self) -> Self:
@@ -212,19 +202,19 @@ class Service:
                 length = next((int(value) for name, value in headers if name == "content-length"), 0)
                 arrival = Arrival(line, headers, await reader.readexactly(length))
                 self.arrivals.append(arrival)
-                self.under_way += 1
-                self.under_way_max = max(self.under_way, self.under_way_max)
-                self._changes.tell()
+                self.in_flight += 1
+                self.under_way_max = max(self.in_flight, self.under_way_max)
+                self._changes.notify()
                 try:
                     said = await self._answers(arrival)
                 finally:
-                    self.under_way -= 1
+                    self.in_flight -= 1
                 if said is None:
                     break
                 writer.write(said)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # The client is done with the connection.
+            pass  # The client has closed the connection.
         finally:
             writer.close()
 
@@ -233,13 +223,12 @@ class MemorySecrets(dict[str, SigningSecrets]):
     """TenantSecrets in memory."""
 
     async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
-        """See TenantSecrets."""
         return {tenant_id: self[tenant_id] for tenant_id in tenant_ids if tenant_id in self}
 
 
 @dataclass
 class Bench:
-    """The module with everything around it. Calls are of one tenant."""
+    """The execution module with its environment. All calls are of one tenant."""
 
     limits: AgentLimits = PAUSES
     egress: EgressPolicy = field(default_factory=lambda: EgressPolicy(allow_private=True))
@@ -269,12 +258,12 @@ class Bench:
         await self.caller.close()
 
     def observe(self, event: AgentEvent) -> None:
-        """Keeps it."""
+        """Records the event."""
         self.events.append(event)
-        self.changes.tell()
+        self.changes.notify()
 
     def order(self, url: str, method: str = "POST", *, correlation_id: str | None = None, **spec: Any) -> FakeDelivery:
-        """A StartExecution of a new call, not handed over yet."""
+        """A StartExecution of a new call, not delivered yet."""
         body = spec.pop("body", msgspec.UNSET)
         raw = msgspec.Raw(body) if isinstance(body, bytes) else body
         message = StartExecution(self.new_id(), self.new_id(), RequestSpec(method, url, body=raw, **spec))
@@ -282,19 +271,19 @@ class Bench:
         return self.delivery(message, correlation_id or f"request-{number}")
 
     def delivery(self, message: Message, correlation_id: str = "c") -> FakeDelivery:
-        """A message in a delivery."""
+        """A delivery of a message."""
         envelope = self.registry.seal(
             message, tenant_id=self.tenant_id, correlation_id=correlation_id, causation_id=None
         )
         return FakeDelivery(envelope, self.changes)
 
     async def hand_over(self, *deliveries: FakeDelivery) -> None:
-        """Gives them to the handler as one batch; it has to keep them all, but those it can't read."""
+        """Passes the deliveries to the handler as one batch; it must keep all readable ones."""
         await self.handlers.handle(deliveries)
         assert all(delivery.kept or delivery.settled is not None for delivery in deliveries)
 
     async def check(self, order: FakeDelivery, *, begun: bool = True) -> list[Message]:
-        """Asks how the execution that was ordered ended; returns the events that this made."""
+        """Sends CheckExecution for an ordered execution; returns the resulting events."""
         known, message = len(self.log.outbox), self.registry.open(order.envelope)
         assert isinstance(message, StartExecution)
         asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun))
@@ -305,14 +294,14 @@ class Bench:
         return [self.registry.open(envelope) for envelope in said]
 
     async def run(self, *deliveries: FakeDelivery) -> list[Message]:
-        """Hands over, waits for the ends, returns the events of the ends in the order of the deliveries."""
+        """Delivers orders, waits for their ends, and returns the final events in the order of the deliveries."""
         await self.hand_over(*deliveries)
         ids = [self.execution_id(delivery) for delivery in deliveries]
         await self.changes.until(lambda: all(self.has_ended(id_) for id_ in ids))
         return [self.end(id_) for id_ in ids]
 
     def execution_id(self, delivery: FakeDelivery) -> str:
-        """The execution that it orders."""
+        """The execution that a delivery orders."""
         message = self.registry.open(delivery.envelope)
         assert isinstance(message, StartExecution)
         return message.execution_id
@@ -322,12 +311,12 @@ class Bench:
         return execution_id in self.log.rows and self.log.rows[execution_id][1] is not None
 
     def published(self, execution_id: str) -> list[Message]:
-        """Events of the execution, in order."""
+        """The events of the execution, in order."""
         messages: list[Any] = [self.registry.open(envelope) for envelope in self.log.outbox]
         return [message for message in messages if message.execution_id == execution_id]
 
     def end(self, execution_id: str) -> Message:
-        """The event that tells of its end: the second of two."""
+        """The final event of an execution: the second of two."""
         _, ended = self.published(execution_id)
         return ended
 

@@ -1,4 +1,4 @@
-"""Service calls over HTTP with the parts behind them: the bus, orchestration and a database."""
+"""Service calls over HTTP with the bus, orchestration and a database behind them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NoKeys:
 
 @dataclass
 class Tenant:
-    """One tenant's way in."""
+    """A client of one tenant."""
 
     client: httpx.AsyncClient
     tenant_id: str
@@ -81,7 +81,7 @@ class Tenant:
 
 @dataclass
 class World:
-    """Everything but timer and execution: calls come as far as their order to execute."""
+    """Everything except timer and execution: calls get as far as the order to execute them."""
 
     client: httpx.AsyncClient
     new_id: Uuid7Source
@@ -121,7 +121,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await database.close()
 
 
-async def test_a_call_for_later_is_kept(world: World) -> None:
+async def test_a_future_call_is_scheduled(world: World) -> None:
     tenant = world.tenant()
     spec = {**SPEC, "headers": {"X-A": "b", "authorization": "Bearer hunter2"}, "body": {"ä": [1, None, "\u0000"]}}
     answer = await tenant.post(requestSpec=spec, tags=["b", "a"])
@@ -135,7 +135,7 @@ async def test_a_call_for_later_is_kept(world: World) -> None:
 
 
 @pytest.mark.parametrize("due_at", [None, "2020-01-31T12:00:00Z"])
-async def test_a_call_for_now_is_under_way_at_once(world: World, due_at: str | None) -> None:
+async def test_a_call_without_due_time_is_running_at_once(world: World, due_at: str | None) -> None:
     tenant = world.tenant()
     submitted = await tenant.submit(dueAt=due_at)
     assert submitted["status"] == "Running"
@@ -144,7 +144,7 @@ async def test_a_call_for_now_is_under_way_at_once(world: World, due_at: str | N
     assert await tenant.status("DELETE", f"/{submitted['serviceCallId']}") == 409
 
 
-async def test_many_at_once_under_one_key_are_one_call(world: World) -> None:
+async def test_concurrent_submissions_under_one_key_create_one_call(world: World) -> None:
     tenant = world.tenant()
     answers = await asyncio.gather(*(tenant.submit(idempotencyKey="k") for _ in range(50)))
     assert len({answer["serviceCallId"] for answer in answers}) == 1
@@ -154,7 +154,7 @@ async def test_many_at_once_under_one_key_are_one_call(world: World) -> None:
     assert await tenant.submit(idempotencyKey="k") == answers[0]
 
 
-async def test_many_at_once_are_many_calls(world: World) -> None:
+async def test_concurrent_submissions_create_one_call_each(world: World) -> None:
     tenant = world.tenant()
     answers = await asyncio.gather(*(tenant.submit(name=str(number)) for number in range(200)))
     assert len({answer["serviceCallId"] for answer in answers}) == 200
@@ -162,11 +162,11 @@ async def test_many_at_once_are_many_calls(world: World) -> None:
 
 
 async def test_pages_are_complete_under_filters(world: World) -> None:
-    tenant, stranger = world.tenant(), world.tenant()
+    tenant, unknown = world.tenant(), world.tenant()
     for number in range(25):
         tags = [tag for tag, every in (("even", 2), ("third", 3)) if number % every == 0]
         await tenant.submit(name=str(number), tags=tags, dueAt=None if number % 5 == 0 else LATER)
-        await stranger.submit(name="theirs", tags=tags)
+        await unknown.submit(name="theirs", tags=tags)
     for query, wanted in (
         ("", range(25)),
         ("&tag=even", range(0, 25, 2)),
@@ -189,7 +189,7 @@ async def test_pages_are_complete_under_filters(world: World) -> None:
         assert seen == [str(number) for number in reversed(wanted)], query
 
 
-async def test_calls_are_found_by_name_and_by_the_request_they_came_from(world: World) -> None:
+async def test_calls_are_found_by_name_and_correlation_id(world: World) -> None:
     tenant = world.tenant()
     submitted = [await tenant.submit(name=name) for name in ("Charge order 17", "Mail order 17", "Charge order 18")]
     assert await tenant.names("?name=ORDER%2017") == ["Mail order 17", "Charge order 17"]
@@ -200,7 +200,7 @@ async def test_calls_are_found_by_name_and_by_the_request_they_came_from(world: 
     assert [error["path"] for error in refused.json()["errors"]] == ["name"]
 
 
-async def test_a_day_of_submissions_begins_when_it_says(world: World) -> None:
+async def test_the_submission_range_includes_from_and_excludes_to(world: World) -> None:
     tenant = world.tenant()
     for name in ("first", "second"):
         await tenant.submit(name=name)
@@ -210,7 +210,7 @@ async def test_a_day_of_submissions_begins_when_it_says(world: World) -> None:
     assert await tenant.names(f"?to={second['submittedAt']}") == ["first"]
 
 
-async def test_tags_later(world: World) -> None:
+async def test_tags_can_be_changed_later(world: World) -> None:
     tenant = world.tenant()
     call_id = (await tenant.submit(tags=[str(number) for number in range(15)]))["serviceCallId"]
     assert await tenant.status("PUT", f"/{call_id}/tags/a%2Fb") == 204
@@ -223,7 +223,7 @@ async def test_tags_later(world: World) -> None:
     assert await tenant.names("?tag=a/b") == []
 
 
-async def test_delete(world: World) -> None:
+async def test_a_scheduled_call_is_deleted(world: World) -> None:
     tenant = world.tenant()
     call_id = (await tenant.submit(idempotencyKey="k", tags=["a"]))["serviceCallId"]
     assert await tenant.status("DELETE", f"/{call_id}") == 204
@@ -233,22 +233,22 @@ async def test_delete(world: World) -> None:
     assert (await tenant.submit(idempotencyKey="k"))["serviceCallId"] != call_id
 
 
-async def test_tenants_see_nothing_of_one_another(world: World) -> None:
-    tenant, stranger = world.tenant(), world.tenant()
+async def test_tenants_do_not_see_each_others_calls(world: World) -> None:
+    tenant, unknown = world.tenant(), world.tenant()
     call_id = (await tenant.submit(tags=["a"]))["serviceCallId"]
-    assert await stranger.names() == await stranger.names("?tag=a") == []
+    assert await unknown.names() == await unknown.names("?tag=a") == []
     for method, rest in (("GET", ""), ("GET", "/trace"), ("DELETE", ""), ("PUT", "/tags/x"), ("DELETE", "/tags/a")):
-        assert await stranger.status(method, f"/{call_id}{rest}") == 404
-    # Ids belong to their tenants: the same one elsewhere is another call.
-    await stranger.submit(serviceCallId=call_id, name="theirs")
-    assert (await tenant.names(), await stranger.names()) == (["n"], ["theirs"])
+        assert await unknown.status(method, f"/{call_id}{rest}") == 404
+    # Ids belong to their tenants: the same id in another tenant is another call.
+    await unknown.submit(serviceCallId=call_id, name="theirs")
+    assert (await tenant.names(), await unknown.names()) == (["n"], ["theirs"])
     assert (await tenant.get(f"/{call_id}"))["tags"] == ["a"]
 
 
-async def test_a_trace_tells_what_a_request_led_to(world: World) -> None:
+async def test_a_trace_shows_what_a_request_led_to(world: World) -> None:
     tenant = world.tenant()
     spec = {**SPEC, "headers": {"authorization": "Bearer hunter2"}, "url": "https://a.example/x?token=hunter2"}
-    # To be executed now: the order to execute carries the request.
+    # Runs now: the order to execute contains the request.
     submitted = await tenant.submit(requestSpec=spec, dueAt=None)
     trace = await tenant.get(f"/{submitted['serviceCallId']}/trace")
     assert (trace["serviceCallId"], trace["correlationId"]) == (submitted["serviceCallId"], submitted["correlationId"])

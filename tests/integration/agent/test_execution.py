@@ -38,7 +38,7 @@ from tocsin.model.secrets import SigningSecrets, new_secret
 from tocsin.ports.bus import InvalidMessage
 
 
-async def say_ok(arrival: Arrival) -> bytes | None:
+async def respond_ok(arrival: Arrival) -> bytes | None:
     return answer()
 
 
@@ -47,7 +47,7 @@ async def never(arrival: Arrival) -> bytes | None:
     return None
 
 
-async def test_a_call_that_succeeds() -> None:
+async def test_a_successful_execution_is_logged_and_reported() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(201, b'{"id": 7}', "Content-Type: application/json", "X-A: 1", "x-a: 2", "Set-Cookie: s=1")
 
@@ -84,12 +84,12 @@ async def test_a_call_that_succeeds() -> None:
         assert isinstance(finished, ExecutionFinished)
         assert (begun.execution_id, begun.destination) == (execution_id, service.url.removesuffix("/do"))
         assert (finished.result, finished.correlation_id) == ("succeeded", "corr")
-        assert (bench.executor.in_flight, bench.executor.held) == (0, 0)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (0, 0)
 
 
-async def test_every_execution_of_a_signed_call_has_the_calls_id_and_the_secret_of_its_own_time() -> None:
+async def test_each_execution_is_signed_with_the_secret_current_at_its_time() -> None:
     first, second = new_secret(), new_secret()
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.tenant_secrets[bench.tenant_id] = SigningSecrets(first)
         order = bench.order(service.url, body=b'{"n": 1}')
         await bench.run(order)
@@ -117,7 +117,7 @@ async def test_every_execution_of_a_signed_call_has_the_calls_id_and_the_secret_
     ],
 )
 async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_type: str | None, body: bytes) -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url, **spec))
         assert isinstance(ended, ExecutionSucceeded)
         (arrival,) = service.arrivals
@@ -129,8 +129,8 @@ async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_t
         assert by_name["x-correlation-id"] == "request-1"
 
 
-async def test_a_correlation_id_of_its_own_is_left_alone_and_one_that_no_header_carries_is_not_sent() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_a_given_correlation_header_is_kept_and_an_unsendable_id_is_omitted() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         await bench.run(bench.order(service.url, headers={"X-Correlation-ID": "own"}))
         await bench.run(bench.order(service.url, correlation_id="ä\r\nx"))
         own, none = (
@@ -141,7 +141,7 @@ async def test_a_correlation_id_of_its_own_is_left_alone_and_one_that_no_header_
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
-async def test_2xx_succeeds(status: int) -> None:
+async def test_a_2xx_response_is_a_success(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(status, b"")
 
@@ -151,7 +151,7 @@ async def test_2xx_succeeds(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 304, 400, 404, 429, 500, 503])
-async def test_any_other_status_fails_and_is_reported_with_its_answer(status: int) -> None:
+async def test_any_other_status_is_a_failure_with_its_response(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(status, b"" if status == 304 else b"sorry", "x-why: because")
 
@@ -169,7 +169,7 @@ async def test_any_other_status_fails_and_is_reported_with_its_answer(status: in
         assert len(service.arrivals) == 1
 
 
-async def test_no_answer_in_time() -> None:
+async def test_a_late_response_is_a_timeout() -> None:
     async with Bench(limited(request_timeout_us=50_000)) as bench, Service(never, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionFailed)
@@ -177,7 +177,7 @@ async def test_no_answer_in_time() -> None:
         assert ended.error_meta.latency_ms >= 50
 
 
-async def test_the_service_hangs_up_and_nothing_is_sent_again() -> None:
+async def test_a_closed_connection_is_a_failure_without_resending() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return None
 
@@ -201,7 +201,9 @@ async def test_the_service_hangs_up_and_nothing_is_sent_again() -> None:
         ("http://127.0.0.1:{port}/", {"body": b'"\xff"'}, "INVALID_REQUEST"),
     ],
 )
-async def test_what_never_arrives(url: str, spec: dict[str, Any], kind: str) -> None:
+async def test_a_request_that_cannot_be_delivered_fails_with_its_kind(
+    url: str, spec: dict[str, Any], kind: str
+) -> None:
     async with Bench() as bench:
         order = bench.order(url.format(port=free_port()), **spec)
         (ended,) = await bench.run(order)
@@ -213,15 +215,15 @@ async def test_what_never_arrives(url: str, spec: dict[str, Any], kind: str) -> 
         assert bench.executor.in_flight == 0
 
 
-async def test_egress_is_refused() -> None:
-    async with Bench(egress=EgressPolicy()) as bench, Service(say_ok, bench.changes) as service:
+async def test_a_forbidden_destination_is_refused() -> None:
+    async with Bench(egress=EgressPolicy()) as bench, Service(respond_ok, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionFailed)
         assert ended.error_meta.kind == "EGRESS_REFUSED"
         assert service.arrivals == []
 
 
-async def test_an_endless_answer_is_cut_and_not_read() -> None:
+async def test_an_endless_response_is_truncated() -> None:
     sent_bytes = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -248,7 +250,7 @@ async def test_an_endless_answer_is_cut_and_not_read() -> None:
         assert sent_bytes < 50_000_000
 
 
-async def test_snippets_are_bounded_and_text() -> None:
+async def test_stored_bodies_are_bounded_text() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200, b"a\x00\xff" + b"b" * 100, "x-long: " + "c" * 100)
 
@@ -271,7 +273,7 @@ AFFIXES = st.text("abcdefghijklmnop-", max_size=6)
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(secret=SECRETS, word=WORDS, before=AFFIXES, after=AFFIXES, scheme=st.sampled_from(["", "Bearer ", "sid="]))
-async def test_no_secret_is_kept(secret: str, word: str, before: str, after: str, scheme: str) -> None:
+async def test_no_secret_is_stored(secret: str, word: str, before: str, after: str, scheme: str) -> None:
     name = f"x{before}{word}{after}"
 
     async def echo(arrival: Arrival) -> bytes | None:
@@ -293,7 +295,7 @@ async def test_no_secret_is_kept(secret: str, word: str, before: str, after: str
 # -- orders and deliveries
 
 
-async def test_a_duplicate_is_executed_once_whenever_it_comes() -> None:
+async def test_a_duplicate_order_is_executed_once() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -322,8 +324,8 @@ async def test_a_duplicate_is_executed_once_whenever_it_comes() -> None:
         assert bench.executor.in_flight == 0
 
 
-async def test_a_call_that_is_gone_is_not_called() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_a_deleted_call_is_not_executed() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         gone, there = bench.order(service.url), bench.order(service.url)
         bench.log.unknown_calls.add(gone.envelope.aggregate_id)
         await bench.hand_over(gone, there)
@@ -332,8 +334,8 @@ async def test_a_call_that_is_gone_is_not_called() -> None:
         assert len(service.arrivals) == 1
 
 
-async def test_a_message_that_can_not_be_read_fails_alone() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_a_malformed_order_fails_alone() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         order = bench.order(service.url)
         bad = bench.delivery(
             StartExecution(bench.new_id(), bench.new_id(), bench.registry.open(order.envelope).request_spec)
@@ -347,8 +349,11 @@ async def test_a_message_that_can_not_be_read_fails_alone() -> None:
         assert len(service.arrivals) == 1
 
 
-async def test_many_are_written_in_few_batches() -> None:
-    async with Bench(limited(executions_per_destination_max=64)) as bench, Service(say_ok, bench.changes) as service:
+async def test_many_executions_are_logged_in_few_batches() -> None:
+    async with (
+        Bench(limited(executions_per_destination_max=64)) as bench,
+        Service(respond_ok, bench.changes) as service,
+    ):
         orders = [bench.order(service.url) for _ in range(200)]
         await bench.run(*orders)
         assert len(service.arrivals) == 200
@@ -358,7 +363,7 @@ async def test_many_are_written_in_few_batches() -> None:
         assert sum(begins) == 200
 
 
-async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
+async def test_an_order_is_acknowledged_once_it_is_logged() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -372,7 +377,7 @@ async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
         orders = [bench.order(service.url) for _ in range(100)]
         bench.log.open.clear()
         publishing = asyncio.ensure_future(bus.publish([order.envelope for order in orders]))
-        await bench.changes.until(lambda: bench.executor.held > 0)
+        await bench.changes.until(lambda: bench.executor.deferred > 0)
         assert not publishing.done()
         bench.log.open.set()
         go.set()
@@ -387,7 +392,7 @@ async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
 # -- limits
 
 
-async def test_limits_hold() -> None:
+async def test_executions_stay_within_the_limits() -> None:
     limits = limited(executions_in_flight_max=5, executions_per_destination_max=3)
     go = asyncio.Semaphore(0)
 
@@ -398,31 +403,35 @@ async def test_limits_hold() -> None:
     async with Bench(limits) as bench, Service(reply, bench.changes) as one, Service(reply, bench.changes) as two:
         orders = [bench.order(one.url) for _ in range(10)] + [bench.order(two.url) for _ in range(10)]
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: one.under_way + two.under_way == 5)
-        assert (bench.executor.in_flight, bench.executor.held) == (5, 15)
-        assert (one.under_way, two.under_way) == (3, 2)
+        await bench.changes.until(lambda: one.in_flight + two.in_flight == 5)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (5, 15)
+        assert (one.in_flight, two.in_flight) == (3, 2)
         assert [order.settled for order in orders].count(None) == 15
         for _ in range(20):
             go.release()
         await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
         assert max(one.under_way_max, two.under_way_max) <= 3
-        assert (bench.executor.in_flight, bench.executor.held) == (0, 0)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (0, 0)
 
 
-async def test_a_destination_that_hangs_does_not_hold_up_another() -> None:
+async def test_a_hanging_destination_does_not_block_another() -> None:
     limits = limited(executions_in_flight_max=8, executions_per_destination_max=4)
-    async with Bench(limits) as bench, Service(never, bench.changes) as slow, Service(say_ok, bench.changes) as quick:
+    async with (
+        Bench(limits) as bench,
+        Service(never, bench.changes) as slow,
+        Service(respond_ok, bench.changes) as quick,
+    ):
         await bench.hand_over(*[bench.order(slow.url) for _ in range(50)])
-        await bench.changes.until(lambda: slow.under_way == 4)
+        await bench.changes.until(lambda: slow.in_flight == 4)
         await bench.run(*[bench.order(quick.url) for _ in range(30)])
         assert (len(slow.arrivals), len(quick.arrivals)) == (4, 30)
-        assert (bench.executor.in_flight, bench.executor.held) == (4, 46)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (4, 46)
 
 
 # -- a database that fails
 
 
-async def test_what_this_machine_could_not_send_is_sent_later_and_fails_nothing() -> None:
+async def test_a_request_that_did_not_leave_this_machine_is_sent_later() -> None:
     free = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -448,8 +457,8 @@ async def test_what_this_machine_could_not_send_is_sent_later_and_fails_nothing(
         assert sum(isinstance(event, ExecutionBegun) for event in bench.events) == 4
 
 
-async def test_a_beginning_that_can_not_be_logged_yet_is_not_sent_yet() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_no_request_is_sent_before_its_start_is_logged() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.log.begin_failures = [StoreUnavailable("away")] * 3
         order = bench.order(service.url)
         await bench.run(order)
@@ -457,8 +466,8 @@ async def test_a_beginning_that_can_not_be_logged_yet_is_not_sent_yet() -> None:
         assert (len(service.arrivals), order.settled) == (1, "acked")
 
 
-async def test_a_beginning_that_is_refused_goes_back_to_the_bus_alone() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_an_order_that_cannot_be_logged_fails_alone() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.log.begin_failures = [DefiniteFailure("no")] * 3
         first, second = bench.order(service.url), bench.order(service.url)
         await bench.hand_over(first, second)
@@ -466,11 +475,11 @@ async def test_a_beginning_that_is_refused_goes_back_to_the_bus_alone() -> None:
         assert isinstance(first.settled, DefiniteFailure)
         assert second.settled == "acked"
         assert (bench.executor.in_flight, len(service.arrivals)) == (0, 1)
-        await bench.run(first)  # The bus gives it again.
+        await bench.run(first)  # The bus delivers it again.
 
 
-async def test_a_commit_of_unknown_outcome_loses_no_call_and_repeats_none() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_a_commit_with_unknown_outcome_neither_loses_nor_repeats_a_call() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         known = bench.order(service.url)
         await bench.run(known)
         bench.log.lost_commits = 2
@@ -483,23 +492,23 @@ async def test_a_commit_of_unknown_outcome_loses_no_call_and_repeats_none() -> N
         assert len(bench.log.outbox) == 12
 
 
-async def test_results_wait_for_a_database_that_is_away_and_take_up_room() -> None:
+async def test_results_waiting_for_the_database_occupy_slots() -> None:
     limits = limited(executions_in_flight_max=3)
-    async with Bench(limits) as bench, Service(say_ok, bench.changes) as service:
+    async with Bench(limits) as bench, Service(respond_ok, bench.changes) as service:
         failure = StoreUnavailable("away")
         bench.log.finish_failures = [failure] * 10_000
         orders = [bench.order(service.url) for _ in range(7)]
         await bench.hand_over(*orders)
         await bench.changes.until(lambda: len(service.arrivals) == 3)
-        assert (bench.executor.in_flight, bench.executor.held) == (3, 4)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (3, 4)
         assert not any(bench.has_ended(bench.execution_id(order)) for order in orders)
         bench.log.finish_failures.clear()
         await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
         assert len(service.arrivals) == 7
 
 
-async def test_a_result_that_is_refused_is_offered_again() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+async def test_a_refused_result_is_written_again() -> None:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.log.finish_failures = [DefiniteFailure("no")] * 5
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionSucceeded)
@@ -509,7 +518,7 @@ async def test_a_result_that_is_refused_is_offered_again() -> None:
 # -- the end of the process
 
 
-async def test_drain_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
+async def test_drain_waits_for_executions_in_flight_and_starts_nothing_more() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -519,7 +528,7 @@ async def test_drain_waits_for_what_is_under_way_and_starts_nothing_more() -> No
     async with Bench(limited(executions_per_destination_max=2)) as bench, Service(reply, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(4)]
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: service.under_way == 2)
+        await bench.changes.until(lambda: service.in_flight == 2)
         draining = asyncio.ensure_future(bench.executor.drain(20_000_000))
         await asyncio.sleep(0)
         late = bench.order(service.url)
@@ -533,11 +542,11 @@ async def test_drain_waits_for_what_is_under_way_and_starts_nothing_more() -> No
         assert await bench.executor.drain(0)
 
 
-async def test_what_does_not_end_stays_unfinished_and_is_reported_at_the_next_start() -> None:
+async def test_an_unfinished_execution_is_reported_at_the_next_start() -> None:
     async with Bench() as bench, Service(never, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(3)]
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: service.under_way == 3)
+        await bench.changes.until(lambda: service.in_flight == 3)
         assert not await bench.executor.drain(1_000)
         await bench.caller.close()
         log = bench.log
@@ -560,11 +569,11 @@ async def test_what_does_not_end_stays_unfinished_and_is_reported_at_the_next_st
         assert len(after.events) == 1
 
 
-async def test_a_client_that_is_closed_first_interrupts_and_fails_nothing() -> None:
+async def test_closing_the_http_client_interrupts_executions_without_failing_them() -> None:
     async with Bench() as bench, Service(never, bench.changes) as service:
         order = bench.order(service.url)
         await bench.hand_over(order)
-        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.changes.until(lambda: service.in_flight == 1)
         await bench.caller.close()
         assert await bench.executor.drain(20_000_000)
         assert [row.execution_id for row in await bench.log.unfinished(10)] == [bench.execution_id(order)]

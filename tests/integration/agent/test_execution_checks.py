@@ -1,4 +1,4 @@
-"""What Execution answers when it is asked how an execution ended, and what it refuses to begin."""
+"""How the execution module answers CheckExecution, and which orders it refuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.agent.events import ExecutionsInterrupted
 from tocsin.agent.messages import ExecutionFailed, ExecutionInterrupted, ExecutionSucceeded
 
 
-async def test_the_end_that_is_in_the_log_is_published_again() -> None:
+async def test_a_logged_end_is_published_again() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         if b"/broken" in arrival.line.encode():
             return None
@@ -24,7 +24,7 @@ async def test_the_end_that_is_in_the_log_is_published_again() -> None:
         assert [type(end) for end in ends] == [ExecutionSucceeded] * 2 + [ExecutionFailed] * 2
         for order, end in zip(orders, ends, strict=True):
             (again,) = await bench.check(order)
-            # The log doesn't keep the latency; it says when the execution began.
+            # The log does not store the latency; it has the start of the execution.
             assert _without_latency(again) == _without_latency(end)
         assert len(service.arrivals) == 4
 
@@ -37,7 +37,7 @@ def _without_latency(message: object) -> object:
     return plain
 
 
-async def test_nothing_is_said_of_what_is_under_way_or_can_still_be_ordered() -> None:
+async def test_executions_in_flight_or_not_logged_are_not_reported() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -48,14 +48,14 @@ async def test_nothing_is_said_of_what_is_under_way_or_can_still_be_ordered() ->
         order = bench.order(service.url)
         assert await bench.check(order, begun=False) == []
         await bench.hand_over(order)
-        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.changes.until(lambda: service.in_flight == 1)
         assert await bench.check(order) == []
         go.set()
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
         assert isinstance(bench.end(bench.execution_id(order)), ExecutionSucceeded)
 
 
-async def test_one_that_nobody_executes_any_more_was_interrupted() -> None:
+async def test_a_logged_execution_without_end_that_is_not_in_flight_was_interrupted() -> None:
     async with Bench() as bench:
         order = bench.order("http://127.0.0.1:1/")
         await bench.hand_over(order)
@@ -71,14 +71,14 @@ async def test_one_that_nobody_executes_any_more_was_interrupted() -> None:
         assert again == event
 
 
-async def test_one_that_began_and_is_not_in_the_log_has_failed() -> None:
+async def test_an_execution_that_began_but_is_not_logged_has_failed() -> None:
     async with Bench() as bench:
         (event,) = await bench.check(bench.order("http://127.0.0.1:1/"))
         assert isinstance(event, ExecutionFailed)
         assert event.error_meta.kind == "WATCHDOG_TIMEOUT"
 
 
-async def test_an_order_that_comes_after_its_time_is_refused_and_never_sent() -> None:
+async def test_a_late_order_is_failed_and_never_sent() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -89,7 +89,7 @@ async def test_an_order_that_comes_after_its_time_is_refused_and_never_sent() ->
     async with Bench(limits) as bench, Service(reply, bench.changes) as service:
         first, second = bench.order(service.url), bench.order(service.url)
         await bench.hand_over(first, second)
-        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.changes.until(lambda: service.in_flight == 1)
         await asyncio.sleep(0.35)
         go.set()
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(second)))

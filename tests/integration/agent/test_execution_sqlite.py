@@ -19,7 +19,7 @@ from tocsin.agent.events import ExecutionFinished, ExecutionsInterrupted
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    """A migrated file."""
+    """A migrated database file."""
     opened = SqliteDatabase(make_url(f"sqlite:///{tmp_path}/agent.db"), SqlSettings())
     await opened.open()
     yield opened
@@ -27,7 +27,7 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 
 
 async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
-    """The calls that the orders are for: the log refers to them."""
+    """Inserts the calls of the orders: the log refers to them."""
 
     def work(connection: Connection) -> None:
         columns = [row[1] for row in connection.execute(text("PRAGMA table_info(service_calls)")) if row[3]]
@@ -50,7 +50,7 @@ async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
     await database.write(work)
 
 
-async def test_executions_on_a_file(database: SqliteDatabase) -> None:
+async def test_executions_are_logged_in_a_database_file(database: SqliteDatabase) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200 if len(arrival.body) < 9 else 503, b"a\x00\xff", "set-cookie: s")
 
@@ -86,7 +86,7 @@ async def test_executions_on_a_file(database: SqliteDatabase) -> None:
         assert "a␀\ufffd" in row
 
 
-async def test_interrupted_on_a_file(database: SqliteDatabase) -> None:
+async def test_interrupted_executions_are_recovered_from_a_database_file(database: SqliteDatabase) -> None:
     async def never(arrival: Arrival) -> bytes | None:
         await asyncio.Event().wait()
         return None
@@ -96,7 +96,7 @@ async def test_interrupted_on_a_file(database: SqliteDatabase) -> None:
         orders = [bench.order(service.url) for _ in range(5)]
         await submit(database, orders)
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: service.under_way == 5)
+        await bench.changes.until(lambda: service.in_flight == 5)
         assert not await bench.executor.drain(1_000)
     async with Bench(limited(executions_in_flight_max=2), log=log) as after:
         assert await after.executor.recover() == 5
@@ -105,7 +105,7 @@ async def test_interrupted_on_a_file(database: SqliteDatabase) -> None:
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
-async def test_methods(method: str, database: SqliteDatabase) -> None:
+async def test_every_method_is_logged(method: str, database: SqliteDatabase) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200, b"")
 

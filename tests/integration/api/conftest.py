@@ -23,7 +23,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
@@ -57,7 +57,7 @@ class Keys:
 
 @dataclass
 class Served:
-    """A running server: what it serves, and where."""
+    """A running server with its services and URL."""
 
     service: FakeTimerService
     agent: FakeAgent
@@ -87,20 +87,20 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
         api_keys=ApiKeys(keys.stored),
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.
-        attempts=Attempts(now_s=partial(next, itertools.count(0.0, 1_000.0))),
+        auth_failures=AuthFailures(now_s=partial(next, itertools.count(0.0, 1_000.0))),
         **{"metrics_open": True, **options},
     )
 
 
 def _same(calls: ServiceCalls) -> ServiceCalls:
-    """An agent that is always here."""
+    """A source of an agent that always runs on this node."""
     return calls
 
 
 @contextmanager
 def serving(app: Api) -> Iterator[str]:
-    """Runs the application in a thread of its own; yields the URL. The socket listens before the server runs, so that
-    nobody has to wait for it."""
+    """Runs the application in its own thread; yields the URL. The socket listens before the server runs, so that clients can
+    connect immediately."""
     listener = socket.create_server(("127.0.0.1", 0))
     protocol: Any = partial(ApiProtocol, app)
     config = uvicorn.Config(app, loop="uvloop", http=protocol, access_log=False, log_level="warning")
@@ -122,7 +122,7 @@ def serving(app: Api) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., Served]]:
-    """Starts servers that live as long as the module's tests."""
+    """Starts servers that run until the module's tests end."""
     with ExitStack() as stack:
 
         def start(**options: Any) -> Served:
@@ -143,7 +143,7 @@ def module_server(serve: Callable[..., Served]) -> Served:
 
 @pytest.fixture
 def server(module_server: Served) -> Served:
-    """The module's server, with nothing in it."""
+    """The module's server, emptied."""
     module_server.service.clear()
     module_server.agent.clear()
     return module_server

@@ -1,4 +1,4 @@
-"""The agent behind its API, in memory: commands are answered at once, and nothing is ever executed."""
+"""A fake agent in memory: commands are answered immediately, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Found, TraceEntry
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
-    Key,
     Message,
     Registry,
     SubmitServiceCall,
@@ -35,7 +35,7 @@ def now_us() -> int:
 
 @dataclass
 class Kept:
-    """A call with what its record doesn't show."""
+    """A call with the fields that its record lacks."""
 
     record: CallRecord
     fingerprint: str
@@ -52,8 +52,8 @@ class Secrets(dict[str, SigningSecrets]):
 
 @dataclass
 class FakeAgent:
-    """A `Bus.request` and `CallQueries`. `fault` is raised by every request or read while it is set; `reply` answers
-    every command while it is set; `commands` are those that came."""
+    """Implements `Bus.request` and `CallQueries`. While set, `fault` is raised by every request and read, and `reply` answers
+    every command; `commands` has the received commands."""
 
     limits: AgentLimits = field(default_factory=AgentLimits)
     check: Callable[..., Sequence[tuple[str, str]]] = check_request
@@ -68,9 +68,9 @@ class FakeAgent:
 
     def clear(self) -> None:
         self.secrets.clear()
-        self.calls: dict[Key, Kept] = {}
-        self.runs: dict[Key, list[ExecutionRecord]] = {}
-        self.entries: dict[Key, list[TraceEntry]] = {}
+        self.calls: dict[CallKey, Kept] = {}
+        self.runs: dict[CallKey, list[ExecutionRecord]] = {}
+        self.entries: dict[CallKey, list[TraceEntry]] = {}
         self.commands: list[tuple[Envelope, Message]] = []
         self.fault: Exception | None = None
         self.reply: Message | None = None
@@ -82,14 +82,14 @@ class FakeAgent:
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
     def service_calls(self) -> ServiceCalls:
-        """What the HTTP layer is given."""
+        """The object that the HTTP layer uses."""
         bus: Any = self
         rules = InputRules(InputLimits(), lambda url: None)
         checks = Checks(self.check, self.check_url, self.check_due, rules.delay, rules.retry)
         return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self.secrets)
 
-    def change(self, key: Key, **fields: Any) -> None:
-        """Rewrites fields of a call, as the other modules would in time."""
+    def change(self, key: CallKey, **fields: Any) -> None:
+        """Changes fields of a call, as the other modules would."""
         kept = self.calls[key]
         kept.record = kept.record._replace(**fields)
 
@@ -109,7 +109,7 @@ class FakeAgent:
         )
 
     def _answer(self, envelope: Envelope, message: Message) -> tuple[Message, str]:
-        key = Key(envelope.tenant_id, message.service_call_id)
+        key = CallKey(envelope.tenant_id, message.service_call_id)
         if isinstance(message, SubmitServiceCall):
             return self._submit(key, envelope, message)
         kept = self.calls.get(key)
@@ -130,7 +130,7 @@ class FakeAgent:
         kept.record = kept.record._replace(tags=tuple(sorted(tags)))
         return CommandAccepted(key.service_call_id, kept.record.status), envelope.correlation_id
 
-    def _submit(self, key: Key, envelope: Envelope, sent: SubmitServiceCall) -> tuple[Message, str]:
+    def _submit(self, key: CallKey, envelope: Envelope, sent: SubmitServiceCall) -> tuple[Message, str]:
         present = self.calls.get(key) or next(
             (
                 kept
@@ -167,13 +167,13 @@ class FakeAgent:
 
     # -- CallQueries
 
-    async def find(self, key: Key) -> CallRecord | None:
+    async def find(self, key: CallKey) -> CallRecord | None:
         if self.fault is not None:
             raise self.fault
         kept = self.calls.get(key)
         return None if kept is None else kept.record
 
-    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+    async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
         return [record for key in keys if (record := await self.find(key)) is not None]
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
@@ -183,13 +183,13 @@ class FakeAgent:
         found.sort(key=lambda record: (record.submitted_at, record.service_call_id), reverse=True)
         return found[: wanted.limit]
 
-    async def search(self, wanted: CallFilter) -> Found:
-        return Found(await self.page(wanted), None)
+    async def search(self, wanted: CallFilter) -> SearchResult:
+        return SearchResult(await self.page(wanted), None)
 
-    async def executions(self, key: Key) -> list[ExecutionRecord]:
+    async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         return self.runs.get(key, [])
 
-    async def trace(self, key: Key) -> list[TraceEntry]:
+    async def trace(self, key: CallKey) -> list[TraceEntry]:
         return self.entries.get(key, [])
 
 

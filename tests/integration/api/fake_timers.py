@@ -1,4 +1,4 @@
-"""A timer service in memory that never rings: enough to test what HTTP makes of it."""
+"""A timer service in memory that never fires, for tests of the HTTP layer."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class SystemClock:
 
 
 class FakeTimerService(TimerService):
-    """`fault` is raised by every call while it is set; `reasons` are why it is not ready. While `holding`, single creates
-    wait for `release`; `held` is set when one does."""
+    """While set, `fault` is raised by every call; `reasons` are why the service is not ready. While `holding`, single creates
+    wait for `release`; `held` is set when one waits."""
 
     def __init__(self) -> None:
         self.clear()
@@ -132,7 +132,7 @@ class FakeTimerService(TimerService):
         self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
 
     def finish(self, namespace: str, timer_id: str, now_us: int) -> None:
-        """As if it had been called twice, and failed."""
+        """Makes a timer look as if it had failed after two attempts."""
         log = (Attempt(now_us, 1_500, 503, "HTTP_503"), Attempt(now_us + 1, 2_000, 0, "TIMEOUT"))
         self.timers[namespace, timer_id] = msgspec.structs.replace(
             self.timers[namespace, timer_id],

@@ -1,4 +1,4 @@
-"""Who may do what: roles, namespaces, missing and foreign keys."""
+"""Access control of the API: roles, namespaces, missing and invalid keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fake_agent import FakeAgent
 from fake_timers import FakeTimerService
 
 from conftest import Keys, Served, make_api
-from tocsin.cluster.wire import Http
+from tocsin.cluster.wire import RelayedRequest
 from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.server.relay import serve_relayed
@@ -52,7 +52,7 @@ ALL_CALLS = [
 
 @pytest.mark.parametrize(("method", "path", "body"), ALL_CALLS)
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer", "Basic dTpw", "Bearer \xe9", "gibberish"])
-def test_without_a_known_key_nothing_is_done(
+def test_requests_without_a_valid_key_have_no_effect(
     server: Served, method: str, path: str, body: object, header: str | None
 ) -> None:
     headers = {} if header is None else {"authorization": header.encode("latin-1")}
@@ -82,7 +82,7 @@ def test_roles_include_one_another(server: Served, keys: Keys) -> None:
     assert statuses(server, keys.add("a", Role.ADMIN)) == [200, 200, 200, 204, 200, 200, 200, 200, 200, 200, 200]
 
 
-def test_namespaced_key_touches_only_its_own(server: Served, keys: Keys) -> None:
+def test_key_limited_to_a_namespace_has_access_to_no_other(server: Served, keys: Keys) -> None:
     at_home = keys.add("home", Role.ADMIN, "default")
     assert statuses(server, at_home) == [200, 200, 200, 204, 200, 200, 403, 403, 200, 403, 403]
     abroad = keys.add("abroad", Role.ADMIN, "elsewhere")
@@ -109,7 +109,7 @@ def test_list_shows_only_visible_namespaces(server: Served, keys: Keys) -> None:
     assert [namespace["name"] for namespace in listed] == ["b"]
 
 
-def test_optional_keys_still_have_to_be_known(serve: Callable[..., Served]) -> None:
+def test_an_invalid_key_is_refused_where_keys_are_optional(serve: Callable[..., Served]) -> None:
     server = serve()
     assert server.post("timers/create", TIMER).status_code == 200
     assert server.post("timers/create", TIMER, headers={"authorization": "Bearer typo"}).status_code == 401
@@ -118,16 +118,16 @@ def test_optional_keys_still_have_to_be_known(serve: Callable[..., Served]) -> N
     assert server.client.get("/metrics").status_code == 200
 
 
-def test_the_node_that_is_asked_checks_the_host_and_brings_the_clients_address(serve: Callable[..., Served]) -> None:
-    """The agent's node has other names: it doesn't know those of the node that was asked."""
+def test_relaying_node_checks_the_host_header_and_forwards_the_client_address(serve: Callable[..., Served]) -> None:
+    """The agent's node has other host names than the node that relays the request."""
     path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
     agents_node = make_api(FakeTimerService(), Keys(), FakeAgent(), hosts=Hosts("agent.example"))
-    brought: list[Http] = []
+    brought: list[RelayedRequest] = []
 
     async def relay(
         method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        brought.append(Http(0, method, target, headers, body, client=client))
+        brought.append(RelayedRequest(0, method, target, headers, body, client=client))
         answer = await serve_relayed(agents_node, brought[-1])
         return answer.status, answer.headers, answer.body
 
@@ -138,5 +138,5 @@ def test_the_node_that_is_asked_checks_the_host_and_brings_the_clients_address(s
     assert asked.client.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
     assert len(brought) == 1
     # A node of an earlier release brings no address, and has checked nothing.
-    former = Http(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
+    former = RelayedRequest(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
     assert asyncio.run(serve_relayed(agents_node, former)).status == 403

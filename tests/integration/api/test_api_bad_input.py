@@ -1,4 +1,4 @@
-"""Everything a client can get wrong: a clear 400 (or its like) that names the field, and nothing written."""
+"""Invalid requests: each gets a 4xx that names the field, and writes nothing."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     (without("namespace"), "namespace", "is missing"),
     (without("id"), "id", "is missing"),
     (without("callbackUrl"), "callbackUrl", "is missing"),
-    (without("delay"), "executeAt", "give executeAt or delay"),
-    ({**TIMER, "executeAt": "2027-01-31T12:00:00Z"}, "delay", "one of the two"),
+    (without("delay"), "executeAt", "send executeAt or delay"),
+    ({**TIMER, "executeAt": "2027-01-31T12:00:00Z"}, "delay", "send only one of them"),
     ({**TIMER, "id": 7}, "id", "must be a string, not a whole number"),
     ({**TIMER, "id": None}, "id", "must be a string, not null"),
     ({**TIMER, "id": ""}, "id", "is empty"),
@@ -52,10 +52,10 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "namespace": "a b"}, "namespace", "A-Z"),
     ({**TIMER, "namespace": "default\n"}, "namespace", "A-Z"),
     ({**TIMER, "namespace": "x" * 256}, "namespace", "1 to 255"),
-    ({**TIMER, "timerId": "t"}, "timerId", "is another than id"),
+    ({**TIMER, "timerId": "t"}, "timerId", "differs from id"),
     ({**without("id"), "timerId": ""}, "timerId", "is empty"),
     ({**TIMER, "callbackURL": "x"}, "callbackURL", "did you mean callbackUrl"),
-    ({**TIMER, "zzz": 1}, "zzz", "is not a field here; there are: namespace"),
+    ({**TIMER, "zzz": 1}, "zzz", "is not a field here; fields are: namespace"),
     (at("2027-01-31T12:00:00"), "executeAt", "no time zone"),
     (at("2027-01-31"), "executeAt", "RFC 3339"),
     (at("2027-02-30T12:00:00Z"), "executeAt", "date that does not exist"),
@@ -114,14 +114,14 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
         "shorter than initialInterval",
     ),
     ({**TIMER, "retryPolicy": {"maxAttemptsDuration": "9000d"}}, "retryPolicy.maxAttemptsDuration", "at most 366d"),
-    ({**TIMER, "payload": 1, "body": {"text": "x"}}, "body", "give one of the two"),
+    ({**TIMER, "payload": 1, "body": {"text": "x"}}, "body", "send only one of them"),
     ({**TIMER, "body": {}}, "body", "exactly one of json, text and base64"),
     ({**TIMER, "body": {"text": "x", "json": 1}}, "body", "exactly one of json, text and base64"),
     ({**TIMER, "body": "x"}, "body", "must be an object"),
     ({**TIMER, "body": {"text": 1}}, "body.text", "must be a string"),
     ({**TIMER, "body": {"data": 1}}, "body.data", "is not a field here"),
-    ({**TIMER, "body": {"base64": "AA"}}, "body.base64", "is not base64"),
-    ({**TIMER, "body": {"base64": "A-_="}}, "body.base64", "is not base64"),
+    ({**TIMER, "body": {"base64": "AA"}}, "body.base64", "is not valid base64"),
+    ({**TIMER, "body": {"base64": "A-_="}}, "body.base64", "is not valid base64"),
     ({**TIMER, "body": {"text": "x", "contentType": "text"}}, "body.contentType", "is not a media type"),
     ({**TIMER, "body": {"text": "x", "contentType": "text/a\r\nx: y"}}, "body.contentType", "is not a media type"),
     ({**TIMER, "body": {"text": "x", "contentType": "text/" + "a" * 251}}, "body.contentType", "at most 255"),
@@ -209,7 +209,7 @@ def test_all_bad_fields_are_named_at_once(server: Served) -> None:
         ("namespaces/list", {"name": "default"}, "name"),
     ],
 )
-def test_other_calls_name_the_field_too(server: Served, call: str, sent: dict[str, Any], path: str) -> None:
+def test_bad_fields_of_other_operations_are_named(server: Served, call: str, sent: dict[str, Any], path: str) -> None:
     problem = assert_problem(server.post(call, sent), 400, "INVALID_INPUT")
     assert [bad["path"] for bad in problem["errors"]] == [path]
 
@@ -230,7 +230,7 @@ def test_other_calls_name_the_field_too(server: Served, call: str, sent: dict[st
     ],
 )
 @pytest.mark.parametrize("call", ["timers/create", "timers/batch/create"])
-def test_what_is_not_json_is_refused(server: Served, call: str, body: bytes, words: str) -> None:
+def test_bodies_that_are_not_json_are_refused(server: Served, call: str, body: bytes, words: str) -> None:
     answer = server.client.post(f"/api/v1/{call}", content=body, headers=JSON)
     assert answer.status_code == 400
     if call == "timers/create":
@@ -239,7 +239,7 @@ def test_what_is_not_json_is_refused(server: Served, call: str, body: bytes, wor
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b"3"])
-def test_what_is_no_object_is_refused(server: Served, body: bytes) -> None:
+def test_bodies_that_are_not_objects_are_refused(server: Served, body: bytes) -> None:
     problem = assert_problem(server.client.post("/api/v1/timers/get", content=body, headers=JSON), 400, "INVALID_INPUT")
     assert problem["detail"].startswith("the body must be an object, not ")
 
@@ -256,7 +256,7 @@ def test_what_is_no_object_is_refused(server: Served, body: bytes) -> None:
         ({"content-type": 'Application/JSON; charset="UTF-8"'}, 200),
     ],
 )
-def test_only_json_is_taken(server: Served, headers: dict[str, str], status: int) -> None:
+def test_media_types_other_than_json_are_refused(server: Served, headers: dict[str, str], status: int) -> None:
     answer = server.client.post("/api/v1/timers/create", content=json.dumps(TIMER).encode(), headers=headers)
     assert answer.status_code == status
     if status == 415:
@@ -314,10 +314,12 @@ STRICT = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), STRICT, ids=[path for _, path, _ in STRICT])
-def test_query_of_a_call_with_a_body_is_refused_by_name(server: Served, method: str, path: str, body: Any) -> None:
+def test_query_parameters_of_an_operation_with_a_body_are_refused_by_name(
+    server: Served, method: str, path: str, body: Any
+) -> None:
     answer = server.client.request(method, f"/api/v1/{path}?status=failed&limit=10", json=body)
     problem = assert_problem(answer, 400, "INVALID_INPUT")
-    reason = "is not a query parameter here; there are none: what you ask for goes into the body"
+    reason = "is not a query parameter here; there are none: send the fields in the body"
     assert problem["errors"] == [{"path": "status", "reason": reason}, {"path": "limit", "reason": reason}]
     assert server.service.timers == {}
     # An empty query is none.
@@ -325,7 +327,7 @@ def test_query_of_a_call_with_a_body_is_refused_by_name(server: Served, method: 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_query_of_a_call_without_a_body_is_refused_by_name(server: Served, method: str) -> None:
+def test_query_parameters_of_an_operation_without_a_body_are_refused_by_name(server: Served, method: str) -> None:
     answer = server.client.request(method, "/api/v1/cluster?limit=10&cursor=x")
     assert answer.status_code == 400
     if method == "GET":
@@ -341,5 +343,5 @@ def test_query_of_a_call_without_a_body_is_refused_by_name(server: Served, metho
     "path",
     ["/healthz", "/readyz", "/metrics", "/docs", "/docs.js", "/docs.css", "/openapi.json", "/api/v1/docs"],
 )
-def test_probes_scrapers_and_browsers_may_ask_with_any_query(server: Served, path: str) -> None:
+def test_probes_metrics_and_documentation_ignore_the_query(server: Served, path: str) -> None:
     assert server.client.get(f"{path}?name[]=up&v=%FF&v=2").status_code == server.client.get(path).status_code == 200

@@ -1,4 +1,4 @@
-"""What the short way of a create has to share with every other way of HTTP/1.1."""
+"""The direct path of a create behaves like any other HTTP/1.1 request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create(timer_id: str, extra: bytes = b"", version: bytes = b"1.1", target: b
 
 
 def answers(text: bytes) -> list[tuple[int, str]]:
-    """Status and timer id (or error) of each answer in a stream."""
+    """Status and timer id (or error) of each response in a stream."""
     found = []
     while text:
         head, _, rest = text.partition(b"\r\n\r\n")
@@ -56,13 +56,13 @@ CLOSE = b"connection: close\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
-def test_pipelined_answers_keep_their_order(connection: socket.socket) -> None:
+def test_pipelined_responses_keep_their_order(connection: socket.socket) -> None:
     connection.sendall(create("a") + HEALTH + create("b") + create("c") + HEALTH + create("d", CLOSE))
     expected = [(200, "a"), (200, "ok"), (200, "b"), (200, "c"), (200, "ok"), (200, "d")]
     assert answers(to_the_end(connection)) == expected
 
 
-def test_a_request_behind_one_that_waits_is_answered_after_it(server: Served, connection: socket.socket) -> None:
+def test_a_pipelined_request_is_answered_after_a_waiting_one(server: Served, connection: socket.socket) -> None:
     server.service.holding = True
     connection.sendall(create("a"))
     assert server.service.held.wait(30)
@@ -93,7 +93,7 @@ def test_a_request_in_two_parts(server: Served, connection: socket.socket, cut: 
         create("a", CLOSE + b"expect: something\r\n"),
     ],
 )
-def test_unusual_requests_are_answered_alike(connection: socket.socket, request_bytes: bytes) -> None:
+def test_direct_path_and_uvicorn_give_the_same_responses(connection: socket.socket, request_bytes: bytes) -> None:
     connection.sendall(request_bytes)
     assert answers(to_the_end(connection)) == [(200, "a")]
 
@@ -113,7 +113,7 @@ def test_a_request_names_one_host(connection: socket.socket, head: bytes, status
     assert to_the_end(connection).startswith(b"HTTP/1.1 %d " % status)
 
 
-def test_a_query_is_looked_at_where_there_is_one(connection: socket.socket) -> None:
+def test_query_parameters_are_checked_on_the_direct_path(connection: socket.socket) -> None:
     connection.sendall(create("a") + create("b", target=b"?x=1") + create("c", CLOSE))
     assert answers(to_the_end(connection)) == [(200, "a"), (400, "INVALID_INPUT"), (200, "c")]
 
@@ -132,7 +132,7 @@ def test_a_refused_request_leaves_the_connection_usable(connection: socket.socke
     assert answers(to_the_end(connection)) == [(200, "c")]
 
 
-def test_nonsense_after_a_request_that_waits_is_refused_after_its_answer(
+def test_invalid_input_after_a_waiting_request_is_refused_after_its_response(
     server: Served, connection: socket.socket
 ) -> None:
     server.service.holding = True
@@ -144,7 +144,7 @@ def test_nonsense_after_a_request_that_waits_is_refused_after_its_answer(
     assert answers(to_the_end(connection)) == [(200, "a"), (400, "MALFORMED_REQUEST")]
 
 
-def test_a_client_that_leaves_before_the_answer(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_may_disconnect_before_the_response(server: Served, caplog: pytest.LogCaptureFixture) -> None:
     server.service.holding = True
     with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(create("a"))
@@ -155,7 +155,7 @@ def test_a_client_that_leaves_before_the_answer(server: Served, caplog: pytest.L
     assert caplog.records == []
 
 
-def test_a_stopping_server_answers_what_waits_and_closes() -> None:
+def test_a_stopping_server_answers_pending_requests_and_closes() -> None:
     service = FakeTimerService()
     service.holding = True
     serve = ExitStack()
@@ -166,7 +166,7 @@ def test_a_stopping_server_answers_what_waits_and_closes() -> None:
         ending = threading.Thread(target=serve.close)
         ending.start()
         with pytest.raises(ConnectionError):
-            # Once it takes no connections, it has told those it has that it ends.
+            # Once the server accepts no connections, it has asked the existing ones to close.
             while True:
                 socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
         service.release()

@@ -1,4 +1,4 @@
-"""Service calls over HTTP: what each route does with what is right."""
+"""The operations on service calls over HTTP: valid requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Served
 from tocsin.agent.api.ports import ExecutionRecord, TraceEntry
-from tocsin.agent.messages import Key, SubmitServiceCall
+from tocsin.agent.messages import CallKey, SubmitServiceCall
 from tocsin.model.uuid7 import is_uuid7
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -41,7 +41,7 @@ def at(text: str) -> int:
 # ------------------------------------------------------------------ submit
 
 
-def test_submit_answers_where_the_call_is(server: Served) -> None:
+def test_submit_returns_the_location_of_the_call(server: Served) -> None:
     answer = server.client.post(CALLS, json=CALL, headers={"x-correlation-id": "c-17"})
     assert answer.status_code == 202
     body = answer.json()
@@ -52,7 +52,7 @@ def test_submit_answers_where_the_call_is(server: Served) -> None:
     assert server.client.get(answer.headers["location"]).json()["name"] == "first"
 
 
-def test_the_command_says_what_was_sent(server: Served) -> None:
+def test_the_submit_command_contains_the_request(server: Served) -> None:
     due = datetime.now(UTC) + timedelta(hours=1)
     submit(
         server,
@@ -73,7 +73,7 @@ def test_the_command_says_what_was_sent(server: Served) -> None:
     assert bytes(spec.body) == '{"b":[1.5,null],"a":"ä"}'.encode()  # type: ignore[arg-type]
 
 
-def test_ids_are_accepted_in_capitals_and_kept_in_lower_case(server: Served) -> None:
+def test_upper_case_ids_are_stored_in_lower_case(server: Served) -> None:
     calls = CALLS.replace(TENANT, TENANT.upper())
     answer = server.client.post(calls, json={**CALL, "serviceCallId": CALL_ID.upper()})
     assert answer.json()["serviceCallId"] == CALL_ID
@@ -83,13 +83,13 @@ def test_ids_are_accepted_in_capitals_and_kept_in_lower_case(server: Served) -> 
     assert listed(server, calls=calls) == ["first"]
 
 
-def test_a_correlation_id_is_made_where_none_was_sent(server: Served) -> None:
+def test_a_missing_correlation_id_is_generated(server: Served) -> None:
     answer = server.client.post(CALLS, json=CALL)
     assert answer.json()["correlationId"] == answer.headers["x-correlation-id"] != ""
 
 
 @pytest.mark.parametrize("again", [{"idempotencyKey": "k"}, {"serviceCallId": CALL_ID}])
-def test_a_repetition_gives_the_call_from_before(server: Served, again: dict[str, str]) -> None:
+def test_a_repeated_submit_returns_the_existing_call(server: Served, again: dict[str, str]) -> None:
     first = submit(server, **again, tags=["a", "b"], headers={"x-correlation-id": "first"})
     spec = {"url": SPEC["url"], "method": SPEC["method"], "headers": {}}
     second = submit(server, **again, tags=["b", "a"], requestSpec=spec, headers={"x-correlation-id": "second"})
@@ -110,7 +110,7 @@ def test_a_repetition_gives_the_call_from_before(server: Served, again: dict[str
         {"tags": ["x"]},
     ],
 )
-def test_another_call_under_the_same_name_is_a_conflict(
+def test_a_different_submit_with_the_same_id_or_key_is_a_conflict(
     server: Served, again: dict[str, str], other: dict[str, Any]
 ) -> None:
     submit(server, **again)
@@ -118,7 +118,7 @@ def test_another_call_under_the_same_name_is_a_conflict(
     assert (answer.status_code, answer.json()["error"]) == (409, "IDEMPOTENCY_CONFLICT")
 
 
-def test_the_same_key_of_another_tenant_is_another_call(server: Served) -> None:
+def test_idempotency_keys_are_separate_for_each_tenant(server: Served) -> None:
     mine = submit(server, idempotencyKey="k")
     theirs = submit(server, calls=CALLS.replace(TENANT, OTHER), idempotencyKey="k", name="theirs")
     assert mine["serviceCallId"] != theirs["serviceCallId"]
@@ -142,7 +142,7 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
             "body": {"a": 1},
         },
     )
-    key = Key(TENANT, CALL_ID)
+    key = CallKey(TENANT, CALL_ID)
     instant, shown_at = 1_800_000_000_000_000, "2027-01-15T08:00:00Z"
     server.agent.change(
         key,
@@ -213,9 +213,9 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
     }
 
 
-def test_a_call_that_is_retrying_shows_its_policy_and_when_it_is_tried_again(server: Served) -> None:
+def test_a_retrying_call_shows_its_policy_and_next_attempt(server: Served) -> None:
     submit(server, serviceCallId=CALL_ID, requestSpec={**SPEC, "retryPolicy": {"maxAttempts": 3}})
-    server.agent.change(Key(TENANT, CALL_ID), status="Retrying", attempts=1, next_attempt_at=1_800_000_000_000_000)
+    server.agent.change(CallKey(TENANT, CALL_ID), status="Retrying", attempts=1, next_attempt_at=1_800_000_000_000_000)
     for shown in (
         server.client.get(f"{CALLS}/{CALL_ID}").json(),
         server.client.get(f"{CALLS}?status=Retrying").json()["serviceCalls"][0],
@@ -227,7 +227,7 @@ def test_a_call_that_is_retrying_shows_its_policy_and_when_it_is_tried_again(ser
     assert spec == {**SPEC, "headers": {}, "retryPolicy": policy}
 
 
-def test_what_is_not_there_is_left_out(server: Served) -> None:
+def test_absent_fields_are_omitted(server: Served) -> None:
     submit(server, serviceCallId=CALL_ID)
     shown = server.client.get(f"{CALLS}/{CALL_ID}").json()
     assert shown["requestSpec"] == {**SPEC, "headers": {}}
@@ -235,7 +235,7 @@ def test_what_is_not_there_is_left_out(server: Served) -> None:
     assert not {"startedAt", "finishedAt", "outcome"} & shown.keys()
 
 
-def test_a_list_shows_calls_in_short(server: Served) -> None:
+def test_a_list_contains_call_summaries(server: Served) -> None:
     submit(server, requestSpec={**SPEC, "headers": {"a": "b"}, "body": 1}, tags=["x"])
     [item] = server.client.get(CALLS).json()["serviceCalls"]
     assert item["requestSpec"] == SPEC
@@ -243,9 +243,9 @@ def test_a_list_shows_calls_in_short(server: Served) -> None:
     assert "executions" not in item
 
 
-def test_a_trace_follows_a_call(server: Served) -> None:
+def test_a_trace_lists_the_results_of_a_submit(server: Served) -> None:
     submit(server, serviceCallId=CALL_ID, headers={"x-correlation-id": "c"})
-    server.agent.entries[Key(TENANT, CALL_ID)] = [
+    server.agent.entries[CallKey(TENANT, CALL_ID)] = [
         TraceEntry(1_800_000_000_000_000, "message", "ServiceCallSubmitted", CALL_ID, OTHER, {"name": "first"}),
         TraceEntry(1_800_000_000_000_001, "timer_schedules", "Reached", CALL_ID, None, {}),
     ]
@@ -275,11 +275,11 @@ def test_a_trace_follows_a_call(server: Served) -> None:
 # ------------------------------------------------------------------ list
 
 
-def test_pages_continue_where_the_one_before_ended(server: Served) -> None:
+def test_pages_continue_where_the_previous_ended(server: Served) -> None:
     for number in range(7):
         call = submit(server, name=str(number))
         # Two share an instant each: the id decides.
-        server.agent.change(Key(TENANT, call["serviceCallId"]), submitted_at=1_600_000_000_000_000 + number // 2)
+        server.agent.change(CallKey(TENANT, call["serviceCallId"]), submitted_at=1_600_000_000_000_000 + number // 2)
     seen, cursor = [], None
     sizes = []
     while True:
@@ -301,7 +301,7 @@ def test_a_full_last_page_has_no_cursor(server: Served) -> None:
     assert "nextCursor" in server.client.get(f"{CALLS}?limit=1").json()
 
 
-def test_a_page_has_fifty_calls_unless_asked_otherwise(server: Served) -> None:
+def test_a_page_has_fifty_calls_by_default(server: Served) -> None:
     for _ in range(51):
         submit(server)
     page = server.client.get(CALLS).json()
@@ -314,7 +314,7 @@ def test_filters(server: Served) -> None:
         [("Scheduled", []), ("Running", ["a"]), ("Succeeded", ["a", "b c"]), ("Failed", ["ü/%"])]
     ):
         call = submit(server, name=str(number), tags=tags)
-        key = Key(TENANT, call["serviceCallId"])
+        key = CallKey(TENANT, call["serviceCallId"])
         server.agent.change(key, status=status, submitted_at=at("2026-05-01T12:00:00+00:00") + number * 1_000_000)
     submit(server, calls=CALLS.replace(TENANT, OTHER), name="theirs")
     assert listed(server) == ["3", "2", "1", "0"]
@@ -327,7 +327,7 @@ def test_filters(server: Served) -> None:
     assert listed(server, f"tag={quote('ü/%', safe='')}") == ["3"]
     assert listed(server, "tag=nobody") == []
     assert listed(server, "from=2026-05-01T12:00:01Z&to=2026-05-01T12:00:03Z") == ["2", "1"]
-    # An offset's plus sign is a space in a query, when nobody encodes it.
+    # An offset's plus sign becomes a space in a query, unless it is encoded.
     assert listed(server, "from=2026-05-01T14:00:02+02:00") == ["3", "2"]
     assert listed(server, "from=2026-05-01T14:00:02%2B02:00&status=Failed&tag=%C3%BC/%25&limit=5") == ["3"]
 
@@ -336,7 +336,7 @@ def test_filters(server: Served) -> None:
 
 
 @pytest.mark.parametrize("tag", ["starred", "a/b", "ü %", "a+b", "..", "100%", "a?b#c", "x" * 64])
-def test_tags_come_and_go(server: Served, tag: str) -> None:
+def test_tags_are_added_and_removed(server: Served, tag: str) -> None:
     submit(server, serviceCallId=CALL_ID)
     # httpx would fold `..` away.
     path = f"{CALLS}/{CALL_ID}/tags/{quote(tag, safe='') if tag != '..' else '%2E%2E'}"
@@ -349,7 +349,7 @@ def test_tags_come_and_go(server: Served, tag: str) -> None:
         assert server.client.get(f"{CALLS}/{CALL_ID}").json()["tags"] == []
 
 
-def test_a_call_has_only_so_many_tags(server: Served) -> None:
+def test_tags_of_a_call_are_limited(server: Served) -> None:
     submit(server, serviceCallId=CALL_ID, tags=[str(number) for number in range(16)])
     assert server.client.put(f"{CALLS}/{CALL_ID}/tags/15").status_code == 204
     answer = server.client.put(f"{CALLS}/{CALL_ID}/tags/16")
@@ -368,9 +368,9 @@ def test_delete_while_scheduled(server: Served) -> None:
 
 
 @pytest.mark.parametrize("status", ["Running", "Succeeded", "Failed"])
-def test_delete_is_too_late_afterwards(server: Served, status: str) -> None:
+def test_a_started_call_can_not_be_deleted(server: Served, status: str) -> None:
     submit(server, serviceCallId=CALL_ID)
-    server.agent.change(Key(TENANT, CALL_ID), status=status)
+    server.agent.change(CallKey(TENANT, CALL_ID), status=status)
     answer = server.client.delete(f"{CALLS}/{CALL_ID}")
     assert (answer.status_code, answer.json()["error"]) == (409, "SERVICE_CALL_NOT_SCHEDULED")
 

@@ -1,4 +1,4 @@
-"""Service calls over HTTP: what is refused, and how."""
+"""The operations on service calls over HTTP: refused requests."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     ({**CALL, "requestSpec": None}, "requestSpec", "must be an object"),
     ({**CALL, "requestSpec": {"url": "https://a.example/"}}, "requestSpec.method", "is missing"),
     ({**CALL, "requestSpec": {"method": "GET"}}, "requestSpec.url", "is missing"),
-    (spec(timeout=3), "requestSpec.timeout", "there are: method, url, headers, body"),
+    (spec(timeout=3), "requestSpec.timeout", "fields are: method, url, headers, body"),
     (spec(method="TRACE"), "requestSpec.method", "use one of GET"),
     (spec(method=1), "requestSpec.method", "must be a string"),
     (spec(url="ftp://a.example/"), "requestSpec.url", "http or https"),
@@ -78,7 +78,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     (spec(url="http://10.1.2.3/"), "requestSpec.url", "private address"),
     (spec(url="https://a.example/" + "x" * 2048), "requestSpec.url", "at most 2048"),
     (spec(headers={"a b": "c"}), "requestSpec.headers", "not a header name"),
-    (spec(headers={"a": "b\r\nc: d"}), "requestSpec.headers", "outside visible ASCII"),
+    (spec(headers={"a": "b\r\nc: d"}), "requestSpec.headers", "other than visible ASCII"),
     (spec(headers={"a": 1}), "requestSpec.headers", "must be a string"),
     (spec(headers=[]), "requestSpec.headers", "must be an object"),
     (spec(method="GET", body={}), "requestSpec.body", "can't be sent with GET"),
@@ -94,12 +94,12 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     ({**CALL, "tags": ["a", ""]}, "tags[1]", "is empty"),
     ({**CALL, "tags": ["x" * 65]}, "tags[0]", "at most 64"),
     ({**CALL, "tags": ["a\u0000"]}, "tags[0]", "control characters"),
-    ({**CALL, "tags": ["a", "b", "a"]}, "tags[2]", "stands twice"),
+    ({**CALL, "tags": ["a", "b", "a"]}, "tags[2]", "is a duplicate"),
     ({**CALL, "tags": [str(number) for number in range(17)]}, "tags", "at most 16"),
-    ({**CALL, "serviceCallId": "17"}, "serviceCallId", "not a UUID of version 7"),
-    ({**CALL, "serviceCallId": "01890a5d-ac96-474b-bcce-b302099a8058"}, "serviceCallId", "not a UUID of version 7"),
-    ({**CALL, "serviceCallId": f"{{{CALL_ID}}}"}, "serviceCallId", "not a UUID of version 7"),
-    ({**CALL, "serviceCallId": CALL_ID + "\n"}, "serviceCallId", "not a UUID of version 7"),
+    ({**CALL, "serviceCallId": "17"}, "serviceCallId", "must be a UUID of version 7"),
+    ({**CALL, "serviceCallId": "01890a5d-ac96-474b-bcce-b302099a8058"}, "serviceCallId", "must be a UUID of version 7"),
+    ({**CALL, "serviceCallId": f"{{{CALL_ID}}}"}, "serviceCallId", "must be a UUID of version 7"),
+    ({**CALL, "serviceCallId": CALL_ID + "\n"}, "serviceCallId", "must be a UUID of version 7"),
     ({**CALL, "idempotencyKey": ""}, "idempotencyKey", "is empty"),
     ({**CALL, "idempotencyKey": "x" * 256}, "idempotencyKey", "at most 255"),
     ({**CALL, "idempotencyKey": "a\tb"}, "idempotencyKey", "control characters"),
@@ -134,7 +134,7 @@ def test_all_bad_fields_are_named(server: Served) -> None:
 
 
 BAD_QUERIES = [
-    ("page=2", "page", "there are: status, tag, name, correlationId, from, to, limit, cursor"),
+    ("page=2", "page", "parameters are: status, tag, name, correlationId, from, to, limit, cursor"),
     ("Status=Running", "Status", "is not a query parameter"),
     ("limit=1&limit=2", "limit", "give it once"),
     ("from=2027-01-31T12:00:00Z&from=2027-01-31T12:00:00Z", "from", "give it once"),
@@ -144,7 +144,7 @@ BAD_QUERIES = [
     ("tag=", "tag", "is empty"),
     ("tag=a%00b", "tag", "control characters"),
     ("tag=" + "x" * 65, "tag", "at most 64"),
-    ("&".join(f"tag={number}" for number in range(17)), "tag", "no call has more than 16"),
+    ("&".join(f"tag={number}" for number in range(17)), "tag", "a call has at most 16"),
     ("from=2027-01-31T12:00:00", "from", "no time zone"),
     ("to=yesterday", "to", "RFC 3339"),
     ("to=", "to", "RFC 3339"),
@@ -159,7 +159,7 @@ BAD_QUERIES = [
     ("cursor=abc", "cursor", "nextCursor"),
     ("cursor=" + "A" * 34, "cursor", "nextCursor"),
     ("cursor=AX_______________________________8", "cursor", "nextCursor"),
-    ("tag=%FF", "", "not UTF-8"),
+    ("tag=%FF", "", "not percent-encoded UTF-8"),
 ]
 
 
@@ -189,8 +189,11 @@ def test_every_other_route_takes_no_query(server: Served, method: str, path: str
     assert found == {"x": "is not a query parameter here; there are none"}
 
 
+BAD_TAGS = [("x" * 65, "at most 64"), ("a%00", "control"), ("%FF", "not percent-encoded UTF-8")]
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-@pytest.mark.parametrize(("tag", "words"), [("x" * 65, "at most 64"), ("a%00", "control"), ("%FF", "not UTF-8")])
+@pytest.mark.parametrize(("tag", "words"), BAD_TAGS)
 def test_bad_tag_in_the_path(server: Served, method: str, tag: str, words: str) -> None:
     found = bad_fields(server.client.request(method, f"{CALLS}/{CALL_ID}/tags/{tag}"))
     assert list(found) == ["tag"]
@@ -200,7 +203,7 @@ def test_bad_tag_in_the_path(server: Served, method: str, tag: str, words: str) 
 # ------------------------------------------------------------------ transport
 
 
-def test_a_body_has_to_be_json(server: Served) -> None:
+def test_a_submit_body_must_be_json(server: Served) -> None:
     refused(server.client.post(CALLS, content=b"{", headers=JSON), 400, "MALFORMED_BODY")
     refused(server.client.post(CALLS, content=b"", headers=JSON), 400, "MALFORMED_BODY")
     refused(server.client.post(CALLS, content=b"{}"), 415, "UNSUPPORTED_MEDIA_TYPE")
@@ -226,7 +229,7 @@ def test_sizes(server: Served) -> None:
     refused(server.client.post(CALLS, content=b" " * 300_000, headers=JSON), 413, "BODY_TOO_LARGE")
 
 
-def test_methods_that_are_not_there(server: Served) -> None:
+def test_unknown_methods_are_refused(server: Served) -> None:
     for path, allowed in (
         (CALLS, "POST, GET, HEAD"),
         (f"{CALLS}/{CALL_ID}", "GET, HEAD, DELETE"),
@@ -253,7 +256,7 @@ def test_methods_that_are_not_there(server: Served) -> None:
         "/api/tenants//service-calls",
     ],
 )
-def test_paths_that_lead_nowhere(server: Served, path: str) -> None:
+def test_unknown_paths_are_not_found(server: Served, path: str) -> None:
     refused(server.client.get(path), 404, "ROUTE_NOT_FOUND")
 
 
@@ -277,7 +280,7 @@ def test_an_unknown_call_is_not_found(server: Served, method: str, path: str, bo
     ],
 )
 @pytest.mark.parametrize(("method", "path", "body"), COMMANDS)
-def test_a_command_that_gets_no_answer(
+def test_a_command_without_reply_is_unavailable(
     server: Served, method: str, path: str, body: Any, fault: Exception, status: int, error: str
 ) -> None:
     server.agent.fault = fault
@@ -287,7 +290,7 @@ def test_a_command_that_gets_no_answer(
 
 
 @pytest.mark.parametrize(("method", "path", "body"), READS)
-def test_a_store_that_is_away(server: Served, method: str, path: str, body: Any) -> None:
+def test_an_unavailable_store_is_reported(server: Served, method: str, path: str, body: Any) -> None:
     server.agent.fault = StoreUnavailable("secret detail")
     answer = server.client.request(method, path, json=body)
     assert "secret" not in refused(answer, 503, "STORE_FAILURE")["detail"]
@@ -295,7 +298,7 @@ def test_a_store_that_is_away(server: Served, method: str, path: str, body: Any)
 
 
 @pytest.mark.parametrize(("method", "path", "body"), COMMANDS)
-def test_an_answer_that_nobody_foresaw_is_an_internal_error(
+def test_an_unexpected_reply_is_an_internal_error(
     server: Served, method: str, path: str, body: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.agent.reply = CommandRefused(CALL_ID, "WHAT_IS_THIS", "secret")
@@ -335,14 +338,14 @@ DONE = [202, 200, 200, 200, 204, 204, 204]
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
 @pytest.mark.parametrize(("method", "path", "body", "role"), ROUTES)
-def test_without_a_known_key_nothing_is_done(
+def test_requests_without_a_valid_key_have_no_effect(
     guarded: Served, method: str, path: str, body: Any, role: Role, headers: dict[str, str]
 ) -> None:
     refused(guarded.client.request(method, path, json=body, headers=headers), 401, "UNAUTHENTICATED")
     assert guarded.agent.commands == []
 
 
-def test_keys_touch_their_tenants_and_no_others(guarded: Served, keys: Keys) -> None:
+def test_keys_have_access_only_to_their_tenants(guarded: Served, keys: Keys) -> None:
     assert statuses(guarded, keys.add("w", Role.WRITE)) == DONE
     assert statuses(guarded, keys.add("t", Role.WRITE, tenants=(OTHER, TENANT))) == DONE
     assert statuses(guarded, keys.add("T", Role.WRITE, tenants=(TENANT.upper(),))) == DONE
@@ -353,26 +356,26 @@ def test_keys_touch_their_tenants_and_no_others(guarded: Served, keys: Keys) -> 
     assert statuses(guarded, keys.add("tr", Role.READ, tenants=(TENANT,))) == [403, 200, 404, 404, 403, 403, 403]
 
 
-def test_a_key_of_a_tenant_may_touch_no_namespace(guarded: Served, keys: Keys) -> None:
+def test_a_key_limited_to_a_tenant_has_no_access_to_namespaces(guarded: Served, keys: Keys) -> None:
     timer = {"namespace": "default", "id": "t", "delay": "1h", "callbackUrl": "https://a.example/"}
     headers = keys.add("t-only", Role.ADMIN, tenants=(TENANT,))
     refused(guarded.client.post("/api/v1/timers/create", json=timer, headers=headers), 403, "FORBIDDEN")
     refused(guarded.client.get("/api/v1/cluster", headers=headers), 403, "FORBIDDEN")
 
 
-def test_refusal_of_a_key_comes_before_the_body_is_looked_at(guarded: Served, keys: Keys) -> None:
+def test_a_key_is_refused_before_the_body_is_parsed(guarded: Served, keys: Keys) -> None:
     headers = keys.add("o2", Role.WRITE, tenants=(OTHER,))
     problem = refused(guarded.client.post(CALLS, content=b"{", headers={**headers, **JSON}), 403, "FORBIDDEN")
-    assert problem["detail"] == "this key may not touch this tenant"
+    assert problem["detail"] == "this key has no access to this tenant"
     refused(guarded.client.get(CALLS.replace(TENANT, "x"), headers=headers), 403, "FORBIDDEN")
 
 
 # ------------------------------------------------------------------ switched off
 
 
-def test_without_the_agent_its_paths_say_so(serve: Callable[..., Served]) -> None:
+def test_paths_of_a_disabled_agent_are_not_found(serve: Callable[..., Served]) -> None:
     server = serve(agent=False)
     for method, path, body, _ in ROUTES:
         problem = refused(server.client.request(method, path, json=body), 404, "ROUTE_NOT_FOUND")
-        assert "service agent is switched off" in problem["detail"]
+        assert "service agent is disabled" in problem["detail"]
     refused(server.client.patch(CALLS), 404, "ROUTE_NOT_FOUND")

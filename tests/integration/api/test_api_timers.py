@@ -1,4 +1,4 @@
-"""The timer and namespace operations, as a client meets them."""
+"""The operations on timers and namespaces over HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMER = {
 }
 
 
-def test_created_timer_is_answered_and_found(server: Served) -> None:
+def test_created_timer_is_returned_and_can_be_read(server: Served) -> None:
     sent = {
         **TIMER,
         "payload": {"a": [1, 2.50, None, "é"]},
@@ -59,7 +59,7 @@ def test_delay_counts_from_receipt(server: Served) -> None:
     assert timer.execute_at - timer.created_at == 5_400_000_000
 
 
-def test_payload_is_kept_as_sent(server: Served) -> None:
+def test_payload_is_stored_byte_for_byte(server: Served) -> None:
     body = (
         b'{"namespace":"default","id":"p","delay":"1s","callbackUrl":"http://a.example",'
         b'"payload": {"n": 1.0e2,  "n": 7} }'
@@ -83,7 +83,7 @@ def test_only_a_valid_traceparent_is_kept(server: Served, header: str, kept: boo
     assert server.service.timers["default", "t1"].traceparent == (header if kept else None)
 
 
-def test_update_changes_what_is_named(server: Served) -> None:
+def test_update_changes_only_the_given_fields(server: Served) -> None:
     server.post("timers/create", {**TIMER, "tags": ["a"], "headers": {"x": "1"}, "retryPolicy": {}})
     name = {"namespace": "default", "timerId": "t1"}
     changed = server.post(
@@ -108,7 +108,7 @@ def test_delay_of_an_update_counts_from_its_receipt(server: Served) -> None:
     assert timer.tags == ("a",)
 
 
-def test_every_request_takes_id_or_timer_id(server: Served) -> None:
+def test_every_request_accepts_id_or_timer_id(server: Served) -> None:
     unnamed = {name: value for name, value in TIMER.items() if name != "id"}
     for names in ({"id": "t1"}, {"timerId": "t1"}, {"id": "t1", "timerId": "t1"}):
         server.service.clear()
@@ -124,10 +124,10 @@ def test_update_of_nothing_is_refused(server: Served) -> None:
     server.post("timers/create", TIMER)
     answer = server.post("timers/update", {"namespace": "default", "timerId": "t1"})
     assert answer.status_code == 400
-    assert "nothing is to be changed" in answer.json()["detail"]
+    assert "the request changes nothing" in answer.json()["detail"]
 
 
-def test_deleted_timer_is_canceled_for_good(server: Served) -> None:
+def test_deleted_timer_is_canceled_permanently(server: Served) -> None:
     server.post("timers/create", TIMER)
     name = {"namespace": "default", "timerId": "t1"}
     deleted = server.post("timers/delete", name)
@@ -183,7 +183,7 @@ def test_bad_cursor_is_refused(server: Served) -> None:
     assert answer.json()["errors"][0]["path"] == "cursor"
 
 
-def test_batch_answers_in_order_and_items_fail_alone(server: Served) -> None:
+def test_batch_results_are_in_order_and_items_fail_separately(server: Served) -> None:
     good = {"namespace": "default", "delay": "1s", "callbackUrl": "https://a.example/"}
     items = [
         {**good, "id": "b0"},
@@ -204,7 +204,7 @@ def test_batch_answers_in_order_and_items_fail_alone(server: Served) -> None:
     assert sorted(timer_id for _, timer_id in server.service.timers) == ["b0", "b5"]
 
 
-def test_batch_of_a_thousand_and_no_more(server: Served) -> None:
+def test_batch_is_limited_to_a_thousand_items(server: Served) -> None:
     good = {"namespace": "default", "delay": "1s", "callbackUrl": "https://a.example/"}
     items = [{**good, "id": f"b{number}"} for number in range(1_001)]
     answer = server.post("timers/batch/create", {"timers": items})
@@ -273,7 +273,7 @@ def test_health_readiness_metrics(server: Served) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "/api/v1"])
-def test_documentation_needs_nothing_from_elsewhere(server: Served, prefix: str) -> None:
+def test_documentation_page_loads_nothing_from_other_hosts(server: Served, prefix: str) -> None:
     page = server.client.get(f"{prefix}/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -1,5 +1,5 @@
-"""The OpenAPI document: every server gives out the committed one, its examples work, and generators understand it.
-tests/integration/server/test_described.py sees that a server behaves as it says."""
+"""The OpenAPI document: every server serves the committed one, its examples work, and generators understand it.
+tests/integration/server/test_openapi_conformance.py checks a server against it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conftest import Keys, Served
-from tocsin.api.call import ApiLimits
 from tocsin.api.operations import OPERATIONS
+from tocsin.api.request import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.request import compose
 from tocsin.callbacks.target import parse_url
@@ -35,19 +35,19 @@ DESCRIPTION = json.loads(COMMITTED)
 
 
 def resolve(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that stands alone, with the document's components beside it."""
+    """A self-contained schema that includes the document's components."""
     return {**schema, "components": document["components"]}
 
 
-def test_every_server_gives_out_the_committed_document(serve: Callable[..., Served], open_server: Served) -> None:
+def test_every_server_serves_the_committed_document(serve: Callable[..., Served], open_server: Served) -> None:
     other = serve(keys=Keys(required=True), metrics_open=False, agent=False, limits=ApiLimits(batch_items_max=7))
     for server in (open_server, other):
         for path in ("/openapi.json", "/api/v1/openapi.json"):
             assert server.client.get(path).content == COMMITTED, "run `make docs`"
 
 
-def test_document_is_one_that_generators_understand() -> None:
-    """What makes generated clients send what nobody named, or lose a type."""
+def test_document_suits_client_generators() -> None:
+    """The document has nothing that makes generated clients send unset fields or lose a type."""
     text = COMMITTED.decode()
     assert '"default":' not in text
     assert '"oneOf":' not in text
@@ -74,7 +74,7 @@ def test_limits_name_their_settings() -> None:
     assert {name for names in named for name in re.findall(r'"([^"]+)"', names)} <= known
 
 
-def test_examples_of_answers_and_problems_are_as_described() -> None:
+def test_examples_of_responses_and_problems_match_their_schemas() -> None:
     for methods in DESCRIPTION["paths"].values():
         for operation in methods.values():
             for status, answer in operation["responses"].items():
@@ -89,7 +89,7 @@ def test_examples_of_answers_and_problems_are_as_described() -> None:
                         assert (str(problem["status"]), problem["error"]) == (status, name)
 
 
-def test_webhook_is_what_is_sent(open_server: Served) -> None:
+def test_webhook_schema_matches_the_callback_that_is_sent(open_server: Served) -> None:
     invocation = Invocation(
         namespace="default", timer_id="a", message_id="m-1", url="https://a.example/", method="POST", headers=None,
         payload=msgspec.Raw(b'{"order":17}'), execute_at=0, fired_at=1, attempt=1, timeout_us=1,
@@ -105,7 +105,7 @@ def test_webhook_is_what_is_sent(open_server: Served) -> None:
     assert {header["name"] for header in webhook["parameters"]} - sent == {"traceparent"}
 
 
-def test_examples_are_accepted_and_answered_as_described(open_server: Served) -> None:
+def test_request_examples_are_accepted_and_responses_match_their_schemas(open_server: Served) -> None:
     open_server.service.clear()
     open_server.agent.clear()
     document = open_server.client.get("/openapi.json").json()
@@ -132,7 +132,7 @@ def test_examples_are_accepted_and_answered_as_described(open_server: Served) ->
     assert called == sum(operation.documented for operation in OPERATIONS)
 
 
-def test_every_status_that_is_met_is_described(open_server: Served) -> None:
+def test_every_returned_status_is_described(open_server: Served) -> None:
     document = open_server.client.get("/openapi.json").json()
     for operation in OPERATIONS:
         if not operation.documented:
@@ -145,7 +145,7 @@ def test_every_status_that_is_met_is_described(open_server: Served) -> None:
         assert ("401" in answers) == ("403" in answers)
 
 
-def test_security_is_described_as_it_is() -> None:
+def test_described_security_matches_the_server() -> None:
     security = {
         path: operation["security"] for path, method in DESCRIPTION["paths"].items() for operation in method.values()
     }

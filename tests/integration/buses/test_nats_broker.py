@@ -1,4 +1,4 @@
-"""What the bus keeps on a NATS server, and what it does about things that others do there."""
+"""What the bus stores on a NATS server, and how it reacts to changes by other programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 
 @pytest.fixture
 def prefix() -> str:
-    """Subjects of the test's own on the shared server."""
+    """A subject prefix for this test only on the shared server."""
     return "t" + _prefixes().replace("-", "")[-24:]
 
 
@@ -40,7 +40,7 @@ def notes() -> Notes:
 
 @pytest_asyncio.fixture
 async def raw(shared_nats: NatsServer) -> AsyncIterator[Client]:
-    """Somebody else on the server."""
+    """Another client of the server."""
     client = await nats_py.connect(shared_nats.url)
     yield client
     await client.close()
@@ -57,12 +57,12 @@ async def api(client: Client, subject: str, request: dict[str, Any] | None = Non
 
 
 async def stored(client: Client, stream: str, sequence: int) -> tuple[str, bytes, str]:
-    """Subject, payload and headers."""
+    """Subject, payload and headers of stored messages."""
     kept = (await api(client, f"STREAM.MSG.GET.{stream}", {"seq": sequence}))["message"]
     return kept["subject"], b64decode(kept["data"]), b64decode(kept["hdrs"]).decode()
 
 
-async def test_the_subject_and_the_id_tell_what_a_message_is(
+async def test_a_message_has_its_subject_and_id(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     bus = make_bus(shared_nats, notes, prefix)
@@ -76,7 +76,7 @@ async def test_the_subject_and_the_id_tell_what_a_message_is(
     await bus.close()
 
 
-async def test_a_stream_of_another_database_is_left_alone(shared_nats: NatsServer, notes: Notes, prefix: str) -> None:
+async def test_a_stream_of_another_database_is_refused(shared_nats: NatsServer, notes: Notes, prefix: str) -> None:
     bus = make_bus(shared_nats, notes, prefix, owner="one")
     await bus.start()
     other = make_bus(shared_nats, notes, prefix, owner="other")
@@ -86,7 +86,7 @@ async def test_a_stream_of_another_database_is_left_alone(shared_nats: NatsServe
     await bus.close()
 
 
-async def test_changed_limits_reach_an_existing_stream(
+async def test_changed_limits_are_applied_to_an_existing_stream(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     for days in (7, 3):
@@ -98,12 +98,12 @@ async def test_changed_limits_reach_an_existing_stream(
 
 
 @pytest.mark.parametrize("prefix", ["", "a.b", "A", "x" * 33, "a b", "*", ">"])
-def test_prefixes_that_make_no_subject(notes: Notes, prefix: str) -> None:
+def test_invalid_prefixes_are_refused(notes: Notes, prefix: str) -> None:
     with pytest.raises(ConfigError, match="prefix"):
         NatsBus("nats://127.0.0.1:1", LIMITS, check, notes.observe, prefix=prefix, owner="one")
 
 
-async def test_dead_letters_are_in_a_stream_of_their_own(
+async def test_dead_letters_have_their_own_stream(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     def never(deliveries: Sequence[Delivery]) -> None:
@@ -126,7 +126,7 @@ async def test_dead_letters_are_in_a_stream_of_their_own(
     assert f"Tocsin-Deliveries: {LIMITS.deliveries_max}" in lines
 
 
-async def test_what_cannot_be_read_is_a_dead_letter_at_once(
+async def test_an_unreadable_message_is_a_dead_letter_at_once(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     handling = Handling(notes)
@@ -167,7 +167,7 @@ async def test_what_cannot_be_read_is_a_dead_letter_at_once(
     assert (later.handled, len(notes.dead)) == ([last], 5)
 
 
-async def test_a_command_that_cannot_be_read_is_refused(
+async def test_an_unreadable_command_is_refused(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     async def respond(commands: Sequence[Envelope]) -> Sequence[Envelope]:
@@ -182,7 +182,7 @@ async def test_a_command_that_cannot_be_read_is_refused(
     await bus.close()
 
 
-async def test_what_is_in_hand_for_long_is_kept_alive(
+async def test_progress_is_reported_for_long_running_messages(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     signs: list[str] = []
@@ -210,7 +210,7 @@ async def test_what_is_in_hand_for_long_is_kept_alive(
     assert (consumer, len(handling.handled)) == (1, 1)
 
 
-async def test_a_deleted_stream_or_consumer_is_made_again(
+async def test_a_deleted_stream_or_consumer_is_created_again(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     bus = make_bus(shared_nats, notes, prefix)
@@ -236,7 +236,7 @@ async def test_a_deleted_stream_or_consumer_is_made_again(
     assert handling.handled == [first, second]
 
 
-async def test_after_a_crash_between_new_and_old_consumer_the_furthest_counts(
+async def test_after_a_crash_the_furthest_consumer_counts(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     first, handling = make_bus(shared_nats, notes, prefix), Handling(notes)
@@ -247,7 +247,7 @@ async def test_after_a_crash_between_new_and_old_consumer_the_furthest_counts(
     await handling.until_handled(sent)
     await until_waiting(first, 0)
     await first.close()
-    # The consumer that should have gone: it has acknowledged nothing.
+    # The consumer that should have been deleted: it has acknowledged nothing.
     stream = f"TOCSIN_{prefix.upper()}"
     config = {"name": "one-7", "durable_name": "one-7", "ack_policy": "explicit", "deliver_policy": "all"}
     await api(raw, f"CONSUMER.CREATE.{stream}.one-7", {"stream_name": stream, "config": config, "action": "create"})
@@ -263,7 +263,9 @@ async def test_after_a_crash_between_new_and_old_consumer_the_furthest_counts(
     await again.close()
 
 
-async def test_more_than_may_be_in_hand_arrives_in_portions(shared_nats: NatsServer, notes: Notes, prefix: str) -> None:
+async def test_messages_beyond_the_in_hand_limit_arrive_in_portions(
+    shared_nats: NatsServer, notes: Notes, prefix: str
+) -> None:
     bus = make_bus(shared_nats, notes, prefix, nats_ack_pending_max=20, nats_fetch_max=7)
     handling = Handling(notes)
     handling.act = handling.keep
@@ -281,7 +283,7 @@ async def test_more_than_may_be_in_hand_arrives_in_portions(shared_nats: NatsSer
     await bus.close()
 
 
-async def test_requests_for_messages_that_run_out_are_made_again(
+async def test_expired_pull_requests_are_repeated(
     shared_nats: NatsServer, raw: Client, notes: Notes, prefix: str
 ) -> None:
     asked = 0
@@ -306,13 +308,13 @@ async def test_requests_for_messages_that_run_out_are_made_again(
     await bus.close()
 
 
-async def test_a_message_longer_than_the_server_takes_is_invalid(
+async def test_a_message_beyond_the_servers_size_limit_is_invalid(
     shared_nats: NatsServer, notes: Notes, prefix: str
 ) -> None:
     bus = make_bus(shared_nats, notes, prefix)
     await bus.start()
     long = msgspec.structs.replace(message("a"), payload=msgspec.Raw(b'"' + b"x" * 1_048_576 + b'"'))
-    with pytest.raises(InvalidMessage, match="longer"):
+    with pytest.raises(InvalidMessage, match="size"):
         await bus.publish([long])
     odd = msgspec.structs.replace(message("a"), aggregate_id="a.b")
     with pytest.raises(InvalidMessage, match="subject"):
@@ -321,7 +323,7 @@ async def test_a_message_longer_than_the_server_takes_is_invalid(
     await bus.close()
 
 
-async def test_a_server_that_is_too_old_is_refused(notes: Notes) -> None:
+async def test_an_old_server_version_is_refused(notes: Notes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b'INFO {"version":"2.9.25","max_payload":1048576,"headers":true}\r\n')
         while line := await reader.readline():
@@ -338,7 +340,7 @@ async def test_a_server_that_is_too_old_is_refused(notes: Notes) -> None:
     server.close()
 
 
-async def test_a_server_without_jetstream_is_told(notes: Notes) -> None:
+async def test_a_server_without_jetstream_is_reported(notes: Notes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b'INFO {"version":"2.11.0","max_payload":1048576,"headers":true}\r\n')
         while line := await reader.readline():

@@ -1,4 +1,4 @@
-"""Ends and beginnings of connections to a NATS server that doesn't keep up, or breaks amid them."""
+"""Start and end of connections to a NATS server that is slow or fails in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 
 @pytest.fixture
 def prefix() -> str:
-    """Subjects of the test's own on the shared server."""
+    """A subject prefix for this test only on the shared server."""
     return "t" + _prefixes().replace("-", "")[-24:]
 
 
@@ -41,10 +41,10 @@ async def answer_nothing(commands: Sequence[Envelope]) -> Sequence[Envelope]:
     raise AssertionError("nothing was asked")
 
 
-async def test_it_has_not_started_before_the_server_knows_who_answers(
+async def test_start_returns_after_the_server_knows_the_responders(
     proxy: Proxy, shared_nats: NatsServer, prefix: str
 ) -> None:
-    """Others may ask at once, by connections of their own."""
+    """Other clients may send requests at once, on their own connections."""
     limits = replace(LIMITS, nats_connect_timeout_us=2_000_000, nats_close_timeout_us=100_000)
     notes = Notes()
     bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", limits, check, notes.observe, prefix=prefix, owner="database")
@@ -56,10 +56,8 @@ async def test_it_has_not_started_before_the_server_knows_who_answers(
 
 
 @pytest.mark.parametrize("asked", ["$JS.API.STREAM.INFO", "$JS.API.CONSUMER.CREATE", "SUB {prefix}-cmd"])
-async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
-    proxy: Proxy, prefix: str, asked: str
-) -> None:
-    """Instead of waiting for answers until the time for an attempt is over."""
+async def test_a_connection_lost_during_setup_is_replaced_at_once(proxy: Proxy, prefix: str, asked: str) -> None:
+    """Instead of waiting for responses until the timeout of the attempt."""
     limits = replace(LIMITS, nats_connect_timeout_us=2 * round(PATIENCE_S * 1e6))
     bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", limits, check, Notes().observe, prefix=prefix, owner="database")
     bus.subscribe("one", ["Happened"], handle_nothing)
@@ -72,7 +70,7 @@ async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
     await bus.close()
 
 
-async def test_a_process_that_stood_still_has_not_found_the_broker_silent(shared_nats: NatsServer, prefix: str) -> None:
+async def test_a_freeze_of_this_process_does_not_count_as_silence(shared_nats: NatsServer, prefix: str) -> None:
     bus = NatsBus(shared_nats.url, LIMITS, check, Notes().observe, prefix=prefix, owner="database")
     bus.subscribe("one", ["Happened"], handle_nothing)
     await bus.start()
@@ -81,7 +79,7 @@ async def test_a_process_that_stood_still_has_not_found_the_broker_silent(shared
     now_s = asyncio.get_running_loop().time() + 3_600
     consumer.tick(now_s)
     assert bus.connected
-    # Who looks, and hears nothing, has.
+    # A poll without a result shows it.
     for _ in range(4 * LIMITS.nats_heartbeat_us // LIMITS.nats_check_interval_us):
         now_s += LIMITS.nats_check_interval_us / 1e6
         consumer.tick(now_s)
@@ -89,10 +87,10 @@ async def test_a_process_that_stood_still_has_not_found_the_broker_silent(shared
     await bus.close()
 
 
-async def test_a_bus_that_is_closed_as_an_answer_comes_ends(
+async def test_close_ends_the_bus_while_a_response_arrives(
     proxy: Proxy, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waits for it within the client takes the answer then, and forgets that it was to end."""
+    """The NATS client's wait takes the response then, and loses the cancellation."""
     notes = Notes()
     bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", LIMITS, check, notes.observe, prefix=prefix, owner="database")
     bus.subscribe("one", ["Happened"], handle_nothing)

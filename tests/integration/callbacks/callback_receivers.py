@@ -1,4 +1,4 @@
-"""Receivers that behave, or misbehave, as told; and a client that checks the promises of the port at every call."""
+"""Scripted receivers, and a client that checks the port's guarantees at every call."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class SystemClock:
     """The machine's clocks."""
 
     def now_us(self) -> int:
-        """See tocsin.ports.clock.Clock."""
+        """The clock's time, in microseconds."""
         return time.time_ns() // 1_000
 
     def boottime_us(self) -> int:
-        """See tocsin.ports.clock.Clock."""
+        """The clock's time, in microseconds."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
 class Peer:
-    """One accepted connection, as a receiver's script sees it."""
+    """One accepted connection, for a receiver's script."""
 
     def __init__(self, receiver: Receiver, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.receiver = receiver
@@ -56,12 +56,12 @@ class Peer:
         return line, headers, body
 
     async def send(self, data: bytes) -> None:
-        """Writes, and waits until the client has taken it."""
+        """Writes, and waits until the data has been sent."""
         self.writer.write(data)
         await self.writer.drain()
 
     async def closed_by_client(self) -> None:
-        """Waits for the client's end of the connection."""
+        """Waits until the client closes the connection."""
         with contextlib.suppress(ConnectionError):
             while await self.reader.read(65_536):
                 pass
@@ -124,7 +124,7 @@ async def keep_answering(peer: Peer) -> None:
 
 
 def answer_with(*pieces: bytes, close: bool = False) -> Script:
-    """Answers each request with these pieces, each in a write of its own; closes after the first if told."""
+    """Answers each request with these pieces, each in a separate write; optionally closes after the first."""
 
     async def script(peer: Peer) -> None:
         while await peer.request():
@@ -158,7 +158,7 @@ def an_invocation(url: str, **changes: Any) -> Invocation:
 
 
 class Client:
-    """An HttpCaller whose `done`s are checked: exactly once each, and never from inside `ring`."""
+    """An HttpCaller that checks `done`: exactly once each, and never from inside `invoke`."""
 
     def __init__(self, **options: Any) -> None:
         limits = options.pop("limits", None) or CallbackLimits()
@@ -176,7 +176,7 @@ class Client:
 
         def done(exchange: Exchange) -> None:
             if not returned:
-                self.broken_promises.append("done was called inside ring")
+                self.broken_promises.append("done was called inside invoke")
             if future.done():
                 self.broken_promises.append(f"done was called again: {exchange}")
             else:
@@ -192,7 +192,7 @@ class Client:
 
 
 async def send(client: Client, url: str, method: str = "POST", **changes: Any) -> Result:
-    """One request and its result; `done` may come once only, and not from inside `send`."""
+    """One request and its result; checks that `done` is called once, and not from inside `send`."""
     ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
     request = Request(method, url, (), None, 20_000_000)._replace(**changes)
     client.caller.send(request, ended.set_result)

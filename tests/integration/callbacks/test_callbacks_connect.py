@@ -1,4 +1,4 @@
-"""Where a call goes: names, addresses, ports, certificates, and what is forbidden."""
+"""Connecting to a destination: names, addresses, ports, certificates, and egress rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import trustme
-from callback_names import Names
 from callback_receivers import keep_answering
+from name_servers import Names
 from tests.support.needs import lacking
 
 from tocsin.callbacks.egress import EgressPolicy
@@ -22,7 +22,7 @@ TOOK = Response(200, b'{"ok":true}')
 
 
 def refused_port() -> int:
-    """A port that nobody listens on (any more)."""
+    """A port on which nothing listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]
@@ -69,7 +69,7 @@ async def test_ipv6(receive: Any, client: Any) -> None:
     assert receiver.requests[0][1]["host"] == f"[::1]:{receiver.port}"
 
 
-async def test_a_name_is_asked_for_once(receive: Any, client_with: Any) -> None:
+async def test_concurrent_lookups_of_a_name_share_a_query(receive: Any, client_with: Any) -> None:
     names = Names(hooks_example=["127.0.0.1"])
     receiver = await receive(keep_answering)
     client = client_with(lookup=names)
@@ -79,7 +79,7 @@ async def test_a_name_is_asked_for_once(receive: Any, client_with: Any) -> None:
     assert names.asked == ["hooks.example"]
 
 
-async def test_an_answer_of_the_resolver_is_forgotten(receive: Any, client_with: Any) -> None:
+async def test_resolved_addresses_expire(receive: Any, client_with: Any) -> None:
     names = Names(hooks_example=["127.0.0.1"])
     receiver = await receive(keep_answering)
     client = client_with(lookup=names, limits=CallbackLimits(dns_ttl_us=0, idle_connections_max=0))
@@ -88,7 +88,7 @@ async def test_an_answer_of_the_resolver_is_forgotten(receive: Any, client_with:
     assert len(names.asked) == 3
 
 
-async def test_few_names_are_remembered(receive: Any, client_with: Any) -> None:
+async def test_the_resolver_cache_is_bounded(receive: Any, client_with: Any) -> None:
     names = Names(a_example=["127.0.0.1"], b_example=["127.0.0.1"])
     receiver = await receive(keep_answering)
     client = client_with(lookup=names, limits=CallbackLimits(dns_names_cached_max=1, idle_connections_max=0))
@@ -97,7 +97,7 @@ async def test_few_names_are_remembered(receive: Any, client_with: Any) -> None:
     assert names.asked == ["a.example", "b.example", "a.example"]
 
 
-async def test_failures_of_the_resolver_are_not_remembered(receive: Any, client_with: Any) -> None:
+async def test_resolver_failures_are_not_cached(receive: Any, client_with: Any) -> None:
     names = Names(empty_example=[])
     receiver = await receive(keep_answering)
     client = client_with(lookup=names)
@@ -167,7 +167,7 @@ async def test_only_permitted_addresses_are_connected_to(receive: Any, client_wi
     assert (await client.call(f"http://hooks.example:{receiver.port}/")).outcome == TOOK
 
 
-async def test_a_name_that_changes_its_mind(receive: Any, client_with: Any) -> None:
+async def test_a_name_that_changes_to_a_private_address_is_refused(receive: Any, client_with: Any) -> None:
     receiver = await receive(keep_answering)
     names = Names(hooks_example=["127.0.0.1"])
     limits = CallbackLimits(dns_ttl_us=0, idle_connections_max=0)
@@ -178,7 +178,7 @@ async def test_a_name_that_changes_its_mind(receive: Any, client_with: Any) -> N
     assert (await client.call(url)).outcome.code == "EGRESS_REFUSED"
 
 
-async def test_a_redirect_inside_is_not_followed(receive: Any, client_with: Any) -> None:
+async def test_a_redirect_to_a_private_address_is_not_followed(receive: Any, client_with: Any) -> None:
     inside = await receive(keep_answering)
 
     async def script(peer: Any) -> None:
@@ -196,7 +196,7 @@ async def test_a_redirect_inside_is_not_followed(receive: Any, client_with: Any)
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Trusted by the clients of these tests, and by nobody else."""
+    """A certificate authority that only the clients of these tests trust."""
     return trustme.CA()
 
 
@@ -241,14 +241,14 @@ async def test_a_certificate_for_another_name(authority: trustme.CA, receive: An
     assert receiver.requests == []
 
 
-async def test_a_certificate_that_nobody_vouches_for(authority: trustme.CA, receive: Any, client: Any) -> None:
+async def test_an_untrusted_certificate_is_refused(authority: trustme.CA, receive: Any, client: Any) -> None:
     receiver = await receive(keep_answering, tls=serving(authority, "127.0.0.1"))
     outcome = (await client.call(receiver.url)).outcome
     assert outcome.code == "TLS_FAILED"
     assert "certificate" in outcome.detail
 
 
-async def test_tls_where_there_is_none(receive: Any, client: Any) -> None:
+async def test_tls_to_a_plain_text_port_fails(receive: Any, client: Any) -> None:
     async def script(peer: Any) -> None:
         await peer.reader.read(1)
         await peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")

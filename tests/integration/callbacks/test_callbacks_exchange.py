@@ -1,4 +1,4 @@
-"""What the client makes of answers, good, odd and hostile."""
+"""Responses to callbacks: valid, unusual and hostile ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-async def test_answers_that_keep_the_connection(name: str, receive: Any, client: Any) -> None:
+async def test_responses_that_keep_the_connection_open(name: str, receive: Any, client: Any) -> None:
     pieces, expected = ANSWERS[name]
     receiver = await receive(answer_with(*pieces))
     for _ in range(3):
@@ -85,7 +85,7 @@ CLOSING = {
 
 
 @pytest.mark.parametrize("name", CLOSING)
-async def test_answers_that_end_the_connection(name: str, receive: Any, client: Any) -> None:
+async def test_responses_that_close_the_connection(name: str, receive: Any, client: Any) -> None:
     answer, expected = CLOSING[name]
     receiver = await receive(answer_with(answer))
     for _ in range(2):
@@ -139,7 +139,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("name", NONSENSE)
-async def test_nonsense(name: str, receive: Any, client: Any) -> None:
+async def test_invalid_responses_are_reported(name: str, receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(NONSENSE[name])
@@ -155,7 +155,7 @@ async def test_nonsense(name: str, receive: Any, client: Any) -> None:
 @pytest.mark.parametrize(
     "sent", [b"", b"H", b"HTTP/1.1 20", OK[:-20], OK[:-1], CHUNKED + b"5\r\nab"], ids=lambda sent: str(len(sent))
 )
-async def test_closed_in_the_middle(sent: bytes, receive: Any, client: Any) -> None:
+async def test_connection_closed_during_the_response(sent: bytes, receive: Any, client: Any) -> None:
     receiver = await receive(answer_with(sent, close=True))
     exchange = await client.call(receiver.url)
     assert isinstance(exchange.outcome, NoResponse)
@@ -195,7 +195,7 @@ async def test_a_huge_body_is_not_read(status: int, framing: bytes, receive: Any
     assert sent_bytes < 50_000_000
 
 
-async def test_hanging_before_and_within_the_answer(receive: Any, client: Any) -> None:
+async def test_hanging_before_and_during_the_response_times_out(receive: Any, client: Any) -> None:
     for sent in (b"", b"HTTP/1.1 200 OK\r\n", OK[:-1]):
 
         async def script(peer: Peer, sent: bytes = sent) -> None:
@@ -205,13 +205,13 @@ async def test_hanging_before_and_within_the_answer(receive: Any, client: Any) -
 
         receiver = await receive(script)
         exchange = await client.call(receiver.url, timeout_us=60_000)
-        assert exchange.outcome == NoResponse("TIMEOUT", "there was no complete answer within 0.06 s")
+        assert exchange.outcome == NoResponse("TIMEOUT", "no complete response within 0.06 s")
         assert exchange.duration_us >= 60_000
         assert exchange.sent_at is not None
         await receiver.closed.wait()
 
 
-async def test_dripping_is_cut_at_the_deadline(receive: Any, client: Any) -> None:
+async def test_a_dripping_response_is_cut_at_the_deadline(receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(b"HTTP/1.1 200 OK\r\nx: ")
@@ -226,7 +226,7 @@ async def test_dripping_is_cut_at_the_deadline(receive: Any, client: Any) -> Non
     await receiver.closed.wait()
 
 
-async def test_deadlines_of_many_are_each_kept(receive: Any, client: Any) -> None:
+async def test_each_of_many_deadlines_is_enforced(receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.closed_by_client()
@@ -249,7 +249,7 @@ async def test_a_receiver_that_does_not_read(receive: Any, client: Any) -> None:
     assert (await big).outcome.code == "TIMEOUT"
 
 
-async def test_what_can_t_be_sent_is_reported_later_too(client: Any) -> None:
+async def test_unsendable_requests_are_reported_asynchronously(client: Any) -> None:
     for changes in ({"url": "nonsense"}, {"method": "TRACE"}, {"headers": {"x": "a\r\nb: c"}}):
         exchange = await client.call(**{"url": "http://127.0.0.1:1/", **changes})
         assert exchange.outcome.code == "INVALID_REQUEST"

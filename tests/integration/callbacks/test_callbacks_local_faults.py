@@ -1,4 +1,4 @@
-"""What this machine's own shortages and stalls come to: never to a fault of the receiver."""
+"""Local shortages and stalls are never reported as faults of the receiver."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TOOK = Response(200, b'{"ok":true}')
 
 
 async def hang(peer: Peer) -> None:
-    """Takes the request and never answers."""
+    """Accepts the request and never responds."""
     await peer.request()
     await peer.closed_by_client()
 
 
 @contextmanager
 def no_descriptor_free() -> Iterator[None]:
-    """Every descriptor that the process may have is in use."""
+    """Uses up all file descriptors of the process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     gc.collect()
     taken = [os.open(os.devnull, os.O_RDONLY)]
@@ -56,7 +56,7 @@ def _open_descriptors() -> list[int]:
     return [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
 
 
-async def test_the_agents_calls_leave_timers_their_connections(receive: Any, client_with: Any) -> None:
+async def test_agent_calls_do_not_use_up_timers_connections(receive: Any, client_with: Any) -> None:
     hung, healthy = await receive(hang), await receive(keep_answering)
     client = client_with(limits=CallbackLimits(connections_max=4, agent_connections_max=4))
     calls = [asyncio.ensure_future(send(client, hung.url)) for _ in range(12)]
@@ -76,8 +76,8 @@ async def test_an_attempt_without_a_connection_was_not_sent(receive: Any, client
     assert not first.done()
 
 
-async def test_the_timeout_begins_when_there_is_a_connection(receive: Any, client_with: Any) -> None:
-    """A wait for this machine's own limit takes nothing from the receiver's time."""
+async def test_the_timeout_starts_when_a_connection_is_free(receive: Any, client_with: Any) -> None:
+    """Waiting for a local limit does not count against the receiver's timeout."""
     free = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -131,7 +131,7 @@ def _readable(listening: socket.socket) -> None:
 
 
 async def test_without_a_local_port_nothing_was_sent(client: Any, monkeypatch: Any) -> None:
-    """The range of ports is the machine's; it is taken away where the loop dials."""
+    """The port range is global to the machine: the shortage is simulated where the loop connects."""
 
     async def no_port(*args: object, **options: object) -> None:
         raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
@@ -142,8 +142,8 @@ async def test_without_a_local_port_nothing_was_sent(client: Any, monkeypatch: A
     assert outcome.code == "NO_LOCAL_PORT"
 
 
-async def test_a_request_that_was_sent_once_is_never_called_unsent(receive: Any, client_with: Any) -> None:
-    """Its idle connection ended under it, and there was no room for a second one."""
+async def test_a_request_that_was_sent_is_never_reported_as_not_sent(receive: Any, client_with: Any) -> None:
+    """Its idle connection closed, and the limit left no room for a second one."""
 
     async def script(peer: Peer) -> None:
         await peer.request()
@@ -160,7 +160,7 @@ async def test_a_request_that_was_sent_once_is_never_called_unsent(receive: Any,
     assert (exchange.outcome.code, exchange.sent_at is not None) == ("CONNECTION_CLOSED", True)
 
 
-# -- a process that stood still
+# -- a stalled process
 
 
 CALLING = """
@@ -180,7 +180,7 @@ async def main(url):
 """
 
 
-async def test_answers_that_lay_in_the_buffers_while_the_process_stood_still_count(receive: Any) -> None:
+async def test_responses_buffered_while_the_process_was_stalled_are_read(receive: Any) -> None:
     stopped, everyone = asyncio.Event(), asyncio.Barrier(16)
 
     async def script(peer: Peer) -> None:
@@ -211,7 +211,7 @@ async def test_answers_that_lay_in_the_buffers_while_the_process_stood_still_cou
     assert sorted(printed.split()) == [b"200"] * 14 + [b"TIMEOUT"]
 
 
-async def test_a_process_that_stood_still_before_sending_did_not_send(dead_port: int, client: Any) -> None:
+async def test_a_stall_before_sending_is_reported_as_not_sent(dead_port: int, client: Any) -> None:
     call = client.begin(f"http://127.0.0.1:{dead_port}/", timeout_us=200_000)
     await asyncio.sleep(0)
     time.sleep(1.3)  # noqa: ASYNC251 -- the loop has to stand still

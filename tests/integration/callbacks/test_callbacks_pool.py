@@ -1,4 +1,4 @@
-"""Which connection a call takes, what happens when that one is dead, and how everything ends."""
+"""The connection pool: which connection an attempt uses, dead connections, and shutdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_a_connection_is_reused(receive: Any, client: Any) -> None:
     assert (receiver.connections, len(receiver.requests)) == (1, 20)
 
 
-async def test_one_connection_per_call_under_way(receive: Any, client: Any) -> None:
+async def test_each_attempt_in_flight_has_its_own_connection(receive: Any, client: Any) -> None:
     everyone = asyncio.Barrier(5)
 
     async def script(peer: Peer) -> None:
@@ -83,7 +83,7 @@ async def test_the_receiver_closes_an_idle_connection(receive: Any, client: Any)
 
 
 @pytest.mark.parametrize("parting", [b"", TIMEOUT_408])
-async def test_a_reused_connection_that_dies_before_answering_is_replaced(
+async def test_a_request_on_a_reused_connection_that_closes_is_replayed(
     parting: bytes, receive: Any, client: Any
 ) -> None:
     async def script(peer: Peer) -> None:
@@ -103,7 +103,7 @@ async def test_a_reused_connection_that_dies_before_answering_is_replaced(
     assert [headers["webhook-id"] for _, headers, _ in receiver.requests] == ["m1", "m2", "m2"]
 
 
-async def test_it_is_replaced_only_once(receive: Any, client: Any) -> None:
+async def test_a_request_is_replayed_only_once(receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         if peer.number == 1:
@@ -118,7 +118,7 @@ async def test_it_is_replaced_only_once(receive: Any, client: Any) -> None:
     assert (receiver.connections, len(receiver.requests)) == (2, 3)
 
 
-async def test_once_a_byte_has_come_back_nothing_is_sent_again(receive: Any, client: Any) -> None:
+async def test_a_request_is_not_replayed_after_a_byte_of_the_response(receive: Any, client: Any) -> None:
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK)
@@ -131,7 +131,7 @@ async def test_once_a_byte_has_come_back_nothing_is_sent_again(receive: Any, cli
     assert (receiver.connections, len(receiver.requests)) == (1, 2)
 
 
-async def test_a_408_on_a_fresh_connection_is_an_answer(receive: Any, client: Any) -> None:
+async def test_a_408_on_a_fresh_connection_is_the_response(receive: Any, client: Any) -> None:
     receiver = await receive(answer_with(TIMEOUT_408, close=True))
     assert (await client.call(receiver.url)).outcome == Response(408)
     assert len(receiver.requests) == 1
@@ -159,7 +159,7 @@ async def test_all_idle_connections_dead_at_once(receive: Any, client: Any) -> N
     assert len(receiver.requests) == 60
 
 
-async def test_unasked_data_ends_an_idle_connection(receive: Any, client: Any) -> None:
+async def test_unsolicited_data_closes_an_idle_connection(receive: Any, client: Any) -> None:
     speak = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -181,7 +181,7 @@ async def test_unasked_data_ends_an_idle_connection(receive: Any, client: Any) -
 # -- limits
 
 
-async def test_an_idle_connection_is_closed_in_time(receive: Any, client_with: Any) -> None:
+async def test_an_idle_connection_is_closed_after_its_timeout(receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(idle_timeout_us=40_000))
     receiver = await receive(keep_answering)
     assert (await client.call(receiver.url)).outcome == TOOK
@@ -190,7 +190,7 @@ async def test_an_idle_connection_is_closed_in_time(receive: Any, client_with: A
     assert receiver.connections == 2
 
 
-async def test_few_idle_connections_are_kept(receive: Any, client_with: Any) -> None:
+async def test_idle_connections_per_destination_are_limited(receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(idle_connections_max=1))
     everyone = asyncio.Barrier(3)
 
@@ -238,7 +238,7 @@ async def test_a_time_out_frees_its_connection(receive: Any, client_with: Any) -
     assert (await second).outcome == TOOK
 
 
-async def test_a_failing_listener_harms_nobody(receive: Any, client: Any) -> None:
+async def test_a_failing_listener_does_not_affect_others(receive: Any, client: Any) -> None:
     reported: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda loop, context: reported.append(str(context.get("exception")))
@@ -261,7 +261,7 @@ async def test_a_failing_listener_harms_nobody(receive: Any, client: Any) -> Non
 # -- the end
 
 
-async def test_nothing_is_kept_of_destinations_without_connections(receive: Any, client_with: Any) -> None:
+async def test_destinations_without_connections_take_no_memory(receive: Any, client_with: Any) -> None:
     async def lookup(host: str) -> list[str]:
         if host.startswith("dead"):
             raise OSError("no such luck")
@@ -289,7 +289,7 @@ async def _echo_the_path(peer: Peer) -> None:
         await peer.send(b"HTTP/1.1 200 X\r\ncontent-length: %d\r\n\r\n%b" % (len(path), path))
 
 
-async def test_close_ends_what_is_under_way(receive: Any, client_with: Any) -> None:
+async def test_close_ends_attempts_in_flight(receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(connections_max=3), lookup=_never)
     arrived = asyncio.Barrier(3)
 

@@ -1,4 +1,4 @@
-"""A scripted server that speaks the contract over a real socket, for what a real one does only under duress."""
+"""A scripted server that implements the API over a real socket, for responses that a real one gives only under stress."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ import pytest
 
 from tests.support.patience import PATIENCE_S
 from tocsin.cli.app import run
-from tocsin.cli.receiver import Answer, Receiver, Ring
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 
 MAIN = [sys.executable, "-u", "-c", "from tocsin.cli.app import main; main()"]
 
 
 class Ran(NamedTuple):
-    """What a command left behind."""
+    """The result of a command."""
 
     code: int
     out: str
     err: str
 
     def json(self) -> Any:
-        """Its standard output as JSON."""
+        """The standard output as JSON."""
         return msgspec.json.decode(self.out)
 
 
 class ScriptedServer:
-    """Keeps timers in a dict. `script` are answers given first, whatever is asked; `rings` is all that came in."""
+    """Keeps timers in a dict. `script` are the responses to send first, whatever the request; `received` has all requests."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.script: list[Answer] = []
-        self.rings: list[Ring] = []
+        self.script: list[ReceiverResponse] = []
+        self.received: list[ReceivedCallback] = []
         self.timers: dict[tuple[str, str], dict[str, Any]] = {}
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -63,15 +63,15 @@ class ScriptedServer:
         self._loop.run_until_complete(receiver.stop())
         self._loop.close()
 
-    def _answer(self, ring: Ring) -> Answer:
-        self.rings.append(ring)
+    def _answer(self, request: ReceivedCallback) -> ReceiverResponse:
+        self.received.append(request)
         if self.script:
             return self.script.pop(0)
-        body = msgspec.json.decode(ring.body) if ring.body else {}
-        action = getattr(self, "_" + ring.path.removeprefix("/api/v1/").replace("/", "_"), None)
+        body = msgspec.json.decode(request.body) if request.body else {}
+        action = getattr(self, "_" + request.path.removeprefix("/api/v1/").replace("/", "_"), None)
         return action(body) if action else problem(404, "NOT_FOUND")
 
-    def _timers_create(self, body: dict[str, Any]) -> Answer:
+    def _timers_create(self, body: dict[str, Any]) -> ReceiverResponse:
         return answer(self._created(body))
 
     def _created(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -80,22 +80,22 @@ class ScriptedServer:
         self.timers[body["namespace"], body["id"]] = timer
         return timer
 
-    def _timers_batch_create(self, body: dict[str, Any]) -> Answer:
+    def _timers_batch_create(self, body: dict[str, Any]) -> ReceiverResponse:
         bad = {"error": "INVALID_INPUT", "message": "…", "errors": [{"path": "callbackUrl", "reason": "is missing"}]}
         results = [
             {"timer": self._created(item)} if "callbackUrl" in item else {"error": bad} for item in body["timers"]
         ]
         return answer({"results": results})
 
-    def _timers_get(self, body: dict[str, Any]) -> Answer:
+    def _timers_get(self, body: dict[str, Any]) -> ReceiverResponse:
         timer = self.timers.get((body["namespace"], body["timerId"]))
         return answer(timer) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")
 
-    def _timers_delete(self, body: dict[str, Any]) -> Answer:
+    def _timers_delete(self, body: dict[str, Any]) -> ReceiverResponse:
         timer = self.timers.pop((body["namespace"], body["timerId"]), None)
-        return Answer(204) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")
+        return ReceiverResponse(204) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")
 
-    def _timers_list(self, body: dict[str, Any]) -> Answer:
+    def _timers_list(self, body: dict[str, Any]) -> ReceiverResponse:
         limit, start = body["limit"], int(body.get("cursor", 0))
         found = sorted(self.timers.values(), key=lambda timer: (timer["executeAt"], timer["id"]))
         found = [timer for timer in found if set(body.get("tags", ())) <= set(timer.get("tags", ()))]
@@ -103,19 +103,19 @@ class ScriptedServer:
         return answer(page | ({"nextCursor": str(start + limit)} if len(found) > start + limit else {}))
 
 
-def answer(value: Any, status: int = 200) -> Answer:
-    """A JSON answer."""
-    return Answer(status, msgspec.json.encode(value))
+def answer(value: Any, status: int = 200) -> ReceiverResponse:
+    """A JSON response."""
+    return ReceiverResponse(status, msgspec.json.encode(value))
 
 
-def problem(status: int, code: str, detail: str = "", **members: Any) -> Answer:
-    """An error answer as the contract has it."""
+def problem(status: int, code: str, detail: str = "", **members: Any) -> ReceiverResponse:
+    """A problem response."""
     return answer({"title": code, "status": status, "error": code, "detail": detail, **members}, status)
 
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedServer]:
-    """A scripted server that listens."""
+    """A running scripted server."""
     server = ScriptedServer()
     server.start()
     yield server

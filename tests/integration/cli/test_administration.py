@@ -1,4 +1,4 @@
-"""Commands that need no server, and those that administer one."""
+"""Commands that need no server, and commands that administer one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TestKeys:
         assert stored_keys(tmp_path / "d") == []
         assert tocsin("keys", "revoke", key_id, "--data-dir", "d").code == 1
 
-    def test_a_key_that_ends_by_itself_says_when(self, tocsin, tmp_path):
+    def test_an_expiring_key_shows_its_expiry(self, tocsin, tmp_path):
         assert tocsin("keys", "create", "--expires-in", "10d", "--data-dir", "d").code == 0
         assert tocsin("keys", "create", "--expires-in", "90d", "--data-dir", "d").code == 0
         assert tocsin("keys", "create", "--data-dir", "d").code == 0
@@ -57,7 +57,7 @@ class TestKeys:
         assert (listed.out.count("(soon)"), listed.out.count("never")) == (1, 1)
         assert [key["expiresAt"] for key in tocsin("keys", "list", "--data-dir", "d", "--json").json()].count(None) == 1
 
-    def test_without_the_audit_trail_no_key_is_made_and_a_revoked_one_says_so(self, tocsin, tmp_path):
+    def test_a_failed_audit_write_undoes_a_create_and_is_reported_by_a_revoke(self, tocsin, tmp_path):
         ran = tocsin("keys", "create", "--data-dir", "d")
         assert "first key" in ran.err
         key_id = ran.out.split("_")[1]
@@ -65,10 +65,10 @@ class TestKeys:
         connection.execute("DROP TABLE audit")
         connection.close()
         refused = tocsin("keys", "create", "--data-dir", "d")
-        assert (refused.code, "no key was made" in refused.err, refused.out) == (1, True, "")
+        assert (refused.code, "no key was created" in refused.err, refused.out) == (1, True, "")
         assert [key.key_id for key in stored_keys(tmp_path / "d")] == [key_id]
         revoked = tocsin("keys", "revoke", key_id, "--data-dir", "d")
-        assert (revoked.code, "is revoked, but the audit trail" in revoked.err) == (1, True)
+        assert (revoked.code, "is revoked, but the audit entry" in revoked.err) == (1, True)
         assert stored_keys(tmp_path / "d") == []
 
     @pytest.mark.parametrize(
@@ -85,18 +85,18 @@ class TestKeys:
         assert tocsin("keys", "create", *arguments).code == 2
 
     @pytest.mark.parametrize("arguments", [["list"], ["revoke", "1f0c9a7be2d4"]])
-    def test_a_slip_in_the_folder_makes_no_store(self, tocsin, tmp_path, arguments):
+    def test_a_wrong_data_folder_creates_no_store(self, tocsin, tmp_path, arguments):
         ran = tocsin("keys", *arguments, "--data-dir", "slip")
         assert ran.code == 1
         assert "slip/tocsin.db" in ran.err
         assert not (tmp_path / "slip").exists()
 
-    def test_create_makes_a_store_only_where_somebody_said(self, tocsin, tmp_path):
+    def test_create_makes_a_store_only_at_a_given_location(self, tocsin, tmp_path):
         ran = tocsin("keys", "create")
-        assert (ran.code, "data/tocsin.db; name its folder with --data-dir" in ran.err) == (1, True)
+        assert (ran.code, "data/tocsin.db; give its folder with --data-dir" in ran.err) == (1, True)
         assert list(tmp_path.iterdir()) == []
         ran = tocsin("keys", "create", "--data-dir", "data")
-        assert (ran.code, "kept in sqlite:///data/tocsin.db" in ran.err) == (0, True)
+        assert (ran.code, "stored in sqlite:///data/tocsin.db" in ran.err) == (0, True)
         assert tocsin("keys", "create").code == 0
 
 
@@ -107,7 +107,7 @@ class TestMigrate:
         assert ran.json()["schema"] >= 1
         assert ran.json()["shards"] == 4
 
-    def test_the_agents_database_goes_along(self, tocsin, tmp_path):
+    def test_the_agents_database_is_migrated_as_well(self, tocsin, tmp_path):
         ran = tocsin("migrate", "--data-dir", "d", "--json")
         assert ran.code == 0, ran.err
         assert ran.json()["agentDatabase"] == "sqlite:///d/agent.db"
@@ -125,7 +125,7 @@ class TestMigrate:
         assert ran.code == 2
         assert "agent.database" in ran.err
 
-    def test_what_is_no_database_is_refused(self, tocsin, tmp_path):
+    def test_a_file_that_is_not_a_database_is_refused(self, tocsin, tmp_path):
         (tmp_path / "tocsin.db").write_text("hello " * 1_000)
         ran = tocsin("migrate", "--data-dir", ".")
         assert ran.code == 1
@@ -133,7 +133,7 @@ class TestMigrate:
 
 
 class TestConfig:
-    def test_show_says_what_and_from_where(self, tocsin, tmp_path, monkeypatch):
+    def test_show_prints_values_and_sources(self, tocsin, tmp_path, monkeypatch):
         (tmp_path / "c.toml").write_text('look_ahead_max = "60s"\n')
         monkeypatch.setenv("TOCSIN_EGRESS_ALLOW", "a,b")
         shown = tocsin("config", "show", "--config", "c.toml", "--changed", "--json").json()
@@ -153,37 +153,37 @@ class TestConfig:
         assert "Warning: TOCSIN_PROT" in tocsin("config", "check").err
 
     @pytest.mark.parametrize(
-        ("flag", "said"),
+        ("flag", "message"),
         [
             ("--egress-allow", "--egress-allow is not a flag; set TOCSIN_EGRESS_ALLOW, or egress.allow in the file"),
             ("--shun", "--shun is not a flag; TOCSIN_SHUN is no longer a setting but a constant, 1m"),
         ],
     )
-    def test_serve_refuses_a_flag_of_a_setting_without_one(self, tocsin, flag, said):
+    def test_serve_refuses_a_flag_of_a_setting_without_one(self, tocsin, flag, message):
         ran = tocsin("serve", flag, "1")
-        assert (ran.code, said in ran.err) == (2, True)
+        assert (ran.code, message in ran.err) == (2, True)
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             ('[egress]\nallow = ["10.0.0.0/99"]\n', "egress.allow (c.toml, line 2)"),
             ("shards = 99999999999\n", "at most 65536"),
         ],
     )
-    def test_check_finds_what_would_keep_the_server_from_starting(self, tocsin, tmp_path, content, said):
+    def test_check_reports_settings_that_prevent_a_start(self, tocsin, tmp_path, content, message):
         (tmp_path / "c.toml").write_text(content)
         ran = tocsin("config", "check", "--config", "c.toml")
         assert ran.code == 2
-        assert said in ran.err
+        assert message in ran.err
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [(["--host", "no host"], "host: 'no host'"), (["--host", "192.0.2.1"], "192.0.2.1")],
     )
-    def test_serve_names_an_address_that_it_can_not_have(self, tocsin, arguments, said):
+    def test_serve_names_an_unavailable_address(self, tocsin, arguments, message):
         ran = tocsin("serve", "--port", "0", *arguments)
         assert ran.code == 1
-        assert said in ran.err
+        assert message in ran.err
 
     def test_serve_refuses_wrong_settings_before_it_starts(self, tocsin):
         ran = tocsin("serve", "--log-format", "xml")
@@ -198,7 +198,7 @@ class TestNamespacesAndCluster:
             "namespaces", "create", "billing", "--retention", "7d", "--secret", "new", "--server", scripted.url
         )
         assert ran.code == 0, ran.err
-        body = msgspec.json.decode(scripted.rings[-1].body)
+        body = msgspec.json.decode(scripted.received[-1].body)
         assert body == {"name": "billing", "retention": "7d", "secret": body["secret"]}
         assert ran.out.rstrip().endswith(body["secret"])
 
@@ -207,7 +207,7 @@ class TestNamespacesAndCluster:
         assert (
             tocsin("namespaces", "update", "billing", "--pause", "--remove-secret", "--server", scripted.url).code == 0
         )
-        assert msgspec.json.decode(scripted.rings[-1].body) == {"name": "billing", "paused": True, "secret": None}
+        assert msgspec.json.decode(scripted.received[-1].body) == {"name": "billing", "paused": True, "secret": None}
         assert tocsin("namespaces", "update", "billing").code == 2
         assert tocsin("namespaces", "update", "billing", "--remove-secret", "--secret", "new").code == 2
 
@@ -260,12 +260,12 @@ class TestProgram:
             assert ran.code == 0
             assert "Example: tocsin" in ran.out, path
 
-    def test_an_unforeseen_error_is_no_traceback(self, tocsin, monkeypatch):
+    def test_an_unexpected_error_prints_no_traceback(self, tocsin, monkeypatch):
         def broken(text):
             raise RuntimeError("surprise")
 
         monkeypatch.setattr("tocsin.cli.output.print_json", broken)
         ran = tocsin("version", "--json")
         assert ran.code == 1
-        assert "unforeseen RuntimeError: surprise" in ran.err
+        assert "unexpected RuntimeError: surprise" in ran.err
         assert "Traceback" not in ran.err

@@ -1,11 +1,12 @@
-"""`tocsin calls` against a scripted server: what is sent, what is shown, how failures end."""
+"""`tocsin calls` against a scripted server: requests, output, failures."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from tests.integration.cli.conftest import Answer, answer, problem
+from tests.integration.cli.conftest import answer, problem
+from tocsin.cli.receiver import ReceiverResponse
 from tocsin.model.uuid7 import is_uuid7
 
 TENANT = "01985a3e-0000-7000-8000-000000000001"
@@ -63,29 +64,29 @@ def calls(tocsin, scripted, monkeypatch):
 
 
 def sent(scripted, index=-1):
-    ring = scripted.rings[index]
-    return ring.method, ring.path, msgspec.json.decode(ring.body) if ring.body else None
+    request = scripted.received[index]
+    return request.method, request.path, msgspec.json.decode(request.body) if request.body else None
 
 
 class TestTenant:
-    def test_none_given_says_how_to_make_one(self, tocsin):
+    def test_a_missing_tenant_explains_how_to_create_one(self, tocsin):
         ran = tocsin("calls", "list")
         assert (ran.code, ran.out) == (2, "")
         assert "export TOCSIN_TENANT=$(tocsin calls new-tenant)" in ran.err
 
-    def test_one_that_is_no_uuid7(self, tocsin):
+    def test_a_tenant_that_is_not_a_uuid7_is_refused(self, tocsin):
         ran = tocsin("calls", "list", "--tenant", "6d1a1f1e-0000-4000-8000-000000000000")
         assert ran.code == 2
-        assert "no UUID v7" in ran.err
+        assert "not a UUID v7" in ran.err
 
-    def test_new_ones(self, tocsin):
+    def test_new_tenants_are_unique(self, tocsin):
         made = {tocsin("calls", "new-tenant").out.strip() for _ in range(3)}
         assert len(made) == 3
         assert all(map(is_uuid7, made))
 
 
 class TestSubmit:
-    def test_sends_what_was_asked(self, calls, scripted):
+    def test_sends_the_request(self, calls, scripted):
         scripted.script = [SUBMITTED]
         ran = calls(
             "submit", "tea", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--body", '{"cups": 2.50}', "-H", "X-One: 1",
@@ -103,11 +104,11 @@ class TestSubmit:
                 "serviceCallId": CALL,
             },
         )
-        assert b"2.50" in scripted.rings[-1].body, "the body travels as it was written"
+        assert b"2.50" in scripted.received[-1].body, "the body travels as it was written"
         assert CALL in ran.out
         assert "Scheduled" in ran.out
 
-    def test_without_a_body_it_is_a_get_for_now(self, calls, scripted):
+    def test_without_a_body_it_is_a_get_due_now(self, calls, scripted):
         scripted.script = [SUBMITTED]
         assert calls("submit", "tea", HOOK).code == 0
         _, _, body = sent(scripted)
@@ -137,7 +138,7 @@ class TestSubmit:
         assert ran.code == 0, ran.err
         assert "Retrying, due" in ran.err
 
-    def test_sent_again_after_503_it_is_the_same_call(self, calls, scripted, monkeypatch):
+    def test_a_retry_after_503_submits_the_same_call(self, calls, scripted, monkeypatch):
         monkeypatch.setattr("time.sleep", lambda pause_s: None)
         scripted.script = [problem(503, "COMMAND_UNANSWERED"), SUBMITTED]
         assert calls("submit", "tea", HOOK).code == 0
@@ -145,14 +146,14 @@ class TestSubmit:
         assert first == second
         assert is_uuid7(first["serviceCallId"])
 
-    def test_an_idempotency_key_needs_no_id(self, calls, scripted):
+    def test_an_idempotency_key_replaces_the_id(self, calls, scripted):
         scripted.script = [SUBMITTED]
         assert calls("submit", "tea", HOOK, "--idempotency-key", "order-17").code == 0
         _, _, body = sent(scripted)
         assert body["idempotencyKey"] == "order-17"
         assert "serviceCallId" not in body
 
-    def test_quiet_prints_the_id_alone(self, calls, scripted):
+    def test_quiet_prints_only_the_id(self, calls, scripted):
         scripted.script = [SUBMITTED]
         assert calls("submit", "tea", HOOK, "-q").out == CALL + "\n"
 
@@ -179,20 +180,20 @@ class TestSubmit:
             assert ran.json() == FAILED
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
-            (["--at", "2027-01-01T00:00:00Z", "--in", "1s"], "contradict"),
+            (["--at", "2027-01-01T00:00:00Z", "--in", "1s"], "--at and --in conflict"),
             (["--in", "soon"], "--in: 'soon' is not a duration"),
-            (["--body", "hello"], """a plain text needs quotes: '"hello"'"""),
-            (["--id", "seventeen"], "no UUID v7"),
+            (["--body", "hello"], """quote a plain text: '"hello"'"""),
+            (["--id", "seventeen"], "not a UUID v7"),
             (["-H", "nonsense"], "write it as 'Name: value'"),
         ],
     )
-    def test_wrong_usage_names_the_option_and_the_mend(self, calls, scripted, arguments, said):
+    def test_usage_errors_name_the_option_and_the_remedy(self, calls, scripted, arguments, message):
         ran = calls("submit", "tea", HOOK, *arguments)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
-        assert not scripted.rings
+        assert message in ran.err
+        assert not scripted.received
 
     def test_refusals_name_the_field(self, calls, scripted):
         errors = [{"path": "requestSpec.url", "reason": "is no URL; begin with http:// or https://"}]
@@ -203,7 +204,7 @@ class TestSubmit:
 
 
 class TestGet:
-    def test_shows_outcome_lag_and_log(self, calls, scripted):
+    def test_shows_outcome_lag_and_executions(self, calls, scripted):
         scripted.script = [answer(SUCCEEDED)]
         ran = calls("get", CALL.upper())
         assert ran.code == 0, ran.err
@@ -211,19 +212,19 @@ class TestGet:
         for text in ("200 in 24.5 ms", "+4.0 ms", "25.0 ms", "[redacted]", '{"cups":2}', EXECUTION, CORRELATION):
             assert text in ran.out, text
 
-    def test_a_failed_one_can_be_looked_at(self, calls, scripted):
+    def test_a_failed_call_can_be_shown(self, calls, scripted):
         scripted.script = [answer(FAILED)]
         ran = calls("get", CALL)
         assert ran.code == 0
         assert "HTTP_STATUS: HTTP 503" in ran.out
 
-    def test_an_unknown_one(self, calls, scripted):
+    def test_an_unknown_call_is_refused(self, calls, scripted):
         scripted.script = [problem(404, "SERVICE_CALL_NOT_FOUND", "no such call")]
         ran = calls("get", CALL)
         assert ran.code == 1
         assert "SERVICE_CALL_NOT_FOUND: no such call" in ran.err
 
-    def test_trace_is_indented_by_causes_also_within_one_instant(self, calls, scripted):
+    def test_trace_is_indented_by_causes_even_within_one_instant(self, calls, scripted):
         at = "2026-01-01T00:00:00Z"
         entries = [
             {"at": at, "kind": "service_calls", "name": "tea", "id": CALL, "detail": {"status": "Running"}},
@@ -239,7 +240,7 @@ class TestGet:
         scripted.script = [answer(trace), answer(trace)]
         ran = calls("get", CALL, "--trace")
         assert ran.code == 0, ran.err
-        assert scripted.rings[-1].path == f"{PATH}/{CALL}/trace"
+        assert scripted.received[-1].path == f"{PATH}/{CALL}/trace"
         indents = {name: line.index(name) for line in ran.out.splitlines() for name in line.split() if name.isalpha()}
         assert indents["ExecutionStarted"] - indents["StartExecution"] == 2
         assert indents["StartExecution"] - indents["ServiceCallSubmitted"] == 2
@@ -254,7 +255,7 @@ class TestGet:
 
 
 class TestList:
-    def test_filters_travel_and_the_table_says_where_to_go_on(self, calls, scripted):
+    def test_filters_are_sent_and_the_table_shows_the_cursor(self, calls, scripted):
         scripted.script = [answer({"serviceCalls": [SUCCEEDED, FAILED], "nextCursor": "c/1"})]
         ran = calls(
             "list", "--status", "failed", "--status", "Succeeded", "--tag", "a b", "--from", "2026-01-01T01:00:00+01:00",
@@ -262,7 +263,7 @@ class TestList:
         )  # fmt: skip
         assert ran.code == 0, ran.err
         query = "status=Failed&status=Succeeded&tag=a+b&from=2026-01-01T00%3A00%3A00Z&limit=2"
-        assert scripted.rings[-1].path == f"{PATH}?{query}"
+        assert scripted.received[-1].path == f"{PATH}?{query}"
         assert ran.out.count(CALL) == 2
         assert "HTTP_STATUS" in ran.out
         assert "--cursor c/1, or --all" in ran.err
@@ -272,7 +273,7 @@ class TestList:
         scripted.script = list(pages)
         ran = calls("list", "--all", "--json")
         assert [msgspec.json.decode(line)["status"] for line in ran.out.splitlines()] == ["Succeeded"] * 2 + ["Failed"]
-        assert scripted.rings[-1].path == f"{PATH}?limit=1000&cursor=n"
+        assert scripted.received[-1].path == f"{PATH}?limit=1000&cursor=n"
         scripted.script = list(pages)
         assert calls("list", "--all").out.count(CALL) == 3
 
@@ -283,14 +284,14 @@ class TestList:
 
 class TestChanges:
     def test_tag_and_untag(self, calls, scripted):
-        scripted.script = [Answer(204), Answer(204)]
+        scripted.script = [ReceiverResponse(204), ReceiverResponse(204)]
         assert calls("tag", CALL, "a/b ü").code == 0
         assert sent(scripted) == ("PUT", f"{PATH}/{CALL}/tags/a%2Fb%20%C3%BC", None)
         assert calls("untag", CALL, "starred").code == 0
         assert sent(scripted) == ("DELETE", f"{PATH}/{CALL}/tags/starred", None)
 
-    def test_delete_goes_on_after_a_refusal(self, calls, scripted):
-        scripted.script = [problem(409, "SERVICE_CALL_NOT_SCHEDULED", "it has finished"), Answer(204)]
+    def test_delete_continues_after_a_refusal(self, calls, scripted):
+        scripted.script = [problem(409, "SERVICE_CALL_NOT_SCHEDULED", "it has finished"), ReceiverResponse(204)]
         other = CALL[:-1] + "b"
         ran = calls("delete", CALL, other)
         assert ran.code == 1
@@ -304,7 +305,7 @@ class TestHostileText:
     def steers(self, text):
         return any(letter in text for letter in "\x1b\x9b\u202e") or "[bold]" not in text
 
-    def test_what_a_receiver_answered_can_t_steer_the_terminal(self, calls, scripted):
+    def test_control_characters_of_a_response_are_escaped(self, calls, scripted):
         hostile, emoji = self.HOSTILE, "👩\u200d💻"
         failed = call(
             "Failed" + hostile,
@@ -325,7 +326,7 @@ class TestHostileText:
             assert not self.steers(ran.out)
             assert emoji in ran.out
 
-    def test_nor_what_a_trace_has(self, calls, scripted):
+    def test_control_characters_of_a_trace_are_escaped(self, calls, scripted):
         entry = {
             "at": "2026-01-01T00:00:05Z",
             "kind": "row" + self.HOSTILE,

@@ -46,9 +46,9 @@ class TestCreate:
         assert "order-17-reminder" in ran.stdout
         timer = scripted.timers["default", "order-17-reminder"]
         assert (timer["callbackUrl"], timer["payload"]) == (HOOK, {"order": 17})
-        assert scripted.rings[-1].headers["authorization"] == "Bearer tk_1_x"
+        assert scripted.received[-1].headers["authorization"] == "Bearer tk_1_x"
 
-    def test_says_why_not(self, scripted, command):
+    def test_prints_the_error(self, scripted, command):
         scripted.script = [problem(400, "INVALID_INPUT", "no", errors=[{"path": "delay", "reason": "is too long"}])]
         ran = created_by(command, scripted)
         assert ran.returncode != 0
@@ -97,7 +97,7 @@ def test_receiver_checks_signatures(tmp_path):
     assert work_done(tmp_path / "r.db") == ["n/a"]
 
 
-def test_receiver_does_the_work_of_a_firing_once(tmp_path):
+def test_receiver_processes_a_firing_once(tmp_path):
     database = tmp_path / "r.db"
     with receiver(database) as (process, port):
         with ThreadPoolExecutor(8) as clients:

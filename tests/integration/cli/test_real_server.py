@@ -1,4 +1,4 @@
-"""The commands against `tocsin serve`, with timers that ring at `tocsin echo`'s kind of receiver."""
+"""The commands against `tocsin serve`, with timers that call a scripted receiver."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import uuid
 import pytest
 
 from tests.integration.cli.conftest import MAIN
-from tocsin.cli.receiver import Answer
+from tocsin.cli.receiver import ReceiverResponse
 
 
-def test_a_timers_life(cli, scripted):
-    scripted.script = [Answer(503), Answer(200, b'{"ok": true}')]
+def test_a_timer_is_created_updated_and_completed(cli, scripted):
+    scripted.script = [ReceiverResponse(503), ReceiverResponse(200, b'{"ok": true}')]
     policy = ["--retry-attempts", "3", "--retry-initial", "100ms"]
     created = cli("timers", "create", scripted.url, "--in", "1h", "--id", "life", *policy, "--payload", '{"a": 1}')
     assert created.code == 0, created.err
@@ -31,15 +31,15 @@ def test_a_timers_life(cli, scripted):
 
 
 def test_a_failing_timer_fails_the_watch(cli, scripted):
-    scripted.script = [Answer(404)]
+    scripted.script = [ReceiverResponse(404)]
     assert cli("timers", "create", scripted.url, "--in", "0s", "--id", "bad", "--tag", "w").code == 0
     watched = cli("timers", "watch", "--tag", "w", "--interval", "50ms")
     assert watched.code == 1
     assert "HTTP_404" in watched.out
 
 
-def test_a_create_that_is_repeated_is_one(cli, scripted):
-    scripted.script = [Answer(200)] * 2
+def test_a_repeated_create_makes_one_timer(cli, scripted):
+    scripted.script = [ReceiverResponse(200)] * 2
     create = ("timers", "create", scripted.url, "--id", "once", "--idempotency-key", "tea-1", "--json")
     first = cli(*create, "--in", "100ms")
     assert (first.code, first.err) == (0, "")
@@ -47,16 +47,16 @@ def test_a_create_that_is_repeated_is_one(cli, scripted):
     again = cli(*create, "--in", "50ms")
     assert (again.code, again.json()["status"]) == (0, "completed")
     assert "nothing was written" in again.err
-    assert len(scripted.rings) == 1
+    assert len(scripted.received) == 1
     kept = cli("timers", "create", scripted.url, "--in", "1s", "--id", "once", "--on-conflict", "keep")
-    assert "It was kept" in kept.err
+    assert "was kept" in kept.err
     refused = cli("timers", "create", scripted.url, "--in", "1s", "--id", "once", "--on-conflict", "reject")
     assert (refused.code, "TIMER_EXISTS" in refused.err) == (1, True)
     wrong = cli("timers", "create", scripted.url, "--in", "1s", "--idempotency-key", "k")
-    assert (wrong.code, "--idempotency-key needs --id" in wrong.err) == (2, True)
+    assert (wrong.code, "--idempotency-key requires --id" in wrong.err) == (2, True)
 
 
-def test_refusals_name_field_and_mend(cli):
+def test_refusals_name_the_field_and_the_remedy(cli):
     ran = cli("timers", "create", "ftp://x", "--in", "1s", "--timeout", "999")
     assert ran.code == 1
     assert "INVALID_INPUT" in ran.err
@@ -65,7 +65,7 @@ def test_refusals_name_field_and_mend(cli):
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_there_and_back(cli, tmp_path, form):
+def test_imported_timers_can_be_exported_and_imported_again(cli, tmp_path, form):
     assert cli("namespaces", "create", f"from-{form}", "--retention", "1d").code == 0
     assert cli("namespaces", "create", f"to-{form}").code == 0
     timers = [
@@ -119,7 +119,7 @@ def test_namespaces_and_cluster(cli):
     assert cli("tenants", "rotate-secret", "01890a5d-ac96-774b-bcce-b302099a8057").out.startswith("whsec_")
     rotated = cli("namespaces", "rotate-secret", "billing", "--grace", "48h")
     assert rotated.out.startswith("whsec_")
-    assert "signs, too, until" in rotated.err
+    assert "keeps signing until" in rotated.err
     pending = cli("namespaces", "rotate-secret", "billing")
     assert (pending.code, "ROTATION_PENDING" in pending.err or "force" in pending.err) == (1, True)
     forced = cli("namespaces", "rotate-secret", "billing", "--grace", "0s", "--force", "--json").json()
@@ -141,16 +141,16 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
     assert "Traceback" not in second.stderr
 
 
-def test_demo_plays_to_its_end(tmp_path):
+def test_demo_completes(tmp_path):
     ran = subprocess.run([*MAIN, "demo", "--plain"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "now completed, soon completed, retried completed, rescheduled completed, canceled canceled" in ran.stderr
     assert "attempt 2: 503" in ran.stdout
 
 
-@pytest.fixture(params=["as it comes", "nats and engine", "postgresql"])
+@pytest.fixture(params=["defaults", "nats and engine", "postgresql"])
 def surroundings(request, monkeypatch, tmp_path):
-    """What the agent stands on, as the environment says it."""
+    """Configures the agent's broker and database by environment variables."""
     if request.param == "nats and engine":
         monkeypatch.setenv("TOCSIN_BROKER", request.getfixturevalue("shared_nats").url)
         monkeypatch.setenv("TOCSIN_BROKER_PREFIX", uuid.uuid4().hex)
@@ -164,12 +164,12 @@ def surroundings(request, monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("surroundings")
-def test_demo_of_service_calls_plays_to_its_end(tmp_path):
+def test_demo_of_service_calls_completes(tmp_path):
     ran = subprocess.run([*MAIN, "demo", "--agent"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for text in ("HTTP_STATUS: HTTP 503", "CONNECTION_FAILED", "names the same call", "never made"):
         assert text in ran.stdout, text
-    assert ran.stdout.count("twice    GET came") == 1
+    assert ran.stdout.count("twice    GET received") == 1
     assert "ServiceCallSucceeded" in ran.stdout
 
 
@@ -179,8 +179,8 @@ class TestServiceCalls:
         monkeypatch.setenv("TOCSIN_TENANT", cli("calls", "new-tenant").out.strip())
         return lambda *arguments: cli("calls", *arguments)
 
-    def test_a_calls_life(self, calls, scripted):
-        scripted.script = [Answer(201, b'{"made": 1}')]
+    def test_a_call_is_submitted_tagged_and_completed(self, calls, scripted):
+        scripted.script = [ReceiverResponse(201, b'{"made": 1}')]
         body = ["--body", '{"a": 1.50}', "-H", "Authorization: Bearer secret"]
         call = calls("submit", "life", scripted.url, "--in", "300ms", *body, "--tag", "x", "-q").out.strip()
         assert calls("list", "--tag", "x", "--json").json()["serviceCalls"][0]["serviceCallId"] == call
@@ -188,8 +188,8 @@ class TestServiceCalls:
         assert waited.code == 0, waited.err
         assert "201 in" in waited.out
         assert '{"made": 1}' in waited.out
-        assert scripted.rings[-1].body == b'{"a": 1.50}'
-        assert scripted.rings[-1].headers["authorization"] == "Bearer secret"
+        assert scripted.received[-1].body == b'{"a": 1.50}'
+        assert scripted.received[-1].headers["authorization"] == "Bearer secret"
         shown = calls("get", call, "--json")
         assert "Bearer secret" not in shown.out
         assert [execution["response"]["status"] for execution in shown.json()["executions"]] == [201]
@@ -204,22 +204,22 @@ class TestServiceCalls:
         assert late.code == 1
         assert "SERVICE_CALL_NOT_SCHEDULED" in late.err
 
-    def test_deleted_in_time(self, calls, scripted):
+    def test_a_scheduled_call_is_deleted(self, calls, scripted):
         call = calls("submit", "never", scripted.url, "--in", "1h", "-q").out.strip()
         assert calls("delete", call).code == 0
         gone = calls("get", call)
         assert gone.code == 1
         assert "SERVICE_CALL_NOT_FOUND" in gone.err
-        assert not scripted.rings
+        assert not scripted.received
 
-    def test_a_failing_one(self, calls, scripted):
-        scripted.script = [Answer(503, b"out of order")]
+    def test_a_failed_call_exits_with_an_error(self, calls, scripted):
+        scripted.script = [ReceiverResponse(503, b"out of order")]
         ran = calls("submit", "bad", scripted.url, "--wait")
         assert ran.code == 1
         assert "the call failed: HTTP_STATUS: HTTP 503" in ran.err
         assert "out of order" in ran.out
 
-    def test_repetitions_and_contradictions(self, calls, scripted):
+    def test_a_repeated_submit_returns_the_call_and_a_different_one_conflicts(self, calls, scripted):
         once = calls("submit", "a", scripted.url, "--idempotency-key", "k", "-q")
         again = calls("submit", "a", scripted.url, "--idempotency-key", "k", "-q")
         assert (once.code, once.out) == (again.code, again.out) == (0, once.out)

@@ -1,4 +1,4 @@
-"""`tocsin timers` against a scripted server: what is sent, what is shown, how failures end."""
+"""`tocsin timers` against a scripted server: requests, output, failures."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import socket
 import msgspec
 import pytest
 
-from tests.integration.cli.conftest import Answer, answer, problem
+from tests.integration.cli.conftest import answer, problem
+from tocsin.cli.receiver import ReceiverResponse
 
 HOOK = "http://hook.example/x"
 
 
 def last_body(scripted):
-    return msgspec.json.decode(scripted.rings[-1].body)
+    return msgspec.json.decode(scripted.received[-1].body)
 
 
 class TestCreate:
-    def test_sends_what_was_asked_and_shows_the_timer(self, tocsin, scripted):
+    def test_sends_the_request_and_shows_the_timer(self, tocsin, scripted):
         ran = tocsin(
             "timers", "create", HOOK, "--in", "30s", "--id", "a", "--payload", '{"n": 1.50}', "-H", "X-One: 1",
             "--tag", "t", "--retry-attempts", "3", "--retry-initial", "2s", "--timeout", "5", "--server", scripted.url,
@@ -38,10 +39,10 @@ class TestCreate:
             "callbackTimeoutSeconds": 5,
             "retryPolicy": {"maxAttempts": 3, "initialInterval": "2s"},
         }
-        assert b"1.50" in scripted.rings[-1].body, "the payload travels as it was written"
+        assert b"1.50" in scripted.received[-1].body, "the payload travels as it was written"
         assert "pending" in ran.out
 
-    def test_makes_an_id_when_none_is_given(self, tocsin, scripted):
+    def test_generates_an_id_if_none_is_given(self, tocsin, scripted):
         ran = tocsin("timers", "create", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--json", "--server", scripted.url)
         assert re.fullmatch(r"[0-9a-f-]{36}", ran.json()["id"])
         assert ran.json()["executeAt"] == "2027-01-31T12:00:00Z"
@@ -51,7 +52,7 @@ class TestCreate:
         tocsin("timers", "create", HOOK, "--in", "1s", "--payload", "@payload.json", "--server", scripted.url)
         assert last_body(scripted)["payload"] == {"from": "file"}
 
-    def test_a_raw_body_is_text_or_any_bytes_of_a_file(self, tocsin, scripted, tmp_path):
+    def test_a_raw_body_is_text_or_the_bytes_of_a_file(self, tocsin, scripted, tmp_path):
         (tmp_path / "b.bin").write_bytes(b"\x00\xff")
         for arguments, sent in (
             (["--body", "<a/>", "--content-type", "text/xml"], {"text": "<a/>", "contentType": "text/xml"}),
@@ -64,41 +65,41 @@ class TestCreate:
         tocsin("timers", "update", "a", "--body", "x", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "body": {"text": "x"}}
 
-    def test_the_namespaces_policy_counts_again(self, tocsin, scripted):
+    def test_retry_default_removes_the_policy(self, tocsin, scripted):
         tocsin("timers", "update", "a", "--retry-default", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "retryPolicy": None}
 
-    def test_key_goes_along(self, tocsin, scripted, monkeypatch):
+    def test_key_is_sent(self, tocsin, scripted, monkeypatch):
         monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")
         monkeypatch.setenv("TOCSIN_URL", scripted.url)
         assert tocsin("timers", "create", HOOK, "--in", "1s").code == 0
-        assert scripted.rings[-1].headers["authorization"] == "Bearer tk_1_x"
+        assert scripted.received[-1].headers["authorization"] == "Bearer tk_1_x"
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             ([HOOK], "--in"),
-            ([HOOK, "--in", "1s", "--at", "2027-01-01T00:00:00Z"], "either --in"),
+            ([HOOK, "--in", "1s", "--at", "2027-01-01T00:00:00Z"], "exactly one of --in"),
             ([HOOK, "--in", "soon"], "--in: 'soon' is not a duration; write it as 500ms"),
             ([HOOK, "--at", "2027-01-31T12:00:00"], "--at: '2027-01-31T12:00:00' has no time zone; add Z"),
             ([HOOK, "--in", "1s", "--payload", "hello"], "--payload: is not JSON"),
             ([HOOK, "--in", "1s", "--payload", "@missing"], "--payload: missing can't be read"),
             ([HOOK, "--in", "1s", "-H", "nonsense"], "write it as 'Name: value'"),
             ([HOOK, "--in", "1s", "--retry-for", "x"], "--retry-for"),
-            ([HOOK, "--in", "1s", "--server", "example"], "--server: 'example' is no address"),
+            ([HOOK, "--in", "1s", "--server", "example"], "--server: 'example' is not a URL"),
             ([], "Missing argument"),
             ([HOOK, "--inn", "1s"], "--in"),
         ],
     )
-    def test_wrong_usage_names_the_option_and_the_mend(self, tocsin, arguments, said):
+    def test_usage_errors_name_the_option_and_the_remedy(self, tocsin, arguments, message):
         ran = tocsin("timers", "create", *arguments)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
+        assert message in ran.err
         assert "Traceback" not in ran.err
 
 
 class TestFailures:
-    def test_the_fields_that_the_server_refuses_are_named(self, tocsin, scripted):
+    def test_fields_refused_by_the_server_are_named(self, tocsin, scripted):
         scripted.script = [
             problem(
                 400, "INVALID_INPUT", "…", errors=[{"path": "callbackUrl", "reason": "is no URL; begin with http://"}]
@@ -119,32 +120,32 @@ class TestFailures:
         assert ran.code == 1
         assert "--key or TOCSIN_KEY" in ran.err
 
-    def test_a_shard_that_changes_hands_is_waited_for(self, tocsin, scripted, monkeypatch):
+    def test_a_503_is_retried(self, tocsin, scripted, monkeypatch):
         paused = []
         monkeypatch.setattr("time.sleep", paused.append)
         busy = problem(503, "SHARD_UNAVAILABLE", "moving")
         scripted.script = [busy, busy]
         assert tocsin("timers", "create", HOOK, "--in", "1s", "--server", scripted.url).code == 0
         assert len(paused) == 2
-        # Whatever became of the first ones, they are one create to the server.
-        assert len({json.loads(ring.body)["idempotencyKey"] for ring in scripted.rings[-3:]}) == 1
+        # Whatever the outcome of the first requests, the server treats all as one create.
+        assert len({json.loads(request.body)["idempotencyKey"] for request in scripted.received[-3:]}) == 1
 
-    def test_but_not_for_ever(self, tocsin, scripted, monkeypatch):
+    def test_retries_after_503_are_limited(self, tocsin, scripted, monkeypatch):
         monkeypatch.setattr("time.sleep", lambda pause_s: None)
         scripted.script = [problem(503, "SHARD_UNAVAILABLE", "moving")] * 100
         ran = tocsin("timers", "get", "a", "--server", scripted.url)
         assert ran.code == 1
         assert "SHARD_UNAVAILABLE" in ran.err
-        assert len(scripted.rings) == 7
+        assert len(scripted.received) == 7
 
     @pytest.mark.parametrize("body", [b"<html>hello</html>", b"[]", b'{"error'])
-    def test_something_else_than_a_tocsin_server(self, tocsin, scripted, body):
-        scripted.script = [Answer(404, body)]
+    def test_a_server_other_than_tocsin_is_reported(self, tocsin, scripted, body):
+        scripted.script = [ReceiverResponse(404, body)]
         ran = tocsin("timers", "get", "a", "--server", scripted.url)
         assert ran.code == 1
-        assert "is it a Tocsin server?" in ran.err
+        assert "check that it is a Tocsin server" in ran.err
 
-    def test_nobody_there(self, tocsin):
+    def test_an_unreachable_server_exits_with_3(self, tocsin):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             ran = tocsin("timers", "get", "a", "--server", f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -161,10 +162,10 @@ class TestOthers:
             "namespace": "default", "timerId": "a", "executeAt": "2099-01-01T00:00:00Z", "tags": ["x"],
         }  # fmt: skip
 
-    def test_update_of_nothing_is_wrong_usage(self, tocsin):
+    def test_update_without_changes_is_a_usage_error(self, tocsin):
         assert tocsin("timers", "update", "a").code == 2
 
-    def test_delete_goes_on_after_a_refusal(self, tocsin, scripted):
+    def test_delete_continues_after_a_refusal(self, tocsin, scripted):
         tocsin("timers", "create", HOOK, "--in", "1h", "--id", "b", "--server", scripted.url)
         ran = tocsin("timers", "delete", "a", "b", "--server", scripted.url)
         assert ran.code == 1
@@ -172,7 +173,7 @@ class TestOthers:
         assert "b is canceled" in ran.err
         assert not scripted.timers
 
-    def test_list_shows_a_table_and_where_to_go_on(self, tocsin, scripted):
+    def test_list_prints_a_table_and_the_cursor(self, tocsin, scripted):
         for name in "abc":
             tocsin("timers", "create", HOOK, "--in", "1h", "--id", name, "--tag", "x", "--server", scripted.url)
         ran = tocsin("timers", "list", "--limit", "2", "--tag", "x", "--server", scripted.url)
@@ -205,13 +206,13 @@ class TestWatch:
         assert ran.json()["lastError"] == "HTTP_404"
         assert "failed: a" in ran.err
 
-    def test_one_without_history_is_gone_when_it_finished(self, tocsin, scripted):
+    def test_a_timer_without_history_is_gone_after_it_finished(self, tocsin, scripted):
         scripted.script = [self.state("pending"), problem(404, "TIMER_NOT_FOUND")]
         ran = tocsin("timers", "watch", "a", "--interval", "50ms", "--server", scripted.url)
         assert ran.code == 0
         assert "gone" in ran.out
 
-    def test_an_unknown_one_is_refused(self, tocsin, scripted):
+    def test_an_unknown_timer_is_refused(self, tocsin, scripted):
         assert tocsin("timers", "watch", "a", "--server", scripted.url).code == 1
 
     def test_by_tag(self, tocsin, scripted):

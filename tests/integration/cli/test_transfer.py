@@ -1,4 +1,4 @@
-"""`tocsin timers import` and `export`: large files, bad rows, interruptions, and the way there and back."""
+"""`tocsin timers import` and `export`: large files, bad rows, interruptions, round trips."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def ids(scripted):
 
 
 class TestImport:
-    def test_a_large_file_goes_in_batches(self, tocsin, scripted, tmp_path):
+    def test_a_large_file_is_imported_in_batches(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(3_500))))
         ran = tocsin("timers", "import", "t.jsonl", "--json", "--server", scripted.url)
         assert ran.code == 0, ran.err
         assert {name: ran.json()[name] for name in ("created", "failed", "report")} == {
             "created": 3_500, "failed": 0, "report": None,
         }  # fmt: skip
-        assert len(scripted.rings) == 4
+        assert len(scripted.received) == 4
         assert ids(scripted) == [f"t{i:05}" for i in range(3_500)]
         assert not (tmp_path / "t.jsonl.errors.jsonl").exists()
 
@@ -52,38 +52,38 @@ class TestImport:
             {"n": 1.5}, ["x", "y"], {"X-A": "1"}, 5,
         )  # fmt: skip
         assert "payload" not in scripted.timers["billing", "b"]
-        assert b"1.50" in scripted.rings[-1].body
+        assert b"1.50" in scripted.received[-1].body
 
     def test_standard_input(self, tocsin, scripted, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.StringIO(lines_of(timer(1))))
         assert tocsin("timers", "import", "-", "--server", scripted.url).code == 0
         assert ids(scripted) == ["t00001"]
 
-    def test_bad_rows_go_to_a_report_that_can_be_mended_and_imported(self, tocsin, scripted, tmp_path):
+    def test_failed_rows_go_to_a_report_that_can_be_corrected_and_imported(self, tocsin, scripted, tmp_path):
         bad = timer(2)
         del bad["callbackUrl"]
         (tmp_path / "t.jsonl").write_text(lines_of(timer(1)) + "not json\n" + lines_of(bad, timer(3)))
         ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)
         assert ran.code == 1
-        assert "line 2: is no JSON object" in ran.err
+        assert "line 2: is not a JSON object" in ran.err
         assert "line 3: INVALID_INPUT: callbackUrl: is missing" in ran.err
         assert ids(scripted) == ["t00001", "t00003"]
         report = tmp_path / "t.jsonl.errors.jsonl"
         entries = [json.loads(line) for line in report.read_text().splitlines()]
         assert [entry["line"] for entry in entries] == [2, 3]
-        mended = entries[1]["timer"] | {"callbackUrl": HOOK}
-        (tmp_path / "mended.jsonl").write_text(lines_of(entries[1] | {"timer": mended}))
-        assert tocsin("timers", "import", "mended.jsonl", "--server", scripted.url).code == 0
+        corrected = entries[1]["timer"] | {"callbackUrl": HOOK}
+        (tmp_path / "corrected.jsonl").write_text(lines_of(entries[1] | {"timer": corrected}))
+        assert tocsin("timers", "import", "corrected.jsonl", "--server", scripted.url).code == 0
         assert ids(scripted) == ["t00001", "t00002", "t00003"]
 
-    def test_a_refused_batch_fails_alone(self, tocsin, scripted, tmp_path):
+    def test_a_refused_batch_does_not_affect_others(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(1_500))))
         scripted.script = [problem(403, "FORBIDDEN", "not yours")]
         ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
         assert ran.code == 1
         assert (ran.json()["created"], ran.json()["failed"]) == (500, 1_000)
 
-    def test_a_server_that_goes_away_says_where_to_continue(self, tocsin, scripted, tmp_path):
+    def test_an_unreachable_server_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
 
         scripted.stop()
@@ -100,7 +100,7 @@ class TestImport:
         assert rest.json()["created"] == 1_000
         assert len(scripted.timers) == 5_000
 
-    def test_ctrl_c_says_where_to_continue(self, tocsin, scripted, tmp_path, monkeypatch):
+    def test_ctrl_c_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
         waited = []
 
@@ -119,30 +119,30 @@ class TestImport:
         assert len(scripted.timers) == 2_000
 
     @pytest.mark.parametrize(
-        ("name", "content", "said"),
+        ("name", "content", "message"),
         [
-            ("t.csv", "id,when\na,b\n", "the columns when are unknown"),
+            ("t.csv", "id,when\na,b\n", "unknown columns when"),
             ("t.jsonl", None, "can't be read"),
         ],
     )
-    def test_a_file_that_makes_no_sense(self, tocsin, tmp_path, name, content, said):
+    def test_an_invalid_file_is_refused(self, tocsin, tmp_path, name, content, message):
         if content is not None:
             (tmp_path / name).write_text(content)
         ran = tocsin("timers", "import", name)
         assert ran.code == 2
-        assert said in ran.err
+        assert message in ran.err
 
-    def test_csv_rows_that_can_not_be_read_name_their_line(self, tocsin, scripted, tmp_path):
+    def test_invalid_csv_rows_name_their_line(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.csv").write_text(f"id,delay,callbackUrl,payload\na,1s,{HOOK},nonsense\nb,1s,{HOOK},1,2,3\n")
         ran = tocsin("timers", "import", "t.csv", "--server", scripted.url)
         assert ran.code == 1
-        assert "line 2: payload: 'nonsense' can't be read" in ran.err
+        assert "line 2: payload: 'nonsense' is not valid" in ran.err
         assert "line 3: has more cells" in ran.err
 
 
 class TestRoundTrip:
     @pytest.mark.parametrize("form", ["csv", "jsonl"])
-    def test_what_was_exported_can_be_imported(self, tocsin, scripted, tmp_path, form):
+    def test_an_export_can_be_imported(self, tocsin, scripted, tmp_path, form):
         policy = {"maxAttempts": 3, "initialInterval": "2s"}
         payload = {"text": 'a "quoted", line\nand ünïcode', "n": 12345678901234567890}
         timers = [timer(i, payload=payload, tags=["x", "y"], retryPolicy=policy) for i in range(2_100)]
@@ -157,7 +157,7 @@ class TestRoundTrip:
         assert tocsin("timers", "import", out, "--server", scripted.url).code == 0
         assert scripted.timers == before
 
-    def test_finished_timers_do_not_ring_again_unless_told(self, tocsin, scripted, tmp_path):
+    def test_finished_timers_are_imported_only_on_request(self, tocsin, scripted, tmp_path):
         done = timer(1, status="failed", attempts=3, lastError="HTTP_500", namespace="default")
         (tmp_path / "t.jsonl").write_text(lines_of(done, timer(2)))
         ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)

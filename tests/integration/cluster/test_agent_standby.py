@@ -1,4 +1,4 @@
-"""Nodes that stand by for the service agent: what they answer, show and say."""
+"""Nodes that stand by for the service agent: how they answer requests, and what they show and log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def get(server: ServerProcess, path: str) -> tuple[int, Any]:
 
 
 async def text(server: ServerProcess, path: str) -> str:
-    """What is no JSON."""
+    """A response that is not JSON."""
     reader, writer = await asyncio.open_connection(*server.address())
     writer.write(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\nconnection: close\r\n\r\n".encode())
     answer = (await reader.read()).decode()
@@ -61,7 +61,7 @@ async def agents(server: ServerProcess) -> dict[str, bool | None]:
 
 @pytest.mark.timeout(400)
 @pytest.mark.slow
-async def test_calls_of_a_tenant_are_signed_wherever_its_secret_was_rotated_and_whoever_makes_them(
+async def test_calls_are_signed_whichever_node_rotated_the_secret_or_makes_the_call(
     tmp_path: Path, postgresql_url: str
 ) -> None:
     nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
@@ -100,7 +100,7 @@ async def test_calls_of_a_tenant_are_signed_wherever_its_secret_was_rotated_and_
         status, trail = await clients[0].post("/api/v1/audit/list", {"action": "secret_rotated"})
         assert [(entry["subject"], entry["details"]["of"]) for entry in trail["entries"]] == 2 * [(tenant, "tenant")]
         assert first["secret"] not in str(trail)
-        # Whoever takes over knows what was acknowledged.
+        # The node that takes over knows everything that was acknowledged.
         await one.kill()
         assert await until_led_by(two, "two")
         assert await signatures(two, [second["secret"], first["secret"]]) == 2
@@ -112,7 +112,7 @@ async def test_calls_of_a_tenant_are_signed_wherever_its_secret_was_rotated_and_
 
 
 @pytest.mark.timeout(400)
-async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
+async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
     nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
     timers_only = node(tmp_path, "three", postgresql_url, "--no-agent")
     async with running(*nodes, timers_only):
@@ -133,18 +133,20 @@ async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, p
             assert status == 200
         assert "tocsin_agent_running 1" in await text(one, "/metrics")
         assert "tocsin_agent_running 0" in await text(two, "/metrics")
-        assert "agent stands by" in two.log()
+        assert "agent standby" in two.log()
         await one.stop()
         assert await until_led_by(two, "two")
         assert "agent started" in two.log()
         for server in (two, timers_only):
             status, made = await submit(server, tenant)
             assert status == 202, made
-        assert "tocsin_agent_turns_total 1" in await text(two, "/metrics")
+        assert "tocsin_agent_starts_total 1" in await text(two, "/metrics")
 
 
-async def test_a_node_shows_the_agents_node_who_asks_and_not_the_key(tmp_path: Path, postgresql_url: str) -> None:
-    """What nodes send to one another can be read on the way."""
+async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    """Traffic between nodes is not encrypted."""
     tenant, other = _new_id(), _new_id()
     secret, seen = "tk_1_a-secret-of-the-tenant", list[bool]()
     port = free_port()
@@ -152,7 +154,7 @@ async def test_a_node_shows_the_agents_node_who_asks_and_not_the_key(tmp_path: P
         one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
         through(one, proxy, port)
         for server in (one, two):
-            # Where keys are asked for, addresses of this machine are called only on demand.
+            # If keys are required, addresses of this machine are called only on demand.
             server.env["TOCSIN_EGRESS_ALLOW_PRIVATE"] = "true"
         async with running(one, two):
             await until_led_by(two, "one")
@@ -186,7 +188,7 @@ async def until_led_by(server: ServerProcess, name: str) -> bool:
 
 @pytest.mark.timeout(400)
 async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgresql_url: str) -> None:
-    """Killed, with nobody told: those who ask right after it wait, and are answered."""
+    """After a kill, without notice: requests right after it wait and are answered."""
     one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
     async with running(one, two):
         await until_led_by(two, "one")
@@ -196,9 +198,7 @@ async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgres
 
 
 @pytest.mark.timeout(400)
-async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to_ask(
-    tmp_path: Path, postgresql_url: str
-) -> None:
+async def test_without_links_a_standby_node_names_the_node_to_ask(tmp_path: Path, postgresql_url: str) -> None:
     one, two = (
         ServerProcess(
             tmp_path / name,
@@ -221,8 +221,8 @@ async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to
 
 
 @pytest.mark.timeout(400)
-async def test_nobody_stands_by_on_timers_that_others_do_not_have(tmp_path: Path, postgresql_url: str) -> None:
-    """Each has an engine of its own in SQLite, and they'd share only the agent's database."""
+async def test_no_node_stands_by_for_timers_it_does_not_share(tmp_path: Path, postgresql_url: str) -> None:
+    """Each node has its own engine in SQLite; they would share only the agent's database."""
     flags = ("--agent-database", postgresql_url, "--agent-timer", "engine")
     one, two = (
         ServerProcess(tmp_path / name, *flags, env={"TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms"}) for name in ("one", "two")

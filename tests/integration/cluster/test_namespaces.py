@@ -1,4 +1,4 @@
-"""What one node changes of a namespace, every node goes by once it is acknowledged."""
+"""Once a change of a namespace at one node is acknowledged, every node applies it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def is_signed(headers: dict[str, str]) -> bool:
     return headers.get("webhook-signature") == expected
 
 
-async def test_timers_of_a_namespace_made_at_another_node_are_signed_from_the_first_on(
+async def test_timers_of_a_namespace_created_at_another_node_are_signed_from_the_first(
     tmp_path: Path, postgresql_url: str
 ) -> None:
-    """A receiver that verifies refuses an unsigned call for good."""
+    """A receiver that verifies signatures refuses an unsigned call permanently."""
     signed: dict[str, bool] = {}
 
     def verify(body: dict[str, object], headers: dict[str, str]) -> tuple[int, bytes]:
@@ -56,7 +56,7 @@ async def test_timers_of_a_namespace_made_at_another_node_are_signed_from_the_fi
             client.close()
 
 
-async def test_no_call_begins_at_any_node_after_an_acknowledged_pause(tmp_path: Path, postgresql_url: str) -> None:
+async def test_no_callback_starts_on_any_node_after_an_acknowledged_pause(tmp_path: Path, postgresql_url: str) -> None:
     fired: list[int] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
@@ -85,16 +85,14 @@ async def test_no_call_begins_at_any_node_after_an_acknowledged_pause(tmp_path: 
         acknowledged = now_us()
         assert (status, answered["paused"]) == (200, True)
         assert acknowledged < began + 5_000_000
-        # Longer than a node's knowledge of namespaces may last.
+        # Longer than a node may use what it knows of namespaces.
         await asyncio.sleep(max(began + 6_500_000 - now_us(), 0) / 1e6)
         assert [instant - acknowledged for instant in fired if instant > acknowledged] == []
         client.close()
 
 
 @pytest.mark.slow
-async def test_a_rotated_secret_signs_beside_the_new_one_at_every_node_until_its_instant(
-    tmp_path: Path, postgresql_url: str
-) -> None:
+async def test_every_node_signs_with_both_secrets_during_the_grace_period(tmp_path: Path, postgresql_url: str) -> None:
     calls: list[tuple[int, dict[str, str]]] = []
 
     def record(body: dict[str, object], headers: dict[str, str]) -> tuple[int, bytes]:

@@ -1,4 +1,4 @@
-"""Nodes on one database: any of them serves any request."""
+"""Nodes on one database: each serves every request."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def _timer(number: int, url: str, at: str = FAR) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("database", DATABASES)
-async def test_two_nodes_take_every_write_of_every_timer(
-    tmp_path: Path, database: str, request: pytest.FixtureRequest
-) -> None:
+async def test_either_node_accepts_every_write(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
     url = await new_database(request, database)
     one, two = (node(tmp_path, name, url) for name in ("one", "two"))
     async with running(one, two):
@@ -53,7 +51,9 @@ async def test_two_nodes_take_every_write_of_every_timer(
         assert await two.stop() == 0
 
 
-async def test_a_namespace_made_at_one_node_is_known_at_once_by_the_other(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_namespace_created_at_one_node_is_known_at_once_by_the_other(
+    tmp_path: Path, postgresql_url: str
+) -> None:
     one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
     async with running(one, two):
         at_one, at_two = Client(one.address), Client(two.address)
@@ -72,13 +72,11 @@ async def test_a_namespace_made_at_one_node_is_known_at_once_by_the_other(tmp_pa
         at_two.close()
 
 
-async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
-    tmp_path: Path, postgresql_url: str
-) -> None:
-    rung: list[str] = []
+async def test_timers_fire_from_any_node_and_each_node_reports_on_all(tmp_path: Path, postgresql_url: str) -> None:
+    fired: list[str] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
-        rung.append(str(body["timerId"]))
+        fired.append(str(body["timerId"]))
         return 200, b""
 
     servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
@@ -93,11 +91,11 @@ async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
         for client in clients:
             client.close()
 
-        async def all_rang() -> bool:
-            return len(rung) >= TIMERS
+        async def all_fired() -> bool:
+            return len(fired) >= TIMERS
 
-        await until(all_rang)
-        assert sorted(rung) == sorted(f"t{number}" for number in range(TIMERS))
+        await until(all_fired)
+        assert sorted(fired) == sorted(f"t{number}" for number in range(TIMERS))
         for server in servers:
             seen = await view(server)
             assert {entry["node"] for entry in seen["nodes"]} == names
@@ -105,7 +103,7 @@ async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
             assert all("windowTimers" in shard for shard in seen["shards"])
 
 
-async def test_a_node_that_owns_nothing_serves(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_without_shards_serves_requests(tmp_path: Path, postgresql_url: str) -> None:
     """With one shard, one of two nodes has none."""
     one, two = (node(tmp_path, name, postgresql_url, "--shards", "1") for name in ("one", "two"))
     async with running(one, two):
@@ -116,7 +114,7 @@ async def test_a_node_that_owns_nothing_serves(tmp_path: Path, postgresql_url: s
 
 
 async def _without_shards(one: ServerProcess, two: ServerProcess) -> ServerProcess:
-    """Which of the two owns none, once somebody owns one."""
+    """The one of two nodes that owns no shard, once the other owns one."""
     seen: dict[str | None, int] = {}
 
     async def settled() -> bool:
@@ -133,7 +131,7 @@ async def test_a_wrong_secret_is_refused(tmp_path: Path, postgresql_url: str) ->
     two = node(tmp_path, "two", postgresql_url, secret="another secret, a wrong one")
     async with running(one, two):
         await shared_by([one], {"one", "two"})
-        # A write for a shard of the other node finds nobody who takes it, and says so at the end of its time.
+        # A write for a shard of the other node finds no owner that accepts it, and fails at its deadline.
         clients = [Client(two.address) for _ in range(8)]
         answers = await asyncio.gather(
             *(
@@ -148,5 +146,5 @@ async def test_a_wrong_secret_is_refused(tmp_path: Path, postgresql_url: str) ->
         seen = await view(two)
         unknown = [entry for entry in seen["nodes"] if entry["node"] == "one"]
         assert [(entry["version"], entry["lagMs"]) for entry in unknown] == [(None, None)]
-    assert "`cluster_secret` is not the same on both" in two.log()
+    assert "cluster.secret differs between them" in two.log()
     assert "peer refused" in one.log()

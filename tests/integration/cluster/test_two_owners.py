@@ -1,5 +1,5 @@
-"""Two engines on a real database that both think they own a shard, because the network holds up what one of them sends or
-hears: only one of them writes, and nothing of what it wrote is undone."""
+"""Two engines on a real database that both believe they own a shard, because the network delays one of them: only one
+of them writes, and none of its writes is undone."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ from tocsin.telemetry.clock import SystemClock
 
 DUE = 4_000_000_000_000_000
 SHARDS = 8
-#: Leases and time-outs are measured against the machine, which may have much else to do; the shorter they are, the sooner
-#: the second node takes over.
+#: Leases and timeouts are chosen for a busy machine; the shorter they are, the sooner the second node takes over.
 LIMITS = EngineLimits(heartbeat_interval_us=100_000, node_lease_us=600_000, member_timeout_us=1_000_000)
 
 
 class _Silent:
-    """A caller that is never asked: nothing falls due here."""
+    """A caller that is never invoked: nothing falls due here."""
 
     def destination(self, url: str) -> str:
         return url
@@ -70,7 +69,7 @@ class _Node:
                 await self._looked.wait()
 
     def write(self, shard_id: int, payload: str) -> asyncio.Future[Written | TocsinError | None]:
-        """Creates the shard's timer, or replaces it."""
+        """Creates or replaces the shard's timer."""
         answer: asyncio.Future[Written | TocsinError | None] = asyncio.get_running_loop().create_future()
         timer = Timer("default", "t", DUE, f"http://x/{payload}", 1, 1)
         deadline_us = self.clock.boottime_us() + 120_000_000
@@ -105,7 +104,7 @@ async def _node(name: str, url: str) -> AsyncIterator[_Node]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("answers_only", [False, True], ids=["silence", "answers-lost"])
 @pytest.mark.parametrize("database", DATABASES)
-async def test_of_two_nodes_that_think_they_own_a_shard_only_the_later_writes(
+async def test_only_the_newer_of_two_shard_owners_can_write(
     database: str, answers_only: bool, request: pytest.FixtureRequest
 ) -> None:
     url = await new_database(request, database)
@@ -113,7 +112,8 @@ async def test_of_two_nodes_that_think_they_own_a_shard_only_the_later_writes(
         await first.until_it_owns(set(range(SHARDS)))
         for shard_id in range(SHARDS):
             assert isinstance(await first.write(shard_id, "acknowledged"), Written)
-        # Either nothing arrives until the silence ends, or the batch is begun, by PostgreSQL also ended, and nobody hears it.
+        # Either nothing arrives until the silence ends, or the batch has begun (in PostgreSQL also ended) and its
+        # result is not received.
         proxy.silence(answers_only=answers_only)
         in_doubt = {shard_id: first.write(shard_id, "in-doubt") for shard_id in range(SHARDS)}
         async with _node("second", url) as second:

@@ -42,10 +42,10 @@ def _children(server: ServerProcess) -> list[int]:
 
 
 @pytest.mark.timeout(400)
-async def test_a_worker_that_dies_is_started_again(workers: ServerProcess) -> None:
+async def test_a_dead_worker_is_restarted(workers: ServerProcess) -> None:
     before = _children(workers)
     assert len(before) == 2
-    # As when it is sent to all processes of a terminal: restarts are the parent's business.
+    # As when a terminal signals all its processes: restarts are up to the parent.
     os.kill(before[0], signal.SIGHUP)
     os.kill(before[1], signal.SIGKILL)
 
@@ -58,15 +58,15 @@ async def test_a_worker_that_dies_is_started_again(workers: ServerProcess) -> No
 
     await until(replaced, 60)
     assert before[0] in _children(workers)
-    assert "a worker died" in workers.log()
+    assert "worker died" in workers.log()
 
 
 @pytest.mark.timeout(400)
-async def test_any_worker_answers_for_the_agent_and_none_outlives_the_parent(workers: ServerProcess) -> None:
+async def test_any_worker_serves_agent_requests_and_ends_with_the_parent(workers: ServerProcess) -> None:
     new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
     call = {"name": "later", "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"}, "dueAt": FAR}
     for _ in range(40):
-        # Each over a connection of its own, which any worker may take.
+        # Each over its own connection, which any worker may accept.
         client, tenant = Client(workers.address), new_id()
         status, made = await client.post(f"/api/tenants/{tenant}/service-calls", call)
         assert status == 202, made
@@ -84,14 +84,14 @@ async def test_any_worker_answers_for_the_agent_and_none_outlives_the_parent(wor
     await until(ended)
 
 
-async def test_sqlite_is_not_shared_by_workers(tmp_path: Path) -> None:
+async def test_sqlite_with_several_workers_is_refused(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", "--workers", "2")
     with pytest.raises(AssertionError):
         await server.start()
     assert "workers: a sqlite store belongs to one process" in server.log()
 
 
-async def test_a_worker_that_can_not_start_ends_all(tmp_path: Path) -> None:
+async def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
     url = "postgresql://nobody@127.0.0.1:1/none"
     server = ServerProcess(tmp_path / "data", "--workers", "2", "--store", url)
     with pytest.raises(AssertionError):

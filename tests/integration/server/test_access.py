@@ -1,4 +1,4 @@
-"""Keys and egress on a server that others can reach, while it runs."""
+"""Keys and egress on a public server, while it runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def make_key(server: ServerProcess, *flags: str) -> str:
 
 @pytest.fixture
 async def reachable(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str]]:
-    """A server on all addresses, and the key of its administrator."""
+    """A server on all addresses, with an admin key."""
     server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", env=REFRESH)
     admin = await make_key(server, "--role", "admin")
     await server.start()
@@ -58,13 +58,13 @@ class Caller:
         return answer.status_code, answer.json() if answer.content else None
 
     async def until(self, status: int, path: str, **body: Any) -> None:
-        """Asks until the status is this: when a key begins and ends to count, nobody is told."""
+        """Repeats a request until it has this status: no event announces when a key takes effect."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self(path, **body))[0] != status:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 
-async def test_without_a_key_it_does_not_start_but_where_told_that_it_is_insecure(tmp_path: Path) -> None:
+async def test_a_public_server_without_a_key_starts_only_if_insecure(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0")
     with pytest.raises(AssertionError, match="no API key"):
         await server.start()
@@ -74,7 +74,7 @@ async def test_without_a_key_it_does_not_start_but_where_told_that_it_is_insecur
     assert await server.stop() == 0
 
 
-async def test_keys_begin_and_end_to_count_while_the_server_runs(reachable: tuple[ServerProcess, str]) -> None:
+async def test_created_and_revoked_keys_apply_to_a_running_server(reachable: tuple[ServerProcess, str]) -> None:
     server, admin = reachable
     status, problem = await Caller(server, None)("namespaces/list")
     assert (status, problem["error"]) == (401, "UNAUTHENTICATED")
@@ -87,7 +87,9 @@ async def test_keys_begin_and_end_to_count_while_the_server_runs(reachable: tupl
     await caller.until(401, "namespaces/list")
 
 
-async def test_a_key_of_one_namespace_reaches_no_other_by_any_call(reachable: tuple[ServerProcess, str]) -> None:
+async def test_a_key_limited_to_a_namespace_has_access_to_no_other_by_any_operation(
+    reachable: tuple[ServerProcess, str],
+) -> None:
     server, admin_key = reachable
     admin = Caller(server, admin_key)
     timer = {"id": "t", "callbackUrl": PUBLIC, "delay": "1h"}
@@ -139,7 +141,7 @@ async def test_private_callbacks_are_refused_at_creation_and_on_update(reachable
     assert (await call("timers/get", namespace="default", timerId="t"))[1]["callbackUrl"] == PUBLIC
 
 
-async def test_a_name_that_leads_to_this_machine_is_refused_when_it_is_called(tmp_path: Path) -> None:
+async def test_a_name_that_resolves_to_this_machine_is_refused_at_the_attempt(tmp_path: Path) -> None:
     name = socket.gethostname()
     try:
         addresses = {found[4][0] for found in socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)}
@@ -168,7 +170,7 @@ async def test_a_name_that_leads_to_this_machine_is_refused_when_it_is_called(tm
         assert await server.stop() == 0
 
 
-async def test_wrong_keys_are_slowed_down_and_correct_ones_from_the_same_address_are_not(
+async def test_invalid_keys_are_limited_per_address_and_valid_ones_are_not(
     reachable: tuple[ServerProcess, str],
 ) -> None:
     server, key = reachable
@@ -192,7 +194,7 @@ async def test_wrong_keys_are_slowed_down_and_correct_ones_from_the_same_address
     assert wrong.rpartition("_")[2] not in log
 
 
-async def test_the_audit_trail_says_who_did_what(reachable: tuple[ServerProcess, str]) -> None:
+async def test_the_audit_trail_records_key_action_and_subject(reachable: tuple[ServerProcess, str]) -> None:
     server, key = reachable
     key_id = key.split("_")[1]
     admin = Caller(server, key)
@@ -232,15 +234,15 @@ async def test_the_audit_trail_says_who_did_what(reachable: tuple[ServerProcess,
     await narrow.until(403, "audit/list")
 
 
-async def test_on_loopback_the_first_key_closes_the_server_and_deleting_it_opens_nothing(tmp_path: Path) -> None:
+async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_revocation(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", env=REFRESH)
     await server.start()
     try:
-        stranger = Caller(server, None)
+        anonymous = Caller(server, None)
         local = {"id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "1h"}
-        assert (await stranger("timers/create", namespace="default", **local))[0] == 200
+        assert (await anonymous("timers/create", namespace="default", **local))[0] == 200
         key = await make_key(server, "--role", "write")
-        await stranger.until(401, "namespaces/list")
+        await anonymous.until(401, "namespaces/list")
         status, problem = await Caller(server, key)("timers/create", namespace="default", **local)
         assert (status, problem.get("errors", [{}])[0].get("path")) == (400, "callbackUrl"), problem
         async with httpx.AsyncClient(base_url=server.url) as client:
@@ -251,12 +253,12 @@ async def test_on_loopback_the_first_key_closes_the_server_and_deleting_it_opens
         code, _, err = await command("keys", "revoke", key.split("_")[1], "--data-dir", str(server.data_dir))
         assert code == 0, err
         await Caller(server, key).until(401, "namespaces/list")
-        assert (await stranger("namespaces/list"))[0] == 401
+        assert (await anonymous("namespaces/list"))[0] == 401
     finally:
         await server.stop()
 
 
-async def test_a_public_origin_asks_for_keys_like_a_public_address(tmp_path: Path) -> None:
+async def test_a_public_origin_requires_keys_like_a_public_address(tmp_path: Path) -> None:
     origins = {**REFRESH, "TOCSIN_UI_ORIGINS": "https://tocsin.example,http://x.localhost:8080"}
     server = ServerProcess(tmp_path / "data", env=origins)
     with pytest.raises(AssertionError, match="no API key"):
@@ -272,7 +274,7 @@ async def test_a_public_origin_asks_for_keys_like_a_public_address(tmp_path: Pat
     assert await server.stop() == 0
 
 
-async def test_nobody_else_reads_the_data_folder(tmp_path: Path) -> None:
+async def test_the_data_folder_is_private(tmp_path: Path) -> None:
     new, before = tmp_path / "new", tmp_path / "before"
     before.mkdir(mode=0o755)
     for name in ("tocsin.db", "agent.db", "tocsin.lock"):
@@ -287,7 +289,7 @@ async def test_nobody_else_reads_the_data_folder(tmp_path: Path) -> None:
         assert await server.stop() == 0
 
 
-async def test_a_folder_with_other_files_stays_as_it_is_but_ours_in_it(tmp_path: Path) -> None:
+async def test_permissions_of_other_files_in_the_data_folder_are_kept(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "notes.txt").touch(0o644)
     (tmp_path / "tocsin.db").touch(0o644)
@@ -297,7 +299,7 @@ async def test_a_folder_with_other_files_stays_as_it_is_but_ours_in_it(tmp_path:
     assert tmp_path.stat().st_mode & 0o777 == 0o755
 
 
-async def test_keys_are_made_listed_and_revoked_by_api_within_the_callers_own(
+async def test_keys_are_managed_by_api_within_the_callers_scope(
     reachable: tuple[ServerProcess, str],
 ) -> None:
     server, secret = reachable
@@ -352,7 +354,7 @@ async def test_keys_are_made_listed_and_revoked_by_api_within_the_callers_own(
     ]
 
 
-async def test_a_secret_is_rotated_by_who_administers_its_namespace_or_tenant(
+async def test_rotating_a_secret_requires_an_admin_key_of_its_namespace_or_tenant(
     reachable: tuple[ServerProcess, str],
 ) -> None:
     server, secret = reachable
@@ -397,7 +399,7 @@ async def test_a_secret_is_rotated_by_who_administers_its_namespace_or_tenant(
 
 
 @pytest.mark.parametrize("flags", [(), ("--host", "0.0.0.0", "--insecure")])
-async def test_nobody_without_a_key_manages_keys(tmp_path: Path, flags: tuple[str, ...]) -> None:
+async def test_managing_keys_always_requires_a_key(tmp_path: Path, flags: tuple[str, ...]) -> None:
     server = ServerProcess(tmp_path / "data", *flags, env=REFRESH)
     await server.start()
     anybody = Caller(server, None)
@@ -411,7 +413,7 @@ async def test_nobody_without_a_key_manages_keys(tmp_path: Path, flags: tuple[st
     await server.stop()
 
 
-async def test_every_node_learns_of_keys_made_and_revoked_at_another(tmp_path: Path, postgresql_url: str) -> None:
+async def test_every_node_applies_keys_created_and_revoked_at_another(tmp_path: Path, postgresql_url: str) -> None:
     servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
     for server in servers:
         server.env |= REFRESH

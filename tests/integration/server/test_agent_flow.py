@@ -1,4 +1,4 @@
-"""Service calls through the front door, on each bus, each database and each timer: what a new user tries first."""
+"""The life of a service call over HTTP, on each bus, each database and each timer."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def receiver() -> AsyncIterator[SlowReceiver]:
 
 
 def dead_url() -> str:
-    """Where nobody listens."""
+    """A URL on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}/"

@@ -1,4 +1,4 @@
-"""The broker or the database goes away under the agent and comes back: what was accepted is done, nothing is done twice."""
+"""Outages of the agent's broker or database: every accepted call is made, and none is made twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def now_us() -> int:
 
 
 async def submit_through(client: Client, tenant: str, url: str, number: int) -> int:
-    """Submits one call, now or a little later, until it is accepted; how often it was refused before."""
+    """Submits one call, now or a little later, until it is accepted; returns how often it was refused."""
     body = {
         "name": f"call {number}",
         "idempotencyKey": f"key-{number}",
@@ -55,7 +55,7 @@ async def all_succeeded(client: Client, tenant: str) -> bool:
 
 
 async def run(server: ServerProcess, outages: list[Callable[[], None]]) -> None:
-    """Outages fall among the submissions: odd entries take something away, even ones bring it back."""
+    """Outages among the submissions: odd entries stop a service, even ones start it again."""
     tenant = Uuid7Source(now_us)()
     async with SlowReceiver(lambda path: 0.02) as receiver:
         await server.start()

@@ -1,4 +1,4 @@
-"""What a restored backup means, on a real server."""
+"""Restoring a backup, on a real server."""
 
 from __future__ import annotations
 

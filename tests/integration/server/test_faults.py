@@ -1,4 +1,4 @@
-"""What breaks around the server: disks, files, receivers. Nothing is lost, and who is to blame is named."""
+"""Faults of disks, files and receivers: nothing is lost, and the error names the cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.server import ServerProcess
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MiB, where the machine lets us mount one."""
+    """A file system of 6 MiB, where the machine allows mounting one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = os.geteuid() == 0 and not subprocess.run(
@@ -33,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def silent() -> AsyncIterator[str]:
-    """The URL of a receiver that takes requests and never answers."""
+    """The URL of a receiver that accepts requests and never responds."""
     held: list[asyncio.StreamWriter] = []
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,7 +47,7 @@ async def silent() -> AsyncIterator[str]:
 
 
 def fill_up(folder: Path) -> None:
-    """Leaves no byte of the disk."""
+    """Fills the disk."""
     with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
         while True:
             filler.write(bytes(4_096))
@@ -62,7 +62,7 @@ async def refused_start(server: ServerProcess) -> str:
     return server.log()
 
 
-async def test_a_thousand_timers_to_a_silent_host_do_not_hold_up_the_others(server: ServerProcess) -> None:
+async def test_a_thousand_timers_to_a_silent_host_do_not_delay_others(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with silent() as dead, Receiver(inbox) as receiver:
         timers = [
@@ -86,7 +86,7 @@ async def test_a_thousand_timers_to_a_silent_host_do_not_hold_up_the_others(serv
     await server.start()
 
 
-async def test_a_full_disk_refuses_writes_by_name_and_recovers_when_there_is_room(small_disk: Path) -> None:
+async def test_a_full_disk_refuses_writes_and_recovers(small_disk: Path) -> None:
     server, inbox = ServerProcess(small_disk / "data"), Inbox()
     async with Receiver(inbox) as receiver:
         await server.start()
@@ -182,7 +182,7 @@ async def test_receivers_that_answer_badly_fail_their_timers_with_the_reason(ser
         listener, url = await start(answer)
         listeners.append(listener)
         await api.create(name, url, retryPolicy=once)
-    # A status that says success is one, however much follows; what is too much is not read.
+    # A success status counts, whatever the size of the body; the excess is not read.
     listener, url = await start(b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n")
     listeners.append(listener)
     await api.create("huge", url)

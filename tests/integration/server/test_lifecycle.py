@@ -1,4 +1,4 @@
-"""A timer's life through the front door: the real server, a real receiver."""
+"""The life of a timer over HTTP, with a real server and a real receiver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_ms(amount: int) -> str:
     return format_instant(time.time_ns() // 1_000 + amount * 1_000)
 
 
-async def test_it_rings_on_time_with_its_payload_and_shows_as_completed(server: ServerProcess) -> None:
+async def test_a_timer_fires_on_time_with_its_payload_and_completes(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with Receiver(inbox) as receiver:
         due = in_ms(300)
@@ -46,7 +46,9 @@ async def test_it_rings_on_time_with_its_payload_and_shows_as_completed(server: 
         assert (status, [timer["id"] for timer in listed["timers"]]) == (200, ["a"])
 
 
-async def test_failed_attempts_are_repeated_under_one_webhook_id_until_the_policy_ends(server: ServerProcess) -> None:
+async def test_failed_attempts_are_retried_with_one_webhook_id_until_the_policy_is_exhausted(
+    server: ServerProcess,
+) -> None:
     api, inbox = Api(server), Inbox(default=(500, b"no"))
     async with Receiver(inbox) as receiver:
         await api.create("r", receiver.url, retryPolicy=POLICY)
@@ -59,7 +61,7 @@ async def test_failed_attempts_are_repeated_under_one_webhook_id_until_the_polic
         assert [attempt["status"] for attempt in failed["attemptLog"]] == [500, 500, 500]
 
 
-async def test_a_refusal_is_final_and_one_attempt_may_be_all(server: ServerProcess) -> None:
+async def test_a_4xx_is_final_and_a_policy_may_allow_one_attempt(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox(answers=[(404, b"")], default=(503, b""))
     async with Receiver(inbox) as receiver:
         await api.create("final", receiver.url, retryPolicy=POLICY)
@@ -82,7 +84,7 @@ async def test_the_receiver_reschedules_with_a_new_payload_and_a_new_webhook_id(
         await api.settled("again", "completed")
 
 
-async def test_update_and_delete_before_it_rings(server: ServerProcess) -> None:
+async def test_a_pending_timer_is_updated_and_deleted(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with Receiver(inbox) as receiver:
         for name in ("moved", "gone"):
@@ -104,7 +106,7 @@ async def test_update_and_delete_before_it_rings(server: ServerProcess) -> None:
             assert (status, problem["error"]) == (404, "TIMER_NOT_FOUND")
 
 
-async def test_creating_again_replaces(server: ServerProcess) -> None:
+async def test_creating_a_pending_timer_again_replaces_it(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with Receiver(inbox) as receiver:
         await api.create("same", receiver.url, delay="1h", payload=1)
@@ -116,7 +118,7 @@ async def test_creating_again_replaces(server: ServerProcess) -> None:
         assert [call.body["payload"] for call in calls] == [2, 3]
 
 
-async def test_a_paused_namespace_rings_nothing_until_it_is_resumed(server: ServerProcess) -> None:
+async def test_a_paused_namespace_fires_nothing_until_it_is_resumed(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with Receiver(inbox) as receiver:
         assert (await api("namespaces/create", name="quiet"))[0] == 200
@@ -142,7 +144,7 @@ async def test_a_namespace_with_a_secret_signs(server: ServerProcess) -> None:
         assert Webhook(secret).verify(call.headers[":body"], call.headers) == call.body
 
 
-async def test_an_acknowledged_rotation_outlives_a_killed_process(tmp_path: Path) -> None:
+async def test_an_acknowledged_rotation_survives_a_crash(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     inbox = Inbox()
     first = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -190,7 +192,7 @@ async def test_history_modes(server: ServerProcess) -> None:
         assert (status, [timer["id"] for timer in listed["timers"]]) == (200, ["bad"])
 
 
-async def test_timers_outlive_the_process_and_overdue_ones_ring_at_the_start(tmp_path: Path) -> None:
+async def test_timers_survive_a_restart_and_overdue_ones_fire_at_the_start(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     inbox = Inbox()
     async with Receiver(inbox) as receiver:
@@ -204,7 +206,7 @@ async def test_timers_outlive_the_process_and_overdue_ones_ring_at_the_start(tmp
         assert await server.stop() == 0
 
 
-async def test_a_killed_process_leaves_the_list_of_nodes(tmp_path: Path) -> None:
+async def test_a_killed_process_is_removed_from_the_list_of_nodes(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     await server.start()
     await server.kill()
@@ -228,7 +230,7 @@ async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: Ser
         raise AssertionError("it started")
 
 
-async def test_a_server_that_is_told_to_stop_lets_the_callback_end(server: ServerProcess) -> None:
+async def test_shutdown_waits_for_the_callback_in_flight(server: ServerProcess) -> None:
     entered, release = asyncio.Event(), asyncio.Event()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -254,7 +256,7 @@ async def test_a_server_that_is_told_to_stop_lets_the_callback_end(server: Serve
     await server.start()
 
 
-async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server: ServerProcess) -> None:
+async def test_a_second_interrupt_does_not_wait_for_the_callback_in_flight(server: ServerProcess) -> None:
     api = Api(server)
     async with ScriptedReceiver({"slow": [Reply(-1)]}) as receiver:
         await api.create("slow", receiver.url("slow"), callbackTimeoutSeconds=60)
@@ -281,7 +283,7 @@ async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server
     await server.start()
 
 
-async def test_lag_counts_from_acceptance_where_the_instant_lies_before_it(tmp_path: Path) -> None:
+async def test_lag_is_measured_from_acceptance_if_the_instant_is_earlier(tmp_path: Path) -> None:
     server, answer = ServerProcess(tmp_path / "data"), asyncio.Event()
     await server.start()
     past = {"executeAt": "2020-01-01T00:00:00Z"}
@@ -296,7 +298,7 @@ async def test_lag_counts_from_acceptance_where_the_instant_lies_before_it(tmp_p
             await receiver.count("t", 2)
             await server.kill()
             answer.set()
-            # What the next start loads was accepted when the store says.
+            # After a restart, acceptance is the time that the store recorded.
             await server.start()
             await api("namespaces/update", name="paused", paused=False)
             await api.settled("t", "completed")

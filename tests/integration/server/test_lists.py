@@ -1,4 +1,4 @@
-"""Lists, pages and history at the real server: filters, pages while timers ring, and what retention leaves."""
+"""Lists, pages and history on a real server: filters, pages while timers fire, and retention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE = "http://127.0.0.1:9/"
 
 
 async def pages(api: Api, **filters: Any) -> list[dict[str, Any]]:
-    """All timers that match, page by page."""
+    """All matching timers, page by page."""
     timers: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
     while True:
@@ -33,7 +33,7 @@ async def pages(api: Api, **filters: Any) -> list[dict[str, Any]]:
         cursor = {"cursor": page["nextCursor"]}
 
 
-async def test_filters_choose_and_pages_keep_the_order(server: ServerProcess) -> None:
+async def test_filters_select_timers_and_pages_keep_the_order(server: ServerProcess) -> None:
     api = Api(server)
     base = time.time_ns() // 1_000 + 3_600_000_000
     # Equal instants, too: pages must neither repeat nor miss what stands at their edges.
@@ -67,7 +67,7 @@ async def test_filters_choose_and_pages_keep_the_order(server: ServerProcess) ->
     assert await names(**between, tags=["even"], idPrefix="t-1") == {f"t-{i}" for i in range(10, 20, 2)}
 
 
-async def test_pages_stay_whole_while_timers_ring(server: ServerProcess) -> None:
+async def test_pages_are_complete_while_timers_fire(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with Receiver(inbox) as receiver:
         far = [{"namespace": "default", "id": f"far-{i:03}", "callbackUrl": NOWHERE, "delay": "1h"} for i in range(60)]
@@ -90,36 +90,36 @@ async def test_pages_stay_whole_while_timers_ring(server: ServerProcess) -> None
         assert {timer["id"] for timer in await pages(api, status="completed")} == {timer["id"] for timer in near}
 
 
-async def test_what_a_list_can_not_mean_is_refused_by_name(server: ServerProcess) -> None:
+async def test_invalid_filters_are_refused_by_name(server: ServerProcess) -> None:
     api = Api(server)
     status, problem = await api("timers/list", namespace="default", status=["pending", "done"])
     assert (status, problem["errors"][0]["path"]) == (400, "status[1]")
-    assert "is not one of pending, completed, failed, canceled" in problem["errors"][0]["reason"]
+    assert "must be one of pending, completed, failed, canceled" in problem["errors"][0]["reason"]
     for cursor in ("x", "AAAA", "=" * 40, "ü", "A" * 1_025):
         status, problem = await api("timers/list", namespace="default", cursor=cursor)
         assert (status, problem["error"], problem["errors"][0]["path"]) == (400, "INVALID_INPUT", "cursor"), cursor
 
 
-async def test_retention_removes_what_has_finished_and_nothing_else(tmp_path: Path) -> None:
+async def test_retention_removes_only_finished_timers(tmp_path: Path) -> None:
     server, inbox = ServerProcess(tmp_path / "data", env={"TOCSIN_PURGE_INTERVAL": "50ms"}), Inbox()
     await server.start()
     api = Api(server)
     async with Receiver(inbox) as receiver:
         assert (await api("namespaces/create", name="short", retention="300ms"))[0] == 200
         await api.create("kept", receiver.url)
-        for name in ("rings", "canceled", "pending"):
-            await api.create(name, receiver.url, namespace="short", delay="0s" if name == "rings" else "1h")
+        for name in ("fires", "canceled", "pending"):
+            await api.create(name, receiver.url, namespace="short", delay="0s" if name == "fires" else "1h")
         await api("timers/delete", namespace="short", timerId="canceled")
         await inbox.count(2)
         await api.settled("kept", "completed")
         async with asyncio.timeout(PATIENCE_S):
-            for name in ("rings", "canceled"):
+            for name in ("fires", "canceled"):
                 while (await api("timers/get", namespace="short", timerId=name))[0] != 404:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
         assert [timer["id"] for timer in await pages(api, namespace="short")] == ["pending"]
         assert (await api.get("kept"))["status"] == "completed"
         # Its id is free, and it is unknown to what changes timers.
-        status, problem = await api("timers/delete", namespace="short", timerId="rings")
+        status, problem = await api("timers/delete", namespace="short", timerId="fires")
         assert (status, problem["error"]) == (404, "TIMER_NOT_FOUND")
     assert await server.stop() == 0
 
@@ -139,7 +139,7 @@ async def test_without_history_a_finished_timer_is_gone(server: ServerProcess) -
             assert (await api("timers/get", namespace="none", timerId=name))[0] == 404
 
 
-async def test_namespaces_of_different_spread_keep_their_timers_apart_and_through_a_crash(tmp_path: Path) -> None:
+async def test_namespaces_with_different_shard_counts_keep_their_timers_through_a_crash(tmp_path: Path) -> None:
     server, inbox = ServerProcess(tmp_path / "data", "--shards", "8"), Inbox()
     await server.start()
     async with Receiver(inbox) as receiver:
@@ -175,7 +175,7 @@ async def test_namespaces_of_different_spread_keep_their_timers_apart_and_throug
 KNOWN = "status, tag, name, correlationId, from, to, limit, cursor"
 
 
-async def test_a_misspelled_filter_does_not_silently_give_everything(server: ServerProcess) -> None:
+async def test_a_misspelled_filter_is_refused(server: ServerProcess) -> None:
     calls = f"/api/tenants/{Uuid7Source(lambda: time.time_ns() // 1_000)()}/service-calls"
     spec = {"method": "GET", "url": "http://127.0.0.1:9/"}
     async with httpx.AsyncClient(base_url=server.url) as client:
@@ -195,7 +195,7 @@ async def test_a_misspelled_filter_does_not_silently_give_everything(server: Ser
             (client.build_request("GET", "/api/v1/cluster", params={"state": "dead"}), "there are none"),
             (
                 client.build_request("POST", "/api/v1/timers/list?state=failed", json={"namespace": "default"}),
-                "goes into the body",
+                "send the fields in the body",
             ),
         ):
             answer = await client.send(request)

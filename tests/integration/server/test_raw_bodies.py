@@ -1,4 +1,4 @@
-"""Bodies that are sent as they are, at the real server."""
+"""Raw bodies, on a real server."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ BODIES: dict[str, tuple[dict[str, Any], str, bytes]] = {
 
 
 def check_signature(call: Arrival) -> None:
-    """By the Standard Webhooks specification: over id, timestamp and the very bytes of the body."""
+    """Verifies by the Standard Webhooks specification: over id, timestamp and the exact bytes of the body."""
     signed = f"{call.headers['webhook-id']}.{call.headers['webhook-timestamp']}.".encode() + call.raw
     digest = hmac.digest(base64.b64decode(SECRET.removeprefix("whsec_")), signed, "sha256")
     assert call.headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
 
 
-async def test_raw_bodies_arrive_byte_for_byte_and_signed_also_after_a_crash(tmp_path: Path) -> None:
+async def test_raw_bodies_are_delivered_byte_for_byte_and_signed_even_after_a_crash(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     await server.start()
     try:

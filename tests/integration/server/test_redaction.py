@@ -1,4 +1,4 @@
-"""Nobody is shown a credential of a timer, whatever the key, and nobody loses one by sending back what was shown."""
+"""No response contains a timer's credential, and sending a redacted value back keeps the stored one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def timer(timer_id: str = "paid", **fields: Any) -> dict[str, Any]:
 
 
 class Client:
-    """Looks into every answer."""
+    """Checks every response for credentials."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._client = httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S)
@@ -59,7 +59,7 @@ def harmless(text: str) -> str:
 
 
 def stored(server: ServerProcess, timer_id: str) -> tuple[str, dict[str, str]]:
-    """URL and headers as the database has them."""
+    """URL and headers as stored in the database."""
     with sqlite3.connect(server.data_dir / "tocsin.db") as database:
         for (record,) in database.execute("SELECT timer_record FROM timers WHERE timer_id = ?", (timer_id,)):
             found = json.loads(record)
@@ -68,7 +68,7 @@ def stored(server: ServerProcess, timer_id: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.asyncio
-async def test_no_answer_has_a_credential(server: ServerProcess, tmp_path: Path) -> None:
+async def test_no_response_contains_a_credential(server: ServerProcess, tmp_path: Path) -> None:
     async with Client(server) as client:
         created = await client.post("create", timer())
         assert (created["callbackUrl"], created["headers"]) == (SHOWN_URL, SHOWN_HEADERS)
@@ -90,7 +90,7 @@ async def test_no_answer_has_a_credential(server: ServerProcess, tmp_path: Path)
 
 
 @pytest.mark.asyncio
-async def test_what_was_shown_can_be_sent_back(server: ServerProcess, tmp_path: Path) -> None:
+async def test_redacted_values_can_be_sent_back(server: ServerProcess, tmp_path: Path) -> None:
     async with Client(server) as client:
         await client.post("create", timer())
         changed = {"authorization": REDACTED, "x-plain": "changed"}
@@ -124,7 +124,7 @@ async def test_what_was_shown_can_be_sent_back(server: ServerProcess, tmp_path: 
 
 
 @pytest.mark.asyncio
-async def test_a_service_call_has_no_stored_secret_to_keep(server: ServerProcess) -> None:
+async def test_a_redacted_value_is_refused_in_a_service_call(server: ServerProcess) -> None:
     spec = {"method": "POST", "url": "http://127.0.0.1:9/", "headers": {"authorization": REDACTED}}
     path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
     async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S) as client:

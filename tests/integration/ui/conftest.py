@@ -1,4 +1,4 @@
-"""The pages on a real node with a store in memory, seen through an HTTP client."""
+"""Fixtures for tests of the pages on a real node with a store in memory, through an HTTP client."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
 
 
 @dataclass
-class Visitor:
-    """One browser, as far as an HTTP client can be one."""
+class Browser:
+    """An HTTP client that sends requests and forms as a browser does."""
 
     client: httpx.AsyncClient
     base: str
@@ -37,7 +37,7 @@ class Visitor:
         return found[1]
 
     async def post(self, path: str, fields: dict[str, Any], **headers: str) -> httpx.Response:
-        """Sends a form as the browser would."""
+        """Submits a form as a browser does."""
         token = fields.pop("csrf", None) or await self.token()
         known = {"accept": "text/html", "origin": self.base, "sec-fetch-site": "same-origin", **headers}
         return await self.client.post(path, data={"csrf": token, **fields}, headers=known)
@@ -53,22 +53,22 @@ class Visitor:
 
 @dataclass
 class Node:
-    """A running node, its keys, and whoever visits it."""
+    """A running node and the HTTP clients of its browsers."""
 
     server: Server
     clients: list[httpx.AsyncClient]
 
-    def visitor(self) -> Visitor:
+    def browser(self) -> Browser:
         client = httpx.AsyncClient(base_url=self.server.url, timeout=PATIENCE_S)
         self.clients.append(client)
-        return Visitor(client, self.server.url)
+        return Browser(client, self.server.url)
 
 
 Start = Callable[..., Awaitable[Node]]
 
 
 async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ...]]]) -> None:
-    """Puts keys into the store before a server has it; their ids are their secrets."""
+    """Stores API keys before a server opens the store; each key's id equals its secret."""
     store = open_store(settings)
     await store.open(None)
     for secret, (role, namespaces) in keys.items():
@@ -78,7 +78,7 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts nodes; settings are named as in `Settings`."""
+    """Starts nodes with settings of `Settings`."""
     if not Assets().built:
         lacking("pages", "the web pages are not built; run `make web`")
     nodes: list[Node] = []
@@ -103,5 +103,5 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 @pytest.fixture
 async def node(start: Start) -> Node:
-    """A node on loopback that needs no key."""
+    """A node on a loopback address that requires no key."""
     return await start()

@@ -1,4 +1,4 @@
-"""What former releases accepted and is refused now goes on working, and is shown."""
+"""Stored timers that earlier releases accepted and this one would refuse still work and are shown."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ def timer(timer_id: str, **fields: object) -> Timer:
 
 
 @pytest.mark.asyncio
-async def test_a_payload_that_is_nested_too_deep_can_be_seen_and_its_timer_changed(start: Start) -> None:
+async def test_timer_with_a_too_deeply_nested_payload_can_be_shown_and_updated(start: Start) -> None:
     node = await start()
     assert node.server.service is not None
     deep = b"[" * 970 + b"]" * 970
     await node.server.service.create(timer("deep", payload=msgspec.Raw(deep)))
-    visitor = node.visitor()
+    browser = node.browser()
     name = {"namespace": "default", "timerId": "deep"}
-    got = await visitor.client.post("/api/v1/timers/get", json=name)
+    got = await browser.client.post("/api/v1/timers/get", json=name)
     assert deep in got.content
-    listed = await visitor.client.post("/api/v1/timers/list", json={"namespace": "default"})
+    listed = await browser.client.post("/api/v1/timers/list", json={"namespace": "default"})
     assert deep in listed.content
     for path in (
         "/timers", "/timers/default/deep", "/timers/edit?namespace=default&id=deep",
         "/timers/new?namespace=default&like=deep", "/timers/export.json", "/timers/export.csv",
     ):  # fmt: skip
-        answer = await visitor.get(path)
+        answer = await browser.get(path)
         assert answer.status_code == 200, path
         assert "deep" in answer.text
-    changed = await visitor.client.post("/api/v1/timers/update", json={**name, "executeAt": "2090-01-01T00:00:00Z"})
+    changed = await browser.client.post("/api/v1/timers/update", json={**name, "executeAt": "2090-01-01T00:00:00Z"})
     assert changed.status_code == 200, changed.text
     assert deep in changed.content
 
 
 @pytest.mark.asyncio
-async def test_an_id_that_can_t_be_seen_is_shown_by_its_numbers_and_works(start: Start) -> None:
+async def test_id_with_invisible_characters_is_shown_escaped_and_works(start: Start) -> None:
     node = await start()
     assert node.server.service is not None
     odd = "a\u202eb"
     await node.server.service.create(timer(odd, tags=(odd,)))
-    visitor = node.visitor()
+    browser = node.browser()
     for path in ("/timers", f"/timers/default/{odd}"):
-        page = (await visitor.get(path)).text
+        page = (await browser.get(path)).text
         assert "a\\u202eb</" in page or "a\\u202eb<" in page
-    listed = await visitor.client.post("/api/v1/timers/list", json={"namespace": "default", "tags": [odd]})
+    listed = await browser.client.post("/api/v1/timers/list", json={"namespace": "default", "tags": [odd]})
     assert [found["id"] for found in listed.json()["timers"]] == [odd]
     name = {"namespace": "default", "timerId": odd}
-    changed = await visitor.client.post("/api/v1/timers/update", json={**name, "method": "PUT"})
+    changed = await browser.client.post("/api/v1/timers/update", json={**name, "method": "PUT"})
     assert changed.status_code == 200, changed.text
-    assert (await visitor.client.post("/api/v1/timers/delete", json=name)).status_code == 204
+    assert (await browser.client.post("/api/v1/timers/delete", json=name)).status_code == 204
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("digits", ["9" * 5_000, "0" * 5_000])
-async def test_a_number_of_thousands_of_digits_is_a_number(start: Start, digits: str) -> None:
-    visitor = (await start()).visitor()
+async def test_number_with_thousands_of_digits_is_accepted(start: Start, digits: str) -> None:
+    browser = (await start()).browser()
     for path in ("/timers", "/ui/more/timers", "/calls"):
-        answer = await visitor.get(f"{path}?rows={digits}&until={digits}&order=asc")
+        answer = await browser.get(f"{path}?rows={digits}&until={digits}&order=asc")
         assert answer.status_code == 200, answer.text[:200]

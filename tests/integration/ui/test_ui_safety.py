@@ -1,4 +1,4 @@
-"""Who may do what, and what foreign pages and foreign data can't."""
+"""Security of the pages: permissions, sign-in, host names, escaping of foreign text, and CSRF protection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 import httpx
 import pytest
 
-from tests.integration.ui.conftest import Node, Start, Visitor
+from tests.integration.ui.conftest import Browser, Node, Start
 from tests.support.patience import PATIENCE_S
 from tocsin.model.access import Role
 
@@ -17,22 +17,22 @@ HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
 
 async def keyed(start: Start) -> Node:
-    """A node that needs keys, with one for each role and some of a single namespace."""
+    """A node that requires keys, with a key for each role and keys for one namespace."""
     keys: dict[str, tuple[Role, tuple[str, ...]]] = {f"tk_{role.value}": (role, ()) for role in Role}
     keys |= {"tk_own": (Role.WRITE, ("own",)), "tk_peek": (Role.READ, ("own",))}
     return await start(keys, host="0.0.0.0", store=None)
 
 
-async def signed_in(node: Node, secret: str) -> Visitor:
-    visitor = node.visitor()
-    answer = await visitor.sign_in(secret)
+async def signed_in(node: Node, secret: str) -> Browser:
+    browser = node.browser()
+    answer = await browser.sign_in(secret)
     assert (answer.status_code, answer.headers["location"]) == (303, "/timers")
-    return visitor
+    return browser
 
 
 @pytest.mark.parametrize("path", ["/", "/timers", "/timers/new", "/cluster", "/namespaces", "/login", "/nowhere"])
-async def test_every_page_says_what_it_may_do(node: Node, path: str) -> None:
-    answer = await node.visitor().get(path)
+async def test_every_page_has_a_content_security_policy(node: Node, path: str) -> None:
+    answer = await node.browser().get(path)
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -46,9 +46,9 @@ async def test_every_page_says_what_it_may_do(node: Node, path: str) -> None:
     assert re.findall(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text) == []
 
 
-async def test_what_people_store_is_shown_as_text(node: Node) -> None:
-    visitor = node.visitor()
-    await visitor.create(
+async def test_text_of_users_is_escaped(node: Node) -> None:
+    browser = node.browser()
+    await browser.create(
         HOSTILE,
         payload={"x": HOSTILE, HOSTILE: 1},
         tags=[HOSTILE],
@@ -57,17 +57,17 @@ async def test_what_people_store_is_shown_as_text(node: Node) -> None:
         + "'\"",
     )
     pages = [
-        await visitor.get("/timers"),
-        await visitor.get("/timers", params={"q": HOSTILE, "tag": HOSTILE, "from": HOSTILE, "namespace": "default"}),
-        await visitor.get("/timers", params={"namespace": HOSTILE}),
-        await visitor.client.get(
+        await browser.get("/timers"),
+        await browser.get("/timers", params={"q": HOSTILE, "tag": HOSTILE, "from": HOSTILE, "namespace": "default"}),
+        await browser.get("/timers", params={"namespace": HOSTILE}),
+        await browser.client.get(
             f"/timers/default/{httpx.URL('/').copy_with(path='/' + HOSTILE).raw_path[1:].decode()}"
         ),
-        await visitor.get("/timers/edit", params={"namespace": "default", "id": HOSTILE}),
-        await visitor.get("/timers/new", params={"namespace": "default", "like": HOSTILE}),
-        await visitor.post("/timers/cancel-many", {"namespace": "default", "id": HOSTILE}),
-        await visitor.get("/" + HOSTILE),
-        await visitor.get("/login", params={"to": "/" + HOSTILE}),
+        await browser.get("/timers/edit", params={"namespace": "default", "id": HOSTILE}),
+        await browser.get("/timers/new", params={"namespace": "default", "like": HOSTILE}),
+        await browser.post("/timers/cancel-many", {"namespace": "default", "id": HOSTILE}),
+        await browser.get("/" + HOSTILE),
+        await browser.get("/login", params={"to": "/" + HOSTILE}),
     ]
     for page in pages:
         assert "<script>alert" not in page.text, page.url
@@ -76,29 +76,29 @@ async def test_what_people_store_is_shown_as_text(node: Node) -> None:
     assert escape(HOSTILE, quote=False).replace('"', "&#34;") in pages[0].text
 
 
-async def test_a_form_counts_only_with_the_token_of_its_own_page(node: Node) -> None:
-    visitor, stranger = node.visitor(), node.visitor()
-    await visitor.create("t")
+async def test_form_requires_the_csrf_token_of_its_session(node: Node) -> None:
+    browser, other = node.browser(), node.browser()
+    await browser.create("t")
     fields = {"namespace": "default", "id": "t"}
-    foreign = await stranger.token()
-    assert (await visitor.post("/timers/cancel", {**fields, "csrf": "0" * 64})).status_code == 403
-    assert (await visitor.post("/timers/cancel", {**fields, "csrf": foreign})).status_code == 403
-    assert (await visitor.client.post("/timers/cancel", data=fields)).status_code == 403
+    foreign = await other.token()
+    assert (await browser.post("/timers/cancel", {**fields, "csrf": "0" * 64})).status_code == 403
+    assert (await browser.post("/timers/cancel", {**fields, "csrf": foreign})).status_code == 403
+    assert (await browser.client.post("/timers/cancel", data=fields)).status_code == 403
     for headers in (
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
     ):
-        assert (await visitor.post("/timers/cancel", dict(fields), **headers)).status_code == 403, headers
-    assert "pending" in (await visitor.get("/timers/default/t")).text
-    assert (await visitor.post("/timers/cancel", dict(fields))).status_code == 303
-    assert "canceled" in (await visitor.get("/timers/default/t")).text
+        assert (await browser.post("/timers/cancel", dict(fields), **headers)).status_code == 403, headers
+    assert "pending" in (await browser.get("/timers/default/t")).text
+    assert (await browser.post("/timers/cancel", dict(fields))).status_code == 303
+    assert "canceled" in (await browser.get("/timers/default/t")).text
 
 
-async def test_no_other_name_leads_here(start: Start) -> None:
+async def test_pages_refuse_unknown_host_names(start: Start) -> None:
     node = await start(ui_origins=["https://tocsin.example"], insecure=True)
-    visitor = node.visitor()
+    browser = node.browser()
     port = node.server.url.rsplit(":", 1)[1]
     for host in (
         "evil.example",
@@ -107,15 +107,15 @@ async def test_no_other_name_leads_here(start: Start) -> None:
         "localhost.evil.example",
         "x@localhost",
     ):
-        answer = await visitor.get("/timers", headers={"host": host})
+        answer = await browser.get("/timers", headers={"host": host})
         assert answer.status_code == 421, host
         assert "Timers" not in answer.text
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "tocsin.example"):
-        assert (await visitor.get("/timers", headers={"host": host})).status_code == 200, host
+        assert (await browser.get("/timers", headers={"host": host})).status_code == 200, host
 
 
-async def test_without_keys_the_server_answers_under_known_names_only(node: Node) -> None:
-    client = node.visitor().client
+async def test_without_keys_the_api_refuses_unknown_host_names(node: Node) -> None:
+    client = node.browser().client
     port = node.server.url.rsplit(":", 1)[1]
     evil, own = {"host": f"evil.example:{port}"}, {"host": f"localhost:{port}"}
     timers = {"namespace": "default"}
@@ -127,13 +127,13 @@ async def test_without_keys_the_server_answers_under_known_names_only(node: Node
     for path in ("/api/v1/cluster", "/metrics"):
         assert (await client.get(path, headers=evil)).status_code == 403
         assert (await client.get(path, headers=own)).status_code == 200
-    # Probes call by any name, and learn nothing.
+    # Health probes are accepted under any name; they reveal nothing.
     assert (await client.get("/healthz", headers=evil)).status_code == 200
 
 
 @pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"])
-async def test_without_keys_nobody_comes_through_a_proxy(node: Node, header: str) -> None:
-    client = node.visitor().client
+async def test_without_keys_proxied_requests_are_refused(node: Node, header: str) -> None:
+    client = node.browser().client
     for path in ("/api/v1/cluster", "/metrics", "/timers"):
         answer = await client.get(path, headers={header: "192.0.2.7"})
         assert answer.status_code == 403
@@ -142,21 +142,21 @@ async def test_without_keys_nobody_comes_through_a_proxy(node: Node, header: str
     assert (await client.get("/healthz", headers={header: "192.0.2.7"})).status_code == 200
 
 
-async def test_a_proxy_may_ask_with_a_key_or_where_everybody_may_come(start: Start) -> None:
+async def test_proxied_requests_are_accepted_with_a_key_or_if_insecure(start: Start) -> None:
     proxied = {"x-forwarded-for": "192.0.2.7"}
     node = await keyed(start)
     bearer = {**proxied, "authorization": "Bearer tk_admin"}
-    assert (await node.visitor().client.get("/api/v1/cluster", headers=bearer)).status_code == 200
+    assert (await node.browser().client.get("/api/v1/cluster", headers=bearer)).status_code == 200
     node = await start(insecure=True)
     for path in ("/api/v1/cluster", "/timers"):
-        assert (await node.visitor().client.get(path, headers=proxied)).status_code == 200
+        assert (await node.browser().client.get(path, headers=proxied)).status_code == 200
 
 
-async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
+async def test_cookie_is_secure_behind_https(start: Start) -> None:
     node = await start(ui_origins=["https://tocsin.example"], insecure=True)
-    visitor = node.visitor()
-    plain = (await visitor.get("/timers")).headers["set-cookie"]
-    secure = (await node.visitor().get("/timers", headers={"host": "tocsin.example"})).headers["set-cookie"]
+    browser = node.browser()
+    plain = (await browser.get("/timers")).headers["set-cookie"]
+    secure = (await node.browser().get("/timers", headers={"host": "tocsin.example"})).headers["set-cookie"]
     assert "Secure" not in plain
     assert secure.startswith("__Host-tocsin=")
     for cookie in (plain, secure):
@@ -165,9 +165,9 @@ async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
     assert "; Secure" in secure
 
 
-async def test_without_a_key_nothing_is_seen(start: Start) -> None:
+async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -> None:
     node = await keyed(start)
-    visitor = node.visitor()
+    browser = node.browser()
     for path in (
         "/",
         "/timers",
@@ -177,49 +177,49 @@ async def test_without_a_key_nothing_is_seen(start: Start) -> None:
         "/namespaces",
         "/ui/statistics",
     ):
-        answer = await visitor.get(path)
+        answer = await browser.get(path)
         assert answer.status_code == 303, path
         assert answer.headers["location"].startswith("/login"), path
-    stream = await visitor.get("/ui/live?namespace=default", headers={"accept": "text/event-stream"})
+    stream = await browser.get("/ui/live?namespace=default", headers={"accept": "text/event-stream"})
     assert stream.status_code == 401
-    refused = await visitor.sign_in("tk_wrong")
+    refused = await browser.sign_in("tk_wrong")
     assert refused.status_code == 403
-    assert "No such key" in refused.text
+    assert "This API key is unknown" in refused.text
 
 
-async def test_signing_in_changes_the_cookie_and_never_holds_the_key(start: Start) -> None:
+async def test_sign_in_replaces_the_cookie_and_does_not_store_the_key(start: Start) -> None:
     node = await keyed(start)
-    visitor = node.visitor()
-    await visitor.token()
-    before = set(visitor.client.cookies.values())
-    answer = await visitor.sign_in("tk_admin")
-    assert not before & set(visitor.client.cookies.values())
+    browser = node.browser()
+    await browser.token()
+    before = set(browser.client.cookies.values())
+    answer = await browser.sign_in("tk_admin")
+    assert not before & set(browser.client.cookies.values())
     assert "tk_admin" not in answer.headers["set-cookie"]
-    assert (await visitor.get("/timers")).status_code == 200
-    await visitor.post(
-        "/logout", {"csrf": re.search(r'name="csrf" content="(\w+)', (await visitor.get("/timers")).text)[1]}
+    assert (await browser.get("/timers")).status_code == 200
+    await browser.post(
+        "/logout", {"csrf": re.search(r'name="csrf" content="(\w+)', (await browser.get("/timers")).text)[1]}
     )
-    assert (await visitor.get("/timers")).status_code == 303
+    assert (await browser.get("/timers")).status_code == 303
 
 
 @pytest.mark.parametrize("to", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", ""])
-async def test_signing_in_leads_nowhere_else(start: Start, to: str) -> None:
+async def test_sign_in_does_not_redirect_to_other_sites(start: Start, to: str) -> None:
     node = await keyed(start)
-    answer = await node.visitor().post("/login", {"key": "tk_read", "to": to})
+    answer = await node.browser().post("/login", {"key": "tk_read", "to": to})
     assert answer.headers["location"] == "/"
 
 
-async def test_a_revoked_key_ends_its_session(start: Start) -> None:
+async def test_deleted_key_ends_its_session(start: Start) -> None:
     node = await keyed(start)
-    visitor = await signed_in(node, "tk_read")
-    assert (await visitor.get("/timers")).status_code == 200
+    browser = await signed_in(node, "tk_read")
+    assert (await browser.get("/timers")).status_code == 200
     await node.server._store.delete_api_key("tk_read")
     async with asyncio.timeout(PATIENCE_S):
-        while (await visitor.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- nobody is told when keys are read
+        while (await browser.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- there is no signal for it
             await asyncio.sleep(0.02)
 
 
-async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
+async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
     node = await keyed(start)
     admin, reader = await signed_in(node, "tk_admin"), await signed_in(node, "tk_read")
     assert "/timers/new" in (await admin.get("/timers")).text
@@ -245,13 +245,13 @@ async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
     for path, fields in {
         "/timers/cancel": {},
         "/timers/fire": {},
-        "/timers/move": {"when": "in", "delay": "1s"},
-        "/timers/again": {},
+        "/timers/reschedule": {"when": "in", "delay": "1s"},
+        "/timers/run-again": {},
         "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
         "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
-        "/timers/cancel-many": {"sure": "yes"},
-        "/ui/cancel/these": {"ids": '["t"]', "sure": "yes"},
-        "/ui/cancel/matching?namespace=default": {"asked": "9999999999999999", "sure": "yes"},
+        "/timers/cancel-many": {"confirmed": "yes"},
+        "/ui/cancel/selected": {"ids": '["t"]', "confirmed": "yes"},
+        "/ui/cancel/matching?namespace=default": {"created_before": "9999999999999999", "confirmed": "yes"},
         "/namespaces/create": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
@@ -262,7 +262,7 @@ async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
     assert "pending" in (await reader.get("/timers/default/t")).text
 
 
-async def test_a_key_of_one_namespace_sees_only_that(start: Start) -> None:
+async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> None:
     node = await keyed(start)
     assert node.server.service is not None
     await node.server.service.create_namespace("own")
@@ -281,82 +281,82 @@ async def test_a_key_of_one_namespace_sees_only_that(start: Start) -> None:
     assert ">default</a>" not in names
 
 
-async def test_what_is_not_ours_stays_the_apis(node: Node) -> None:
-    visitor = node.visitor()
+async def test_unknown_paths_get_the_apis_errors(node: Node) -> None:
+    browser = node.browser()
     for path in ("/api/v1/nothing", "/api/nothing"):
-        answer = await visitor.get(path)
+        answer = await browser.get(path)
         assert (answer.status_code, answer.json()["error"]) == (404, "ROUTE_NOT_FOUND")
-    assert (await visitor.client.get("/nothing")).json()["error"] == "ROUTE_NOT_FOUND"
-    assert (await visitor.client.put("/timers")).status_code in (403, 405)
+    assert (await browser.client.get("/nothing")).json()["error"] == "ROUTE_NOT_FOUND"
+    assert (await browser.client.put("/timers")).status_code in (403, 405)
 
 
-async def test_a_step_of_canceling_refuses_what_it_cannot_take(start: Start) -> None:
+async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
     node = await start(ui_cancel_timers_max=3)
-    visitor = node.visitor()
+    browser = node.browser()
     for number in range(4):
-        await visitor.create(f"t{number}")
-    sure = {"namespace": "default", "sure": "yes"}
-    these, matching = "/ui/cancel/these", "/ui/cancel/matching?namespace=default"
+        await browser.create(f"t{number}")
+    confirmed = {"namespace": "default", "confirmed": "yes"}
+    selected, matching = "/ui/cancel/selected", "/ui/cancel/matching?namespace=default"
     for path, fields in (
-        (these, {"ids": '["t0", "t1", "t2", "t3"]'}),
-        (these, {"ids": '["t0", 1]'}),
-        (these, {"ids": "t0"}),
-        (these, {}),
+        (selected, {"ids": '["t0", "t1", "t2", "t3"]'}),
+        (selected, {"ids": '["t0", 1]'}),
+        (selected, {"ids": "t0"}),
+        (selected, {}),
         (matching, {}),
-        (matching, {"asked": "-1"}),
-        (f"{matching}&cursor=nonsense!", {"asked": "9999999999999999"}),
-        (f"{matching}&from=tomorrow", {"asked": "9999999999999999"}),
+        (matching, {"created_before": "-1"}),
+        (f"{matching}&cursor=nonsense!", {"created_before": "9999999999999999"}),
+        (f"{matching}&from=tomorrow", {"created_before": "9999999999999999"}),
     ):
-        assert (await visitor.post(path, {**sure, **fields}, **{"hx-request": "true"})).status_code == 400, (
+        assert (await browser.post(path, {**confirmed, **fields}, **{"hx-request": "true"})).status_code == 400, (
             path,
             fields,
         )
-    assert (await visitor.client.post(these, data={**sure, "ids": '["t0"]'})).status_code == 403
-    counted = (await visitor.post(matching, {"asked": "9999999999999999"})).json()
+    assert (await browser.client.post(selected, data={**confirmed, "ids": '["t0"]'})).status_code == 403
+    counted = (await browser.post(matching, {"created_before": "9999999999999999"})).json()
     assert (counted["pending"], counted["refused"], counted["named"]) == (3, [], ["t0", "t1", "t2"])
-    answer = (await visitor.post(these, {**sure, "ids": '["t1", "t1", "nobody", "t0"]'})).json()
+    answer = (await browser.post(selected, {**confirmed, "ids": '["t1", "t1", "nobody", "t0"]'})).json()
     assert (answer["pending"], answer["other"], answer["refused"], answer["cursor"]) == (2, 1, [], None)
-    assert (await visitor.post(matching, {"asked": "0"})).json()["pending"] == 0
-    assert "2 timers" in (await visitor.get("/timers")).text
+    assert (await browser.post(matching, {"created_before": "0"})).json()["pending"] == 0
+    assert "2 timers" in (await browser.get("/timers")).text
 
 
-async def test_a_dialog_says_what_it_is_about_as_text(node: Node) -> None:
-    visitor = node.visitor()
+async def test_bulk_dialog_escapes_its_filters(node: Node) -> None:
+    browser = node.browser()
     shown = (
-        await visitor.get("/ui/cancel", params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "all": "yes"})
+        await browser.get("/ui/cancel", params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "all": "yes"})
     ).text
     assert HOSTILE not in shown
-    assert "its id begins with" in shown
+    assert "an id that begins with" in shown
 
 
-async def test_an_edit_keeps_the_secrets_that_it_does_not_show(node: Node) -> None:
-    visitor, service = node.visitor(), node.server.service
+async def test_edit_keeps_redacted_secrets(node: Node) -> None:
+    browser, service = node.browser(), node.server.service
     assert service is not None
     url, shown = "http://127.0.0.1:9/?token=s3cret-1", "http://127.0.0.1:9/?token=[redacted]"
-    await visitor.create("paid", callbackUrl=url, headers={"authorization": "Bearer s3cret-2", "x-plain": "a"})
-    form = (await visitor.get("/timers/edit?namespace=default&id=paid")).text
+    await browser.create("paid", callbackUrl=url, headers={"authorization": "Bearer s3cret-2", "x-plain": "a"})
+    form = (await browser.get("/timers/edit?namespace=default&id=paid")).text
     assert "s3cret" not in form
     fields = {
         "namespace": "default", "id": "paid", "when": "keep", "url": shown, "method": "POST", "timeout": "10",
         "header_name": ["authorization", "x-plain"], "header_value": ["[redacted]", "b"],
     }  # fmt: skip
-    assert (await visitor.post("/timers/edit", fields)).status_code == 303
+    assert (await browser.post("/timers/edit", fields)).status_code == 303
     timer = (await service.get("default", "paid")).timer
     assert (timer.url, timer.headers) == (url, {"authorization": "Bearer s3cret-2", "x-plain": "b"})
 
 
-async def test_signing_in_and_out_and_failing_to_is_in_the_audit_trail(start: Start) -> None:
+async def test_audit_trail_has_sign_ins_failed_sign_ins_and_sign_outs(start: Start) -> None:
     node = await start({"tk_admin": (Role.ADMIN, ())}, host="0.0.0.0", store=None)
-    visitor = node.visitor()
+    browser = node.browser()
     for _ in range(25):
-        refused = await visitor.sign_in("tk_wrong")
+        refused = await browser.sign_in("tk_wrong")
     assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
-    # Who has the key gets in all the same.
-    assert (await visitor.sign_in("tk_admin")).status_code == 303
+    # A valid key is accepted despite the limit.
+    assert (await browser.sign_in("tk_admin")).status_code == 303
     fields = {"name": "orders", "num_shards": "", "history": "all", "retention": "3d", "secret": ""}
-    assert (await visitor.post("/namespaces/create", fields)).status_code == 303
-    assert (await visitor.post("/logout", {})).status_code == 303
-    answer = await visitor.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
+    assert (await browser.post("/namespaces/create", fields)).status_code == 303
+    assert (await browser.post("/logout", {})).status_code == 303
+    answer = await browser.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
     entries = [
         (entry["action"], entry["keyId"], entry["source"], entry["address"]) for entry in answer.json()["entries"]
     ]

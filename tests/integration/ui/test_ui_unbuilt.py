@@ -1,4 +1,4 @@
-"""A checkout whose pages nobody has built, without Node.js: everything else runs, and what is missing is said."""
+"""A checkout without built pages and without Node.js: everything else works, and messages explain what is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tocsin.ui.assets import Assets
 ROOT = Path(__file__).parents[3]
 
 
-async def test_a_server_without_pages_says_so_and_serves_the_api(
+async def test_server_without_built_pages_explains_and_serves_the_api(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = tmp_path / "static"
@@ -41,7 +41,7 @@ async def test_a_server_without_pages_says_so_and_serves_the_api(
         await server.stop()
 
 
-async def test_make_goes_on_without_node_and_says_what_is_missing(tmp_path: Path) -> None:
+async def test_make_pages_succeeds_without_node_and_explains(tmp_path: Path) -> None:
     make = shutil.which("make") or lacking("make", "there is no make on the path")
     tools = tmp_path / "bin"
     tools.mkdir()

@@ -1,1 +1,1 @@
-"""Implementations of the modules' ports: the database, the timer engine."""
+"""Adapters for the modules' ports: the database and the timer engine."""

@@ -1,4 +1,4 @@
-"""Schedules as timers of the timer service in the same process."""
+"""Schedules kept as timers of the timer service in the same process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.agent.adapters.agent_caller import DUE_URL, AgentCaller, DuePayload, read_payload
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.timer.ports import OnDue, TimerEntry
 from tocsin.model.errors import NamespaceExists, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.retry import RetryPolicy
@@ -17,22 +17,21 @@ from tocsin.model.timer import Timer
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 
-#: Where the agent's timers are. The name is reserved for them.
+#: The namespace of the agent's timers. Its name is reserved.
 NAMESPACE = "tocsin.agent"
-#: It goes on until it succeeds: the call waits for it.
+#: Practically unlimited attempts: the service call waits for its timer.
 _RETRY = RetryPolicy(max_attempts=1_000_000, initial_interval_us=200_000, max_interval_us=30_000_000)
-#: What one telling may take; the longest that the timer service grants a callback by default.
-_TELL_TIMEOUT_US = 60_000_000
+#: How long publishing a due time may take; the longest timeout that the timer service accepts by default.
+_PUBLISH_TIMEOUT_US = 60_000_000
 
 _encode = msgspec.json.Encoder().encode
 
 
 class EngineTimers:
-    """The adapter of `Timers` over a `TimerService` whose engine rings through the given `AgentCaller`.
+    """Implements `Timers` with a `TimerService` whose engine invokes timers through the given `AgentCaller`.
 
-    A timer that has fired is what Reached is to a table: as long as the timer service keeps it, only a later instant makes
-    another of it.
-    `schedule` and `cancel` raise the timer service's errors.
+    A timer that has fired corresponds to the state Reached of a table: while the timer service keeps it, only a later
+    instant makes it pending again. `schedule` and `cancel` raise the timer service's errors.
     """
 
     def __init__(self, service: TimerService, caller: AgentCaller, clock: Clock, limits: AgentLimits) -> None:
@@ -43,12 +42,12 @@ class EngineTimers:
         self._ready = False
 
     async def start(self, on_due: OnDue) -> None:
-        """Begins to take rings. What came before was refused, and rings again."""
+        """Starts accepting invocations. Earlier ones were refused, and the engine retries them."""
         await self._ensure_namespace()
         self._caller.listen(on_due)
 
     async def schedule(self, entries: Sequence[TimerEntry]) -> None:
-        """Creates the timers, or moves them to a later instant."""
+        """Creates the timers, or moves existing ones to a later instant."""
         await self._ensure_namespace()
         wanted = {_timer_id(entry.key): entry for entry in entries}
         present = await self._service.get_many(NAMESPACE, wanted)
@@ -59,15 +58,15 @@ class EngineTimers:
             if found is None:
                 timers.append(_timer(timer_id, entry, now_us))
             elif (before := _payload_of(found.timer)) is None or before.due_at_us < entry.due_at:
-                # One whose record can't be read any more is mended by this.
+                # This also replaces a timer whose payload cannot be read.
                 registered_at = entry.registered_at if before is None else before.registered_at_us
                 timers.append(_timer(timer_id, entry._replace(registered_at=registered_at), now_us))
         for result in await self._service.create_many(timers):
             if isinstance(result, TocsinError):
                 raise result
 
-    async def cancel(self, keys: Collection[Key]) -> None:
-        """Deletes the timers that wait."""
+    async def cancel(self, keys: Collection[CallKey]) -> None:
+        """Deletes the timers that are pending."""
         await self._ensure_namespace()
         outcomes = await asyncio.gather(
             *(self._service.delete(NAMESPACE, _timer_id(key)) for key in keys), return_exceptions=True
@@ -77,7 +76,7 @@ class EngineTimers:
                 raise outcome
 
     async def close(self) -> None:
-        """Refuses rings again. Idempotent."""
+        """Refuses invocations from now on. Idempotent."""
         await self._caller.ignore()
 
     async def _ensure_namespace(self) -> None:
@@ -88,12 +87,12 @@ class EngineTimers:
                 retention_us = self._limits.outbox_retention_us
                 await self._service.create_namespace(NAMESPACE, retention_us=retention_us, reserved=True)
             except NamespaceExists:
-                # Another node was faster.
+                # Another node created it at the same time.
                 await self._service.namespaces()
         self._ready = True
 
 
-def _timer_id(key: Key) -> str:
+def _timer_id(key: CallKey) -> str:
     return f"{key.tenant_id}:{key.service_call_id}"
 
 
@@ -117,5 +116,5 @@ def _timer(timer_id: str, entry: TimerEntry, now_us: int) -> Timer:
         updated_at=now_us,
         payload=msgspec.Raw(_encode(payload)),
         retry=_RETRY,
-        timeout_us=_TELL_TIMEOUT_US,
+        timeout_us=_PUBLISH_TIMEOUT_US,
     )

@@ -1,1 +1,2 @@
-"""What tenants ask for: submit, look, tag, delete. Sends commands, reads; decides nothing."""
+"""The tenants' interface: submit, read, tag and delete service calls. It sends commands and reads; it makes no
+decisions."""

@@ -1,4 +1,4 @@
-"""What the agent's API module reads. Writing goes by commands on the bus."""
+"""The read ports of the agent's API module. Writes are commands on the bus."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 
 
 class CallRecord(NamedTuple):
-    """A service call as it is shown. Instants in microseconds; `outcome` as JSON stored it, None while there is none.
-    `next_attempt_at` is there while it is Retrying."""
+    """A service call as it is shown. Instants in microseconds. `outcome` is the stored JSON, None until there is one.
+    `next_attempt_at` is set while the call is Retrying."""
 
     tenant_id: str
     service_call_id: str
@@ -49,7 +49,7 @@ class ExecutionRecord(NamedTuple):
 
 
 class TraceEntry(NamedTuple):
-    """One thing that one request led to. `kind` is `message` (a row of the outbox) or the name of a table."""
+    """One step that a request led to. `kind` is `message` (a row of the outbox) or the name of a table."""
 
     at: int
     kind: str
@@ -59,16 +59,16 @@ class TraceEntry(NamedTuple):
     detail: dict[str, Any]
 
 
-class Found(NamedTuple):
-    """What a search came to. `reached`: it ended there, at the last call that was looked at, because it had looked at as many
-    as one search does; None when it ended with the last call, or with as many as were wanted."""
+class SearchResult(NamedTuple):
+    """The result of a search. `reached` is the last call that was read if the search stopped at its limit of calls;
+    None if it read all calls or found enough."""
 
     calls: list[CallRecord]
-    reached: Place | None
+    reached: PagePosition | None
 
 
-class Place(NamedTuple):
-    """Where a page ended: the last call's."""
+class PagePosition(NamedTuple):
+    """Where a page ended: the position of its last call."""
 
     submitted_at: int
     service_call_id: str
@@ -76,47 +76,47 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """Which calls. `submitted_from` is inclusive, `submitted_to` exclusive; `before` continues after a former page. Empty
-    sets mean any; several tags must all be there. `correlation_id` is the whole of it, `name` a part of it, letters A to Z in
-    either case; empty means any."""
+    """Selects calls. `submitted_from` is inclusive, `submitted_to` exclusive; `before` continues after a previous page.
+    Empty sets match any call; a call must have all of several tags. `correlation_id` is matched exactly, `name` as a
+    substring, with letters A to Z in either case; empty matches any."""
 
     tenant_id: str
     statuses: frozenset[str] = field(default_factory=frozenset)
     tags: tuple[str, ...] = ()
     submitted_from: int | None = None
     submitted_to: int | None = None
-    before: Place | None = None
+    before: PagePosition | None = None
     limit: int = 50
     correlation_id: str = ""
     name: str = ""
 
 
 class CallQueries(Protocol):
-    """Reads of one tenant's calls, each on an index. All raise StoreError."""
+    """Reads of one tenant's calls, each with an index. All methods raise StoreError."""
 
-    async def find(self, key: Key) -> CallRecord | None:
-        """One call."""
+    async def find(self, key: CallKey) -> CallRecord | None:
+        """One call, or None."""
 
-    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
-        """Those of the calls that there are, in any order."""
+    async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
+        """The calls that exist, in any order."""
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
-        """At most `limit` calls, by submission, the newest first, whatever their names."""
+        """At most `limit` calls by submission, the newest first. Ignores the filter's name."""
 
-    async def search(self, wanted: CallFilter) -> Found:
-        """The same of those whose names match, among a bounded number of calls: no index knows names."""
+    async def search(self, wanted: CallFilter) -> SearchResult:
+        """At most `limit` calls whose names match, among a bounded number of calls: no index covers names."""
 
-    async def executions(self, key: Key) -> list[ExecutionRecord]:
-        """The call's executions, in their order."""
+    async def executions(self, key: CallKey) -> list[ExecutionRecord]:
+        """The call's executions, in order."""
 
-    async def trace(self, key: Key) -> list[TraceEntry]:
-        """Everything that is known by the correlation id of this call, of its tenant alone: rows of the tables and messages,
-        in the order of time, nothing before what caused it."""
+    async def trace(self, key: CallKey) -> list[TraceEntry]:
+        """Everything with this call's correlation id, of its tenant only: rows and messages in order of time, each
+        after its cause."""
 
 
 class TenantSecrets(Protocol):
-    """With what service calls are signed."""
+    """The secrets that sign service calls."""
 
     async def change(self, tenant_id: str, change: Callable[[SigningSecrets], SigningSecrets]) -> SigningSecrets:
-        """Stores what `change` makes of the tenant's secrets, and returns it once it is durable and every call that begins
-        is signed so. What `change` raises is raised, and nothing stored. Raises StoreError."""
+        """Stores the result of `change` for the tenant's secrets. Returns it once it is durable and every execution
+        that begins uses it. An error of `change` is raised, and nothing is stored. Raises StoreError."""

@@ -1,4 +1,4 @@
-"""What tenants can do with their service calls. Commands go over the bus and are answered when they are durable."""
+"""The operations on a tenant's service calls. Commands are sent over the bus and are durable when they are answered."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tocsin.agent.api.ports import CallQueries, CallRecord, ExecutionRecord, Place, TenantSecrets, TraceEntry
+from tocsin.agent.api.ports import CallQueries, CallRecord, ExecutionRecord, PagePosition, TenantSecrets, TraceEntry
 from tocsin.agent.api.validation import CallRules, Checks, PageRequest, Submission, encode_cursor
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
-    Key,
     Message,
     Registry,
     TagServiceCall,
@@ -41,7 +41,7 @@ _REFUSALS: dict[str, Callable[[str], TocsinError]] = {
 
 
 class Submitted(NamedTuple):
-    """A call that was accepted, now or before (`created` False). `correlation_id` is the one that the call goes by."""
+    """An accepted call; `created` False: it had been accepted before. `correlation_id` is that of the call."""
 
     service_call_id: str
     status: str
@@ -50,34 +50,34 @@ class Submitted(NamedTuple):
 
 
 class CallDetail(NamedTuple):
-    """A call and its executions, in their order."""
+    """A call and its executions, in order."""
 
     call: CallRecord
     executions: list[ExecutionRecord]
 
 
 class CallPage(NamedTuple):
-    """Calls, the newest first; `cursor` continues, None when there are no more. `reached` is how far a search for a name has
-    come that would have taken too long for one page: there may be few calls on it, or none."""
+    """Calls, the newest first. `cursor` continues the list; None: there are no more. `reached` is set if a search by
+    name stopped at its limit of calls: the page may then have few calls or none."""
 
     calls: list[CallRecord]
     cursor: str | None
-    reached: Place | None = None
+    reached: PagePosition | None = None
 
 
 class CallTrace(NamedTuple):
-    """A call and all that it led to, in the order of time, nothing before what caused it."""
+    """A call and everything it led to, in order of time, each entry after its cause."""
 
     call: CallRecord
     entries: list[TraceEntry]
 
 
 class ServiceCalls:
-    """Every method takes ids as they were sent, in either case, and raises InvalidInput with all bad fields.
+    """The operations. All methods accept ids in upper or lower case and raise InvalidInput with every invalid field.
 
-    Commands (`submit`, `tag`, `untag`, `delete`) carry the correlation id of the request that caused them. They raise what
-    `Bus.request` raises: BusOverloaded when nothing was accepted, otherwise Unavailable, after which the same command may
-    be sent again. Reads raise StoreError.
+    Commands (`submit`, `tag`, `untag`, `delete`) carry the correlation id of the request that caused them. They raise
+    the errors of `Bus.request`: BusOverloaded if nothing was accepted, otherwise Unavailable, after which the same
+    command may be sent again. Reads raise StoreError.
     """
 
     def __init__(
@@ -102,38 +102,38 @@ class ServiceCalls:
         self.limits = limits
 
     async def submit(self, tenant_id: str, sent: Submission, correlation_id: str) -> Submitted:
-        """Accepts a call. The same id or idempotency key again, with the same wish, gives the call from before; with
-        another one it raises IdempotencyConflict."""
+        """Accepts a call. Repeating a submission under the same id or idempotency key returns the existing call; a
+        different submission under it raises IdempotencyConflict."""
         tenant, command = self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
         reply, accepted = await self._command(command, tenant, correlation_id)
         return Submitted(accepted.service_call_id, accepted.status, reply.correlation_id, accepted.created)
 
     def check(self, tenant_id: str, sent: Submission) -> None:
-        """Raises what `submit` would raise about what was sent, and does nothing."""
+        """Raises the errors that `submit` would raise for this input, without side effects."""
         self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
 
     def new_id(self) -> str:
-        """An id for a call, or for a tenant."""
+        """A new id for a call or a tenant."""
         return self._new_id()
 
     async def tag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
-        """Adds a tag; one that is there stays. ServiceCallNotFound, TooManyTags."""
+        """Adds a tag; an existing one stays. Raises ServiceCallNotFound or TooManyTags."""
         key = self._rules.tag(tenant_id, service_call_id, tag, new=True)
         await self._command(TagServiceCall(key.service_call_id, tag), key.tenant_id, correlation_id)
 
     async def untag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
-        """Removes a tag; one that isn't there is fine. ServiceCallNotFound."""
+        """Removes a tag; a missing one is ignored. Raises ServiceCallNotFound."""
         key = self._rules.tag(tenant_id, service_call_id, tag, new=False)
         await self._command(UntagServiceCall(key.service_call_id, tag), key.tenant_id, correlation_id)
 
     async def delete(self, tenant_id: str, service_call_id: str, correlation_id: str) -> None:
-        """Forgets a call that is still Scheduled. ServiceCallNotFound, ServiceCallNotScheduled."""
+        """Deletes a call that is Scheduled or Retrying. Raises ServiceCallNotFound or ServiceCallNotScheduled."""
         key = self._rules.key(tenant_id, service_call_id)
         await self._command(DeleteServiceCall(key.service_call_id), key.tenant_id, correlation_id)
 
     async def rotate_secret(self, tenant_id: str, fresh: str, grace_us: int, *, force: bool = False) -> SigningSecrets:
-        """Signs the tenant's calls with `fresh` from now on, and for the grace with the secret it replaces, too.
-        RotationPending; StoreError."""
+        """Signs the tenant's calls with `fresh` from now on and, during the grace period, with the replaced secret as
+        well. Raises RotationPending or StoreError."""
 
         def change(known: SigningSecrets) -> SigningSecrets:
             return known.rotated(fresh, self._clock.now_us(), grace_us, force=force)
@@ -141,34 +141,35 @@ class ServiceCalls:
         return await self._secrets.change(tenant_id.lower(), change)
 
     async def get(self, tenant_id: str, service_call_id: str) -> CallDetail:
-        """One call. ServiceCallNotFound."""
+        """One call. Raises ServiceCallNotFound."""
         key = self._rules.key(tenant_id, service_call_id)
         call = await self._find(key)
         return CallDetail(call, await self._queries.executions(key))
 
     async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
-        """Those of the calls that there are, by their ids in canonical form."""
+        """The calls that exist, by their ids in canonical form."""
         keys = [self._rules.key(tenant_id, service_call_id) for service_call_id in service_call_ids]
         return {record.service_call_id: record for record in await self._queries.find_many(list(dict.fromkeys(keys)))}
 
     async def trace(self, tenant_id: str, service_call_id: str) -> CallTrace:
-        """What the request behind a call led to, as far as it is kept. ServiceCallNotFound."""
+        """Everything that the request of a call led to, as far as it is stored. Raises ServiceCallNotFound."""
         key = self._rules.key(tenant_id, service_call_id)
         call = await self._find(key)
         return CallTrace(call, await self._queries.trace(key))
 
     async def list(self, tenant_id: str, asked: PageRequest) -> CallPage:
-        """A page. Pages stay stable while calls come and go: each begins right after the last call of the one before."""
+        """One page. Pages are stable while calls are added and deleted: each starts right after the last call of the
+        previous page."""
         wanted = self._rules.page(tenant_id, asked)
-        # One more than asked for tells whether there is another page.
+        # One more than requested shows whether there is another page.
         more = replace(wanted, limit=wanted.limit + 1)
         calls, reached = await self._queries.search(more) if wanted.name else (await self._queries.page(more), None)
         if len(calls) <= wanted.limit:
             return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
         calls = calls[: wanted.limit]
-        return CallPage(calls, encode_cursor(Place(calls[-1].submitted_at, calls[-1].service_call_id)))
+        return CallPage(calls, encode_cursor(PagePosition(calls[-1].submitted_at, calls[-1].service_call_id)))
 
-    async def _find(self, key: Key) -> CallRecord:
+    async def _find(self, key: CallKey) -> CallRecord:
         call = await self._queries.find(key)
         if call is None:
             raise ServiceCallNotFound(f"the tenant has no service call {key.service_call_id}")
@@ -182,4 +183,4 @@ class ServiceCalls:
             return reply, answer
         if isinstance(answer, CommandRefused) and answer.code in _REFUSALS:
             raise _REFUSALS[answer.code](answer.reason)
-        raise InvalidMessage(f"{command.type} {command.id} was answered with {answer!r}")
+        raise InvalidMessage(f"{command.type} {command.id} got an unexpected reply: {answer!r}")

@@ -1,4 +1,4 @@
-"""What a tenant may ask for: checks of what was sent, each against a named limit, all bad fields named together."""
+"""Validates the input of tenants against named limits and reports all invalid fields together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import NamedTuple, NoReturn
 import msgspec
 from msgspec import UNSET
 
-from tocsin.agent.api.ports import CallFilter, Place
+from tocsin.agent.api.ports import CallFilter, PagePosition
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key, RequestSpec, RetrySpec, SubmitServiceCall
+from tocsin.agent.messages import CallKey, RequestSpec, RetrySpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
 from tocsin.model.redaction import REDACTED
@@ -26,33 +26,33 @@ from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.model.withheld import withheld
 
-#: Calls on a page that was asked for without a limit.
+#: Calls on a page when the request sets no limit.
 PAGE_DEFAULT = 50
-#: Characters of a correlation id that a request brings.
+#: Characters of the correlation id of a request.
 CORRELATION_ID_CHARS_MAX = 128
 
-#: What is wrong with method, URL, headers and body (as it goes out; None: there is none) of a request: the field's path
-#: within the request, and the reason. Empty when it can be sent.
+#: Checks method, URL, headers and body (as it is sent; None: no body) of a request. Returns the path within the request and
+#: the reason of each error; empty if it can be sent.
 CheckRequest = Callable[[str, str, Mapping[str, str], bytes | None], Sequence[tuple[str, str]]]
-#: Why a URL may not be called, or None.
+#: Why a URL must not be called, or None.
 CheckUrl = Callable[[str], str | None]
-#: Why an instant can't be a due time, as things stand now (both in microseconds), or None.
+#: Why an instant is not valid as a due time, given the current time (both in microseconds), or None.
 CheckDue = Callable[[int, int], str | None]
-#: Why a delay, microseconds, is too long, or None.
+#: Why a delay in microseconds is not valid, or None.
 CheckDelay = Callable[[int], str | None]
-#: What is wrong with a retry policy that stands at a path: its bad members.
+#: The invalid members of a retry policy that is at this path of the input.
 CheckRetry = Callable[[RetryPolicy, str], Sequence[FieldError]]
 
 _FORMAT = 1
-#: In a fingerprint, instead of an instant.
+#: Replaces the due time in the fingerprint of a call with a delay.
 _DELAYED = "delay"
-_PLACE = struct.Struct(">Bq16s")
+_POSITION = struct.Struct(">Bq16s")
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 
 
 class CallStatus(StrEnum):
-    """The states of a service call, as they are asked for and shown."""
+    """The status of a service call, as in requests and responses."""
 
     SCHEDULED = "Scheduled"
     RUNNING = "Running"
@@ -66,7 +66,7 @@ _STATUSES = frozenset(map(str, CallStatus))
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What others know about requests, URLs, instants, delays and retry policies."""
+    """Checks that other parts of the program provide: requests, URLs, instants, delays and retry policies."""
 
     request: CheckRequest
     url: CheckUrl
@@ -76,7 +76,7 @@ class Checks:
 
 
 class PolicySent(NamedTuple):
-    """A retry policy as it was sent; None for what was left out. Durations are texts."""
+    """A retry policy as it was sent. None: the member was omitted. Durations are text."""
 
     max_attempts: int | None = None
     max_attempts_duration: str | None = None
@@ -86,7 +86,7 @@ class PolicySent(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """A call as it was sent. `body` is JSON text. Without `due_at` and `delay` it is to be made now, without `retry` in one
+    """A call as it was sent. `body` is JSON text. Without `due_at` and `delay` it runs now; without `retry` it has one
     attempt."""
 
     name: str
@@ -103,7 +103,7 @@ class Submission(NamedTuple):
 
 
 class PageRequest(NamedTuple):
-    """A page as it was asked for. `statuses` may have several in one text, with commas between them."""
+    """A page as it was requested. One text of `statuses` may contain several, separated by commas."""
 
     statuses: Sequence[str] = ()
     tags: Sequence[str] = ()
@@ -116,7 +116,7 @@ class PageRequest(NamedTuple):
 
 
 class CallRules:
-    """The checks. All raise InvalidInput with every bad field."""
+    """The validation rules. All methods raise InvalidInput with every invalid field."""
 
     def __init__(self, limits: AgentLimits, checks: Checks) -> None:
         self._limits = limits
@@ -125,9 +125,9 @@ class CallRules:
     def submission(
         self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
     ) -> tuple[str, SubmitServiceCall]:
-        """The tenant's id in its canonical form and the command, with an id from `new_id` where none was sent.
+        """The tenant's id in canonical form, and the command, with an id from `new_id` if none was sent.
 
-        A body over its size raises PayloadTooLarge when that is all that is wrong.
+        Raises PayloadTooLarge if a body over its limit is the only error.
         """
         limits, errors = self._limits, _Errors()
         tenant = errors.uuid7("tenantId", tenant_id)
@@ -147,7 +147,7 @@ class CallRules:
             service_call_id=service_call_id,
             name=sent.name,
             request_spec=spec,
-            # Of a delay may come what is left of it, so that it counts as one wish whatever its length.
+            # A client that repeats a submission may send the rest of its delay: any delay gives the same fingerprint.
             fingerprint=fingerprint(sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy),
             due_at_us=due_at_us,
             tags=tags,
@@ -155,23 +155,23 @@ class CallRules:
             retry_policy=None if policy is None else RetrySpec.of(policy),
         )
 
-    def key(self, tenant_id: str, service_call_id: str) -> Key:
-        """Tenant and call in their canonical form."""
+    def key(self, tenant_id: str, service_call_id: str) -> CallKey:
+        """Tenant and call in canonical form."""
         errors = _Errors()
-        key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
         errors.refuse()
         return key
 
-    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> Key:
-        """The call, once its tag is found good: one to add, or one that it may have."""
+    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> CallKey:
+        """The call, after validating the tag: `new` True for a tag to add, False for one that the call may have."""
         errors = _Errors()
-        key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
         (errors.new_text if new else errors.text)("tag", tag, self._limits.tag_chars_max)
         errors.refuse()
         return key
 
     def page(self, tenant_id: str, asked: PageRequest) -> CallFilter:
-        """Which calls are wanted."""
+        """The filter for a page."""
         errors = _Errors()
         tenant = errors.uuid7("tenantId", tenant_id)
         wanted = CallFilter(
@@ -180,9 +180,9 @@ class CallRules:
             tags=self._wanted_tags(asked.tags, errors),
             submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
             submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
-            name=_sought("name", asked.name, self._limits.name_chars_max, errors),
-            correlation_id=_sought("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
-            before=_place(asked.cursor, errors),
+            name=_search_text("name", asked.name, self._limits.name_chars_max, errors),
+            correlation_id=_search_text("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
+            before=_position(asked.cursor, errors),
             limit=self._page_limit(asked.limit, errors),
         )
         errors.refuse()
@@ -191,7 +191,7 @@ class CallRules:
     def _due_at(self, sent: Submission, now_us: int, errors: _Errors) -> int | None:
         if sent.due_at is not None:
             if sent.delay is not None:
-                errors.note("delay", "stands beside dueAt; give one of the two")
+                errors.note("delay", "cannot be combined with dueAt; give one of the two")
             due_at_us = errors.instant("dueAt", sent.due_at)
             if due_at_us is not None:
                 errors.note("dueAt", self._checks.due(due_at_us, now_us))
@@ -205,7 +205,7 @@ class CallRules:
         return now_us + delay_us
 
     def _policy(self, sent: PolicySent, errors: _Errors) -> RetryPolicy:
-        """What was left out is what it is by default today, and stays so for this call."""
+        """Members that were omitted get the current defaults and keep them for this call."""
         at, found = "requestSpec.retryPolicy", len(errors.found)
         total, initial, longest = (
             None if text is None else errors.duration(f"{at}.{field}", text)
@@ -221,7 +221,7 @@ class CallRules:
         return policy
 
     def _request(self, sent: Submission, errors: _Errors) -> tuple[RequestSpec, bool]:
-        """The request, and whether its body is over its size."""
+        """The request, and whether its body is over the limit."""
         limits = self._limits
         body = _as_sent(sent.body)
         too_large = body is not None and len(body) > limits.request_body_bytes_max
@@ -229,7 +229,7 @@ class CallRules:
             reason = f"is {len(body)} bytes long; at most {limits.request_body_bytes_max} are accepted"
             errors.note("requestSpec.body", reason)
         elif sent.body is not None and is_deeper_than(sent.body, limits.request_body_depth_max):
-            reason = f"is nested too deep; at most {limits.request_body_depth_max} levels are accepted"
+            reason = f"is nested too deeply; at most {limits.request_body_depth_max} levels are accepted"
             errors.note("requestSpec.body", reason)
         errors.note("requestSpec.url", self._checks.url(sent.url))
         for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
@@ -238,7 +238,7 @@ class CallRules:
         if withheld(sent.url, sent.headers):
             where = "url" if withheld(sent.url, None) else "headers"
             errors.note_once(
-                f"requestSpec.{where}", f"has {REDACTED}, which stands for what is never shown; send the secret"
+                f"requestSpec.{where}", f"contains {REDACTED}, the placeholder for a secret; send the secret itself"
             )
         spec = RequestSpec(
             method=sent.method,
@@ -258,7 +258,7 @@ class CallRules:
             path = f"tags[{position}]"
             errors.new_text(path, tag, limits.tag_chars_max)
             if tag in seen:
-                errors.note_once(path, "stands twice; give each tag once")
+                errors.note_once(path, "is a duplicate; give each tag once")
             seen.add(tag)
         return tuple(tags)
 
@@ -266,7 +266,7 @@ class CallRules:
         limits = self._limits
         wanted = tuple(dict.fromkeys(tags))
         if len(wanted) > limits.tags_max:
-            errors.note("tag", f"is given {len(wanted)} times; no call has more than {limits.tags_max} tags")
+            errors.note("tag", f"is given {len(wanted)} times; a call has at most {limits.tags_max} tags")
             return ()
         for tag in wanted:
             errors.text("tag", tag, limits.tag_chars_max)
@@ -277,44 +277,44 @@ class CallRules:
             return PAGE_DEFAULT
         limit = int(text) if _NUMBER.match(text) else 0
         if not 1 <= limit <= self._limits.page_max:
-            errors.note("limit", f"is not a number from 1 to {self._limits.page_max}")
+            errors.note("limit", f"must be an integer from 1 to {self._limits.page_max}")
         return limit
 
 
 def fingerprint(
     name: str, spec: RequestSpec, due: int | str | None, tags: Sequence[str], policy: RetryPolicy | None = None
 ) -> str:
-    """The SHA-256, in hexadecimal, of what a client wants, whatever the id: the same for the same wish in another order
-    of members, headers or tags, with other white space, or in another time zone. `due` is the due time in microseconds,
-    None for now, or what stands for any delay."""
+    """The SHA-256, in hexadecimal, of a client's submission without its id. It does not depend on the order of members,
+    headers or tags, on white space, or on the time zone. `due` is the due time in microseconds, None for now, or a
+    placeholder for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
     headers = sorted((header.lower(), value) for header, value in spec.headers.items())
-    wish: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
+    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
     if policy is not None:
-        # Only then: fingerprints of calls without one stay as they are stored.
-        wish.append([*msgspec.structs.astuple(policy)])
-    return hashlib.sha256(msgspec.json.encode(wish)).hexdigest()
+        # Omitted otherwise: fingerprints of calls without a policy must match those stored by earlier releases.
+        intent.append([*msgspec.structs.astuple(policy)])
+    return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
 
 
-def encode_cursor(place: Place) -> str:
-    """An opaque text for where a page ended."""
-    packed = _PLACE.pack(_FORMAT, place.submitted_at, uuid.UUID(place.service_call_id).bytes)
+def encode_cursor(position: PagePosition) -> str:
+    """An opaque text for the position where a page ended."""
+    packed = _POSITION.pack(_FORMAT, position.submitted_at, uuid.UUID(position.service_call_id).bytes)
     return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
-def decode_cursor(text: str) -> Place:
-    """The place that `encode_cursor` wrote; ValueError for anything else."""
+def decode_cursor(text: str) -> PagePosition:
+    """The position that `encode_cursor` encoded. Raises ValueError for any other text."""
     if _CURSOR.match(text) is None:
         raise ValueError("not the form of a cursor")
-    format_, submitted_at, id_bytes = _PLACE.unpack(base64.urlsafe_b64decode(text + "=="))
-    place = Place(submitted_at, str(uuid.UUID(bytes=id_bytes)))
-    if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(place) != text:
+    format_, submitted_at, id_bytes = _POSITION.unpack(base64.urlsafe_b64decode(text + "=="))
+    position = PagePosition(submitted_at, str(uuid.UUID(bytes=id_bytes)))
+    if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(position) != text:
         raise ValueError("not a cursor of this version")
-    return place
+    return position
 
 
 class _Errors:
-    """Gathers the bad fields of one request."""
+    """Collects the invalid fields of one request."""
 
     def __init__(self) -> None:
         self.found: list[FieldError] = []
@@ -324,7 +324,7 @@ class _Errors:
             self.found.append(FieldError(path, reason))
 
     def note_once(self, path: str, reason: str) -> None:
-        """Two checks may look at one field: the first to complain is enough."""
+        """Adds the error unless the field has one: of several checks of a field, the first error is enough."""
         if all(error.path != path for error in self.found):
             self.note(path, reason)
 
@@ -338,7 +338,7 @@ class _Errors:
         """The id in lower case."""
         lower = text.lower()
         if not is_uuid7(lower):
-            self.note(path, "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
+            self.note(path, "must be a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
         return lower
 
     def instant(self, path: str, text: str) -> int | None:
@@ -356,7 +356,7 @@ class _Errors:
             return None
 
     def refuse(self, kind: type[InvalidInput] = InvalidInput) -> None:
-        """Raises, if anything was found; `kind` counts when one field is all that is wrong."""
+        """Raises if any field is invalid. `kind` is the error class if exactly one is."""
         if self.found:
             self._raise(kind if len(self.found) == 1 else InvalidInput)
 
@@ -367,35 +367,35 @@ class _Errors:
 def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
     wanted = [status for text in texts for status in text.split(",")]
     if not _STATUSES.issuperset(wanted):
-        errors.note("status", f"is not among {', '.join(CallStatus)}; put commas between several")
+        errors.note("status", f"must be one or several of {', '.join(CallStatus)}, separated by commas")
     return frozenset(wanted)
 
 
-def _sought(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
+def _search_text(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
     if text is not None:
         errors.text(path, text, chars_max)
     return text or ""
 
 
-def _place(cursor: str | None, errors: _Errors) -> Place | None:
+def _position(cursor: str | None, errors: _Errors) -> PagePosition | None:
     if cursor is None:
         return None
     try:
         return decode_cursor(cursor)
     except ValueError:
-        errors.note("cursor", "is not a cursor; send nextCursor of the page before as it was")
+        errors.note("cursor", "is not a valid cursor; send nextCursor of the previous page unchanged")
         return None
 
 
 def _as_sent(body: bytes | None) -> bytes | None:
-    """The body as it goes out: a JSON string as its text, anything else as JSON."""
+    """The body as it is sent: a JSON string as its text, any other value as JSON."""
     if body is None or not body.lstrip().startswith(b'"'):
         return body
     return msgspec.json.decode(body, type=str).encode()
 
 
 def _canonical(body: bytes) -> str:
-    """JSON with its members in order and without white space. What is beyond the decoder's range counts as written."""
+    """JSON with sorted members and without white space. A value beyond the decoder's range stays as it is written."""
     try:
         return msgspec.json.encode(msgspec.json.decode(body), order="sorted").decode()
     except (msgspec.MsgspecError, OverflowError, RecursionError, ValueError):

@@ -1,1 +1,1 @@
-"""Makes the HTTP request of a service call, once, and logs it."""
+"""Sends the HTTP request of a service call and logs its execution."""

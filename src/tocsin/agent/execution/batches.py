@@ -1,4 +1,4 @@
-"""Group writing: while one batch is being written, the next one gathers."""
+"""Group commit: while one batch is being written, the next one accumulates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 class Batches(Generic[T]):
-    """Writes what was added, in batches of all that has gathered, one at a time, until each item is written or refused.
+    """Writes added items in batches, one at a time, until each item is written or refused.
 
-    A batch whose failure says nothing about its items (the database is away, or the outcome isn't known) is written again
-    after a pause, and so without end. One that was refused is tried once more, then halved until those that can't be
-    written stand alone: these go to `refused`, the others are not kept from being written. `write` has to bear being
-    given what it has written before. There is a task only while there is something to write.
+    A batch whose failure does not depend on its items (the database is unavailable, or the outcome is unknown) is
+    written again after a pause, without limit. A batch that fails otherwise is tried once more and then bisected until
+    the items that cannot be written are found: these are passed to `refused`, the others are written. `write` must
+    tolerate items that it has written before. A task exists only while there is something to write.
     """
 
     def __init__(
@@ -39,18 +39,18 @@ class Batches(Generic[T]):
         self._closed = False
 
     def add(self, item: T) -> None:
-        """It is written with the next batch; nothing is after `close`."""
+        """Adds an item to the next batch. After `close`, nothing is written."""
         self._gathered.append(item)
         if self._task is None and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def take_back(self) -> list[T]:
-        """What has gathered and is not being written yet."""
+        """Removes and returns the items that are not being written yet."""
         taken, self._gathered = self._gathered, []
         return taken
 
     async def close(self) -> None:
-        """Gives up what is being written or tried again. Idempotent."""
+        """Cancels the current write and its retries. Idempotent."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -71,7 +71,7 @@ class Batches(Generic[T]):
                 return
             except (StoreUnavailable, OutcomeUnknown) as error:
                 self._failed(error)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it must not hold up the others; it is told of
+            except Exception as error:  # noqa: BLE001 - it must not block the others, and it is reported
                 self._failed(error)
                 refusals += 1
                 if refusals > 1:

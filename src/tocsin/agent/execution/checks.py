@@ -1,4 +1,4 @@
-"""Answers to the question what became of an execution."""
+"""Handles CheckExecution: publishes again how an execution ended."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from tocsin.agent.messages import (
 from tocsin.model.envelope import Envelope
 from tocsin.ports.clock import Clock
 
-#: Of a character that the limit of a snippet would have cut in two.
+#: A snippet may be this much shorter than its limit, because a character must not be cut in two.
 _CHARACTER_BYTES_MAX = 4
 
 
 class Check(NamedTuple):
-    """A question, with the envelope it came in."""
+    """A CheckExecution and its envelope."""
 
     envelope: Envelope
     message: CheckExecution
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """As the log knows the execution."""
+        """Tenant, call and execution: the log's key."""
         return self.envelope.tenant_id, self.message.service_call_id, self.message.execution_id
 
 
 class ExecutionChecks:
-    """Looks executions up in the log and publishes again how they ended.
+    """Reads executions from the log and publishes their result again.
 
-    About one that is under way nothing is said: its end will be. One that the log has without an end and that is not
-    under way was cut off, and is completed as interrupted. One that the log doesn't have can still be ordered; only if it
-    is known to have begun, it has failed.
+    An execution in flight is ignored: its end will be published. An execution without an end in the log that is not in
+    flight was interrupted and is completed as such. An execution that is not in the log may still be ordered; only if
+    it is known to have begun, it has failed.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ExecutionChecks:
         self._observe = observe
 
     async def answer(self, checks: Sequence[Check]) -> None:
-        """All of them. Raises StoreError; what was published by then may be published again."""
+        """Handles all checks. Raises StoreError; events published before that may be published again."""
         asked = [check for check in checks if not self._executor.knows(check.message.execution_id)]
         if not asked:
             return
@@ -76,7 +76,7 @@ class ExecutionChecks:
             execution_id = check.message.execution_id
             row = rows.get(execution_id)
             if row is not None and row.end is None:
-                # It may have begun while the log was read.
+                # It may have begun while the log was being read.
                 if not self._executor.knows(execution_id):
                     cut_off[execution_id] = interruption(
                         row.start, self._registry, self._clock.now_us(), check.envelope.id
@@ -94,7 +94,7 @@ class ExecutionChecks:
             return end_event(row, row.end, self._limits)
         if not check.message.begun:
             return None
-        error = ErrorMeta("WATCHDOG_TIMEOUT", "it began, and the execution log doesn't have it")
+        error = ErrorMeta("WATCHDOG_TIMEOUT", "the execution began, but the execution log does not contain it")
         key, execution_id = check.message.service_call_id, check.message.execution_id
         return ExecutionFailed(key, execution_id, self._clock.now_us(), error)
 
@@ -108,8 +108,8 @@ class ExecutionChecks:
 def end_event(
     row: LoggedExecution, end: ExecutionEnd, limits: AgentLimits
 ) -> ExecutionSucceeded | ExecutionFailed | ExecutionInterrupted:
-    """The event of a row's end, from what the row keeps: the latency is counted from the beginning that was logged, and a
-    body that is as long as snippets may be is taken for a cut one."""
+    """The event for the end of a logged execution, rebuilt from its row. The latency counts from the logged start. A
+    body as long as the limit of snippets counts as truncated."""
     key, execution_id = end.service_call_id, end.execution_id
     if end.error_message == INTERRUPTED:
         return ExecutionInterrupted(key, execution_id, row.start.started_at, end.finished_at)

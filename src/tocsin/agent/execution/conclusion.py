@@ -1,4 +1,4 @@
-"""From what came of a request to the end of its row and the event that tells of it."""
+"""Turns the result of a request into the end of its log row and the event that reports it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HTTP_STATUS = "HTTP_STATUS"
 
 
 class Conclusion(NamedTuple):
-    """`result` is succeeded or the error's kind."""
+    """`result` is `succeeded` or the kind of the error."""
 
     result: str
     end: ExecutionEnd
@@ -24,7 +24,7 @@ class Conclusion(NamedTuple):
 
 
 def conclude(order: Order, result: Result, now_us: int, limits: AgentLimits) -> Conclusion:
-    """2xx is success; any other answer, and none, is failure."""
+    """A 2xx response is a success. Any other response, or none, is a failure."""
     outcome = result.outcome
     latency_ms = round(result.duration_us / 1_000, 3)
     if isinstance(outcome, Reply):
@@ -81,6 +81,6 @@ def _error_text(error: ErrorMeta) -> str:
 
 
 def error_of(text: str, latency_ms: float) -> ErrorMeta:
-    """The error whose text is in the log."""
+    """The error that `error_message` of a log row describes."""
     kind, _, message = text.partition(": ")
     return ErrorMeta(kind, message, latency_ms)

@@ -1,4 +1,4 @@
-"""Makes the requests that were ordered: each at most once per order, logged before it is sent and after it has ended."""
+"""Executes orders: each at most once, logged before its request is sent and after it ended."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from tocsin.ports.bus import Delivery
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester, Result, Signing
 
-#: The longest pause before a request that could not be sent is tried again. It is short: what was lacking on this machine is
-#: mostly there again in a moment, and the call is late.
+#: Longest pause before a request that did not leave this machine is tried again. It is short: a lacking resource is usually
+#: available again in a moment, and the call is already late.
 _NOT_SENT_PAUSE_US_MAX = 1_000_000
-#: Further such outcomes change nothing about the pause.
+#: Beyond this count the pause no longer grows.
 _NOT_SENT_COUNTED_MAX = 20
 
 
 class Executor:
-    """Holds orders until there is room, logs their beginning, acknowledges them, sends their requests, logs their ends.
+    """Keeps orders until a slot is free, logs their start, acknowledges them, sends their requests and logs their ends.
 
-    A request that never left this machine, for a reason of its own, is tried again until it does: that says nothing about the
-    service, and no execution ends with it.
+    A request that did not leave this machine is tried again until it does: the failure says nothing about the service
+    and does not end the execution.
 
-    Both logs are written in batches and with their events in one transaction. Nothing here costs a task per request. All
-    methods are called on one event loop's thread.
+    Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of
+    its own. All methods must be called on one event loop's thread.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Executor:
         self._observe = observe
         self._orders: dict[str, Order] = {}
         self._slots: Slots[Order] = Slots(limits.executions_in_flight_max, limits.executions_per_destination_max)
-        # The pauses of whoever writes to this database again.
+        # The same pauses as for other writes to this database.
         pauses = (limits.outbox_backoff_initial_us, limits.outbox_backoff_max_us)
         self._beginnings: Batches[Order] = Batches(
             self._begin,
@@ -79,27 +79,28 @@ class Executor:
 
     @property
     def in_flight(self) -> int:
-        """Executions from the moment in which their beginning is being logged until their end has been."""
+        """Executions from before their start is logged until their end is logged."""
         return self._slots.in_flight
 
     @property
-    def held(self) -> int:
-        """Orders that wait for room."""
-        return self._slots.held
+    def deferred(self) -> int:
+        """Orders that wait for a slot."""
+        return self._slots.deferred
 
     def knows(self, execution_id: str) -> bool:
-        """Whether its order is here: waiting, under way, or its end not logged yet."""
+        """Whether its order is in memory: deferred, in flight, or its end not logged yet."""
         return execution_id in self._orders
 
     async def recover(self) -> int:
-        """See `recovery.recover`; before the bus delivers anything."""
+        """Closes executions that an earlier run left unfinished as interrupted. Returns their number. Call it before
+        the bus delivers anything."""
         return await recover(
             self._log, self._registry, self._clock.now_us, self._observe, self._limits.executions_in_flight_max
         )
 
     def submit(self, orders: list[tuple[Delivery, StartExecution]]) -> None:
-        """Takes over orders, whose deliveries have been kept. One for an execution that is known already does nothing; one
-        that is in the log already is acknowledged and not executed. While draining they stay unsettled."""
+        """Takes orders whose deliveries were kept. An order for an execution in memory has no further effect; one that
+        is logged already is acknowledged and not executed. While draining, orders stay unacknowledged."""
         if self._draining:
             return
         for delivery, message in orders:
@@ -109,7 +110,7 @@ class Executor:
                 destination = self._requester.destination(spec.url)
                 order = Order(delivery, message.service_call_id, message.execution_id, spec, destination)
                 self._orders[message.execution_id] = order
-                self._slots.hold(order)
+                self._slots.add(order)
             elif known.logged:
                 delivery.ack()
             else:
@@ -117,22 +118,22 @@ class Executor:
         self._admit()
 
     async def drain(self, timeout_us: int) -> bool:
-        """Starts nothing more and waits until what is under way has ended and is logged, at most for so long; then lets go.
+        """Starts nothing more and waits, at most `timeout_us`, until every execution in flight has ended and is logged.
 
-        Returns whether all ended. What did not stays unfinished in the log, for `recover` at the next start; orders that
-        had not begun stay unsettled, and come again. Idempotent.
+        Returns whether all ended. The others stay unfinished in the log, for `recover` at the next start. Orders that
+        had not begun stay unacknowledged and are delivered again. Idempotent.
         """
         self._draining = True
-        for order in self._slots.forget_held():
+        for order in self._slots.drop_deferred():
             del self._orders[order.execution_id]
         for order in self._beginnings.take_back():
-            self._let_go(order)
+            self._drop(order)
         if self._slots.in_flight:
             try:
                 async with asyncio.timeout(timeout_us / 1e6):
                     await self._idle.wait()
             except TimeoutError:
-                pass  # Told by what is returned.
+                pass  # The return value reports it.
         self._closed = True
         await self._beginnings.close()
         await self._ends.close()
@@ -146,11 +147,11 @@ class Executor:
                 self._beginnings.add(order)
 
     async def _begin(self, batch: list[Order]) -> None:
-        """Logs the beginnings and sends the requests of those that the log had not known."""
+        """Logs the starts and sends the requests of executions that were not logged before."""
         pending = [order for order in batch if not order.logged]
         now_us = self._clock.now_us()
         try:
-            # Before anything is logged: if it fails, nothing has begun.
+            # Before anything is logged: if this fails, nothing has begun.
             secrets = await self._secrets.find({order.tenant_id for order in pending})
             for order in pending:
                 order.signing = secrets.get(order.tenant_id)
@@ -169,7 +170,7 @@ class Executor:
                 self._send(order)
             else:
                 self._acknowledge(order)
-                self._let_go(order)
+                self._drop(order)
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
@@ -179,8 +180,8 @@ class Executor:
         return order.start
 
     async def _logged_after_all(self, orders: list[Order]) -> set[str]:
-        """Which of them an earlier try of ours has logged, although it failed or its outcome wasn't known. They were never
-        sent: taken for executed, they would be lost."""
+        """Which of these executions were logged by an earlier write that failed or had an unknown outcome. Their
+        requests were never sent: taking them as executed would lose them."""
         rows_max = 2 * self._limits.executions_in_flight_max
         rows = {row.execution_id: row.started_at for row in await self._log.unfinished(rows_max)}
         return {
@@ -190,18 +191,18 @@ class Executor:
         }
 
     def _begin_refused(self, order: Order, error: Exception) -> None:
-        """The bus gives it again, by its own rules."""
+        """The bus delivers the order again, by its own rules."""
         for delivery in order.deliveries:
             delivery.fail(error)
-        self._let_go(order)
+        self._drop(order)
 
     def _acknowledge(self, order: Order) -> None:
         for delivery in order.deliveries:
             delivery.ack()
         order.deliveries.clear()
 
-    def _let_go(self, order: Order) -> None:
-        """Forgets an order that had a place and comes to no end here."""
+    def _drop(self, order: Order) -> None:
+        """Removes an order that has a slot and does not end in this process."""
         self._slots.answered(order)
         self._release(order)
         self._admit()
@@ -243,8 +244,8 @@ class Executor:
             self._request_later(order, outcome)
             return
         if isinstance(outcome, NoResponse) and outcome.code == "SHUTDOWN":
-            # No result: it was interrupted, and the next start will find it so.
-            self._let_go(order)
+            # No result: the execution was interrupted, and the next start finds it unfinished.
+            self._drop(order)
             return
         conclusion = conclude(order, result, self._clock.now_us(), self._limits)
         order.end = conclusion.end, self._seal(order, conclusion.event)
@@ -255,7 +256,7 @@ class Executor:
         self._admit()
 
     def _request_later(self, order: Order, outcome: NotSent) -> None:
-        """It keeps its place, so that what this machine can't send doesn't pile up."""
+        """The order keeps its slot, so that requests this machine cannot send do not accumulate."""
         pause_us = min(self._limits.outbox_backoff_initial_us << order.not_sent, _NOT_SENT_PAUSE_US_MAX)
         order.not_sent = min(order.not_sent + 1, _NOT_SENT_COUNTED_MAX)
         asyncio.get_running_loop().call_later(pause_us / 1e6, self._request, order)
@@ -291,7 +292,7 @@ class Executor:
         self._admit()
 
     def _finish_refused(self, order: Order, error: Exception) -> None:
-        """The result is kept, and offered again when whatever is wrong may be mended."""
+        """The result is kept and written again later, when the cause may be fixed."""
         asyncio.get_running_loop().call_later(self._limits.outbox_backoff_max_us / 1e6, self._ends.add, order)
 
     # ------------------------------------------------------------------ both

@@ -14,8 +14,8 @@ TYPES = (StartExecution, CheckExecution)
 
 
 class ExecutionHandlers:
-    """Gives orders to the executor, which settles them when the log has them: backpressure is what the bus lets wait
-    unsettled. Questions are settled when they have been answered."""
+    """Passes orders to the executor, which acknowledges them once they are logged. The bus limits unacknowledged
+    messages, which gives backpressure. Checks are acknowledged once they are handled."""
 
     def __init__(self, executor: Executor, checks: ExecutionChecks, registry: Registry) -> None:
         self._executor = executor
@@ -23,11 +23,11 @@ class ExecutionHandlers:
         self._registry = registry
 
     def subscribe(self, bus: Bus) -> None:
-        """Before the bus starts."""
+        """Call it before the bus starts."""
         bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
-        """A tocsin.ports.bus.Handler. A message that can't be read fails alone; what the log raises fails the questions."""
+        """A tocsin.ports.bus.Handler. A malformed message fails alone; an error of the log fails the checks."""
         orders, checks = [], []
         for delivery in deliveries:
             try:
@@ -38,7 +38,7 @@ class ExecutionHandlers:
                 elif isinstance(message, CheckExecution):
                     checks.append(Check(delivery.envelope, message))
                 else:
-                    raise InvalidMessage(f"{delivery.envelope.type} is not for the execution module")
+                    raise InvalidMessage(f"the execution module does not handle {delivery.envelope.type}")
             except InvalidMessage as error:
                 delivery.fail(error)
         self._executor.submit(orders)

@@ -12,8 +12,8 @@ from tocsin.ports.http import Request
 
 
 class Order:
-    """It is in one stage after the other: held, beginning (with `request` and `start`), under way (`logged`), ending (with
-    `end`)."""
+    """An order passes through these stages: waiting, beginning (with `request` and `start`), in flight (`logged`),
+    ending (with `end`)."""
 
     __slots__ = (
         "causation_id",
@@ -40,7 +40,7 @@ class Order:
         self, delivery: Delivery, service_call_id: str, execution_id: str, spec: RequestSpec, destination: str
     ) -> None:
         envelope = delivery.envelope
-        #: Settled together, once the log has the execution: several when the order came again meanwhile.
+        #: Acknowledged together once the execution is logged. Several if the order was delivered again meanwhile.
         self.deliveries = [delivery]
         self.tenant_id = envelope.tenant_id
         self.service_call_id = service_call_id
@@ -49,18 +49,18 @@ class Order:
         self.causation_id = envelope.id
         self.spec = spec
         self.destination = destination
-        #: What is sent, or why nothing can be.
+        #: The request, or why it cannot be sent.
         self.request: Request | NoResponse | None = None
-        #: With what its request is signed; None: it is not.
+        #: The secrets that sign the request; None: it is not signed.
         self.signing: SigningSecrets | None = None
-        #: Secrets that were sent, to be taken out of what comes back.
+        #: Secrets in the request, to be redacted in the response.
         self.secrets: tuple[bytes, ...] = ()
         self.start: tuple[ExecutionStart, Envelope] | None = None
         self.end: tuple[ExecutionEnd, Envelope] | None = None
         self.result = ""
         self.duration_us = 0
         self.logged = False
-        #: How often its request could not be sent, for reasons of this machine's own.
+        #: How often the request did not leave this machine.
         self.not_sent = 0
-        #: To log it was tried and failed; the log may have it nonetheless.
+        #: Logging it failed; the log may contain it nonetheless.
         self.uncertain = False

@@ -1,4 +1,4 @@
-"""From a request as it was specified to the request that is sent, and to what the log keeps of it."""
+"""Turns a specified request into the request that is sent, and into the row that the log keeps of it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
-    """Gives the order its request and its secrets; returns the row with which its execution begins."""
+    """Gives the order its request and its secrets. Returns the log row with which its execution begins."""
     spec = order.spec
     headers = _headers(spec, order.correlation_id)
     body, problem = b"", _overdue(order, now_us, limits)
     if not isinstance(spec.body, msgspec.UnsetType):
         try:
             body, content_type = encode_body(spec.body)
-        except (msgspec.DecodeError, UnicodeError) as error:  # Only a message that the API didn't check.
+        except (msgspec.DecodeError, UnicodeError) as error:  # Only for a message that did not come from the API.
             problem = NoResponse("INVALID_REQUEST", f"the body is not JSON: {error}", final=True)
         else:
             if not _brings(headers, "content-type"):
@@ -55,18 +55,18 @@ def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
 
 
 def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | None:
-    """Why it is too late to begin. The log decides it, as the one place that also decides what begins: a call that failed
-    for this reason can't be executed by an order that comes later still."""
+    """Why it is too late to begin, or None. The execution log records this: a call that failed for this reason cannot
+    be executed by an order that arrives later."""
     waited_us = now_us - ordered_at(order.execution_id)
     if waited_us < limits.start_timeout_us:
         return None
-    return NoResponse("START_TIMEOUT", f"not begun {waited_us / 1e6:.0f} s after it was ordered")
+    return NoResponse("START_TIMEOUT", f"the execution had not begun {waited_us / 1e6:.0f} s after it was ordered")
 
 
 def encode_body(body: msgspec.Raw) -> tuple[bytes, str]:
-    """A body's bytes and their content type: a JSON string is sent as its text, anything else as the JSON that it is.
+    """The bytes of a body and their content type: a JSON string is sent as its text, any other value as JSON.
 
-    Raises msgspec.DecodeError or UnicodeError when it isn't JSON.
+    Raises msgspec.DecodeError or UnicodeError if it is not JSON.
     """
     raw = bytes(body).strip()
     if not raw.startswith(b'"'):
@@ -81,7 +81,7 @@ def encode_body(body: msgspec.Raw) -> tuple[bytes, str]:
 
 def _headers(spec: RequestSpec, correlation_id: str) -> list[tuple[str, str]]:
     headers = list(spec.headers.items())
-    # A correlation id that no header can carry is still in every message and row.
+    # A correlation id that no header can carry is left out here; messages and rows still have it.
     if (
         correlation_id
         and correlation_id.isascii()

@@ -1,17 +1,18 @@
-"""What the execution module asks of its database."""
+"""The ports of the execution module: its database."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.model.envelope import Envelope
 from tocsin.model.secrets import SigningSecrets
 
 
 class ExecutionStart(NamedTuple):
-    """A row of `http_execution_log` as it begins: headers redacted, body a snippet, with the correlation id of its call."""
+    """The start of a row of `http_execution_log`: headers redacted, the body cut to a snippet, with the correlation id
+    of its call."""
 
     tenant_id: str
     service_call_id: str
@@ -24,13 +25,14 @@ class ExecutionStart(NamedTuple):
     request_body: str | None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> CallKey:
         """Tenant and service call."""
-        return Key(self.tenant_id, self.service_call_id)
+        return CallKey(self.tenant_id, self.service_call_id)
 
 
 class ExecutionEnd(NamedTuple):
-    """How it ended. Everything but `finished_at` may be None: no answer, or no error."""
+    """The end of a row of `http_execution_log`. All response fields are None without a response, `error_message` is
+    None without an error."""
 
     tenant_id: str
     service_call_id: str
@@ -43,34 +45,35 @@ class ExecutionEnd(NamedTuple):
 
 
 class LoggedExecution(NamedTuple):
-    """A row of the log; `end` None: it has not finished."""
+    """A row of the log. `end` is None if the execution has not finished."""
 
     start: ExecutionStart
     end: ExecutionEnd | None
 
 
 class ExecutionLog(Protocol):
-    """The table `http_execution_log`, with the outbox in the same transaction. All raise StoreError."""
+    """The table `http_execution_log`, with the outbox in the same transaction. All methods raise StoreError."""
 
     async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
-        """Adds rows, and each one's event to the outbox; returns the execution ids that were added. Those that are in the
-        log already, or whose call no longer exists, are left out with their events, and take no other along."""
+        """Adds rows, and the event of each to the outbox. Returns the execution ids that were added. An execution that
+        is logged already, or whose call no longer exists, is left out with its event, without affecting the others."""
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
-        """Completes rows that have not finished, and adds each one's event to the outbox; returns which were completed."""
+        """Completes rows that are unfinished, and adds the event of each to the outbox. Returns the ids of those that
+        were completed."""
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        """Rows that began and have not finished, of all tenants, in no special order."""
+        """Rows without an end, of all tenants, in no particular order."""
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
-        """The rows that there are by tenant, call and execution, under their execution ids."""
+        """The existing rows by tenant, call and execution, as a dict by execution id."""
 
     async def report(self, events: Sequence[Envelope]) -> None:
-        """Adds events about rows to the outbox; the rows stay as they are."""
+        """Adds events about rows to the outbox. The rows do not change."""
 
 
 class TenantSecrets(Protocol):
-    """With what service calls are signed."""
+    """The secrets that sign service calls."""
 
     async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
-        """The secrets of those of the tenants that have any, as they are now. Raises StoreError."""
+        """The current secrets of those tenants that have any. Raises StoreError."""

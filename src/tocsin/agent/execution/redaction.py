@@ -1,4 +1,4 @@
-"""What is kept of requests and answers: no secrets, bounded, and text that every database takes."""
+"""What is stored of requests and responses: without secrets, of limited size, and as text that every database accepts."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from tocsin.model.redaction import REDACTED, is_secret, redact_parameters, secre
 
 #: Headers whose values are URLs or contain them.
 _URL_HEADERS = frozenset({"location", "content-location", "referer", "link", "refresh"})
-#: Secrets shorter than this are not looked for in answers: they would be found in innocent words.
+#: Shorter secrets are not redacted in responses: they would match ordinary words.
 _ECHO_CHARS_MIN = 8
 _VALUE_PARTS = re.compile(r"[\s;,=\"]+")
 
-#: Control characters become visible ones: their pictures, or the replacement character. Tabs and line ends stay.
+#: Control characters become visible: as control pictures or as the replacement character. Tabs and line breaks stay.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"}
 _VISIBLE |= (
     {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd") | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 )
 _INVISIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
-#: Stands for the bytes of a secret until the text is cut. It is in no UTF-8 and in no secret; where a body has it, another
-#: byte that isn't text either takes its place.
+#: Replaces each byte of a secret until the text is cut. The byte occurs in no UTF-8 text and in no secret; where a body has
+#: it, another non-UTF-8 byte takes its place.
 _HIDDEN, _NO_TEXT = b"\xff", b"\xfe"
 _HIDDEN_BYTES = re.compile(rb"\xff+")
 
 
 class Snippet(NamedTuple):
-    """The beginning of a text; `cut` says that there was more."""
+    """The beginning of a text. `cut`: the text was longer."""
 
     text: str
     cut: bool
 
 
 def redact_header(name: str, value: str, bytes_max: int) -> str:
-    """The value as it is kept."""
+    """The value as it is stored."""
     if is_secret(name, value):
         return REDACTED
     if name.lower() in _URL_HEADERS:
@@ -44,7 +44,7 @@ def redact_header(name: str, value: str, bytes_max: int) -> str:
 
 
 def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
-    """The secrets of a request that its answer may repeat: values of parameters and headers, whole and in their parts (a
+    """The secrets of a request that a response may repeat: values of parameters and headers, whole and in parts (a
     token without its scheme, each cookie)."""
     found = secret_parameters(url)
     for name, value in headers:
@@ -52,17 +52,17 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...
             found += [value, *_VALUE_PARTS.split(value)]
     if not found:
         return ()
-    # The longest first: the shorter ones are parts of them.
+    # The longest first: shorter ones are parts of longer ones.
     wanted = {text.encode("utf-8", "replace") for text in found if len(text) >= _ECHO_CHARS_MIN}
     return tuple(sorted(wanted, key=lambda secret: (-len(secret), secret)))
 
 
 def snippet(data: bytes, bytes_max: int, secrets: Collection[bytes] = ()) -> Snippet:
-    """The beginning of a body as text of at most `bytes_max` bytes of UTF-8, without the secrets given.
+    """The beginning of a body as text of at most `bytes_max` bytes of UTF-8, with the given secrets redacted.
 
-    Only what can be kept is searched, and a secret that begins in it and ends behind it.
+    Only the part that can be kept is searched, including a secret that begins in it and ends after it.
     """
-    # A character that this cut takes apart lies beyond the limit, and goes with the second cut.
+    # A character that is cut in two here lies beyond the limit, and the second cut removes it.
     begin = data[: bytes_max + 4]
     if secrets:
         searched = data[: len(begin) + max(map(len, secrets))].replace(_HIDDEN, _NO_TEXT)
@@ -75,10 +75,10 @@ def snippet(data: bytes, bytes_max: int, secrets: Collection[bytes] = ()) -> Sni
 
 
 def without_secrets(values: Sequence[str], secrets: Collection[bytes]) -> Sequence[str]:
-    """The values of headers without the secrets given."""
+    """The values of headers with the given secrets redacted."""
     if not secrets or not values:
         return values
-    # One text, searched once for each secret: there may be hundreds of both.
+    # Joined into one text that is searched once per secret: there may be hundreds of both.
     text = "\n".join(value.replace("\n", " ") for value in values)
     for secret in secrets:
         text = text.replace(secret.decode("utf-8", "replace"), REDACTED)
@@ -86,7 +86,8 @@ def without_secrets(values: Sequence[str], secrets: Collection[bytes]) -> Sequen
 
 
 def cut_text(text: str, bytes_max: int) -> Snippet:
-    """At most `bytes_max` bytes of UTF-8 of the text, no character cut in two, control characters made visible."""
+    """At most `bytes_max` bytes of UTF-8 of the text. No character is cut in two, and control characters become
+    visible."""
     if len(text) <= bytes_max and text.isascii() and text.isprintable():
         return Snippet(text, False)
     if _INVISIBLE.search(text) is not None:

@@ -1,4 +1,4 @@
-"""How many executions are under way at once, in all and per destination, and whose turn is next."""
+"""Limits concurrent executions, in total and per destination, and decides which order is next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Bound(Protocol):
-    """What goes somewhere."""
+    """An item with a destination."""
 
     destination: str
 
@@ -16,22 +16,23 @@ B = TypeVar("B", bound=Bound)
 
 
 class _Destination(Generic[B]):
-    """`queued`: it stands in the rotation."""
+    """`queued`: it is in the rotation."""
 
-    __slots__ = ("in_flight", "name", "queued", "waiting")
+    __slots__ = ("deferred", "in_flight", "name", "queued")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.in_flight = 0
         self.queued = False
-        self.waiting: deque[B] = deque()
+        self.deferred: deque[B] = deque()
 
 
 class Slots(Generic[B]):
-    """Lets what is held go, within both limits; destinations that have work and room take turns, one each.
+    """Admits deferred items within both limits. Destinations that have deferred items and free slots take turns, one item
+    each.
 
-    The place at the destination is free when it has answered; the place in all only when the result is durable, so that
-    results never pile up.
+    The slot of the destination is free when the destination has answered; the slot of the total is free only when the
+    result is durable, so that unwritten results never accumulate.
     """
 
     def __init__(self, in_flight_max: int, per_destination_max: int) -> None:
@@ -39,58 +40,58 @@ class Slots(Generic[B]):
         self._per_destination_max = per_destination_max
         self._destinations: dict[str, _Destination[B]] = {}
         self._rotation: deque[_Destination[B]] = deque()
-        #: What was let go and has not been released.
+        #: Items that were admitted and not released.
         self.in_flight = 0
-        #: What waits.
-        self.held = 0
+        #: Items that wait.
+        self.deferred = 0
 
-    def hold(self, item: B) -> None:
-        """It wants to go; `admit` says when."""
+    def add(self, item: B) -> None:
+        """Adds a deferred item; `admit` returns it when its turn comes."""
         destination = self._destinations.get(item.destination)
         if destination is None:
             destination = self._destinations[item.destination] = _Destination(item.destination)
-        destination.waiting.append(item)
-        self.held += 1
-        self._enqueue(destination)
+        destination.deferred.append(item)
+        self.deferred += 1
+        self._rotate(destination)
 
     def admit(self) -> list[B]:
-        """What may go now. Each is followed by one `answered` and one `released`."""
+        """The items that may start now. For each, call `answered` and `released` once."""
         admitted: list[B] = []
         while self._rotation and self.in_flight < self._in_flight_max:
             destination = self._rotation.popleft()
             destination.queued = False
-            admitted.append(destination.waiting.popleft())
+            admitted.append(destination.deferred.popleft())
             destination.in_flight += 1
             self.in_flight += 1
-            self.held -= 1
-            self._enqueue(destination)
+            self.deferred -= 1
+            self._rotate(destination)
         return admitted
 
     def answered(self, item: B) -> None:
-        """Nothing is under way to its destination for it any more."""
+        """The item no longer uses its destination."""
         destination = self._destinations[item.destination]
         destination.in_flight -= 1
-        self._enqueue(destination)
-        if destination.in_flight == 0 and not destination.waiting:
+        self._rotate(destination)
+        if destination.in_flight == 0 and not destination.deferred:
             del self._destinations[destination.name]
 
     def released(self) -> None:
-        """One that was let go has come to its end."""
+        """One admitted item has ended."""
         self.in_flight -= 1
 
-    def forget_held(self) -> list[B]:
-        """Takes back all that waits."""
-        held = [item for destination in self._destinations.values() for item in destination.waiting]
+    def drop_deferred(self) -> list[B]:
+        """Removes and returns all deferred items."""
+        deferred = [item for destination in self._destinations.values() for item in destination.deferred]
         self._rotation.clear()
-        self.held = 0
+        self.deferred = 0
         for destination in list(self._destinations.values()):
-            destination.waiting.clear()
+            destination.deferred.clear()
             destination.queued = False
             if destination.in_flight == 0:
                 del self._destinations[destination.name]
-        return held
+        return deferred
 
-    def _enqueue(self, destination: _Destination[B]) -> None:
-        if destination.waiting and not destination.queued and destination.in_flight < self._per_destination_max:
+    def _rotate(self, destination: _Destination[B]) -> None:
+        if destination.deferred and not destination.queued and destination.in_flight < self._per_destination_max:
             destination.queued = True
             self._rotation.append(destination)

@@ -1,1 +1,1 @@
-"""The life of a service call: the only writer of domain state."""
+"""The lifecycle of a service call. Only this module writes the state of calls."""

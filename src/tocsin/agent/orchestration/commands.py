@@ -1,4 +1,4 @@
-"""Answers to the commands of clients: submit, tag, untag, delete."""
+"""Handles the commands of clients: submit, tag, untag, delete."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 from tocsin.agent.events import AgentEvent, AgentObserver, CommandHandled
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
-    Key,
     Message,
     Registry,
     SubmitServiceCall,
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.agent.orchestration.fold import Fold, transact
 from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, delete, submit
+from tocsin.agent.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import InvalidMessage
 from tocsin.ports.clock import Clock
@@ -30,7 +30,7 @@ TYPES = (SubmitServiceCall, TagServiceCall, UntagServiceCall, DeleteServiceCall)
 
 class _Command(NamedTuple):
     envelope: Envelope
-    key: Key
+    key: CallKey
     message: Message
 
 
@@ -40,7 +40,7 @@ class _Answer(NamedTuple):
 
 
 class Commands:
-    """The responder for the commands. An accepted one is durable when its reply goes out."""
+    """The responder for commands. An accepted command is durable before its reply is sent."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class Commands:
         self._observe = observe
 
     async def answer(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
-        """A tocsin.ports.bus.Responder: all commands in one transaction. Raises InvalidMessage and what the store raises;
-        nothing has been done then, except after OutcomeUnknown, and the same commands may come again."""
+        """A tocsin.ports.bus.Responder: handles all commands in one transaction. Raises InvalidMessage and the store's
+        errors. Nothing was written then, except possibly after OutcomeUnknown; the same commands may be sent again."""
         commands = [
-            _Command(envelope, Key(envelope.tenant_id, envelope.aggregate_id), self._registry.open(envelope))
+            _Command(envelope, CallKey(envelope.tenant_id, envelope.aggregate_id), self._registry.open(envelope))
             for envelope in envelopes
         ]
         answers, events = await transact(self._store, lambda transaction: self._work(transaction, commands))
@@ -80,55 +80,57 @@ class Commands:
         return replies
 
     def _work(self, transaction: Transaction, commands: Sequence[_Command]) -> tuple[list[_Answer], list[AgentEvent]]:
-        fold = Fold(transaction, self._registry, self._clock.now_us())
-        fold.load({command.key for command in commands})
-        fold.load_tags(
-            {c.key for c in commands if isinstance(c.message, TagServiceCall | UntagServiceCall) and fold.get(c.key)}
+        unit = UnitOfWork(transaction, self._registry, self._clock.now_us())
+        unit.load({command.key for command in commands})
+        unit.load_tags(
+            {c.key for c in commands if isinstance(c.message, TagServiceCall | UntagServiceCall) and unit.get(c.key)}
         )
-        by_idempotency_key = _load_by_idempotency_key(fold, transaction, commands)
-        answers = [self._apply(fold, command, by_idempotency_key) for command in commands]
-        fold.write()
-        return answers, fold.events
+        by_idempotency_key = _load_by_idempotency_key(unit, transaction, commands)
+        answers = [self._apply(unit, command, by_idempotency_key) for command in commands]
+        unit.write()
+        return answers, unit.events
 
-    def _apply(self, fold: Fold, command: _Command, by_idempotency_key: dict[tuple[str, str], Key]) -> _Answer:
+    def _apply(
+        self, unit: UnitOfWork, command: _Command, by_idempotency_key: dict[tuple[str, str], CallKey]
+    ) -> _Answer:
         message = command.message
         if isinstance(message, SubmitServiceCall):
-            return self._submit(fold, command, message, by_idempotency_key)
-        call = fold.get(command.key)
+            return self._submit(unit, command, message, by_idempotency_key)
+        call = unit.get(command.key)
         if call is None:
-            return _refused(command, "SERVICE_CALL_NOT_FOUND", "there is no such service call")
+            return _refused(command, "SERVICE_CALL_NOT_FOUND", "the service call does not exist")
         if isinstance(message, TagServiceCall):
-            tags = fold.tags(command.key)
+            tags = unit.tags(command.key)
             if message.tag not in tags and len(tags) >= self._limits.tags_max:
                 return self._too_many_tags(command)
             tags.add(message.tag)
         elif isinstance(message, UntagServiceCall):
-            fold.tags(command.key).discard(message.tag)
+            unit.tags(command.key).discard(message.tag)
         elif isinstance(message, DeleteServiceCall):
             messages = delete(call)
             if messages is None:
                 return _refused(
                     command, "SERVICE_CALL_NOT_SCHEDULED", f"the service call is {call.status.value} already"
                 )
-            fold.delete(command.key, messages, command.envelope.id)
+            unit.delete(command.key, messages, command.envelope.id)
         else:
-            raise InvalidMessage(f"{command.envelope.type} is no command that orchestration answers")
+            raise InvalidMessage(f"orchestration does not handle the command {command.envelope.type}")
         return _Answer(CommandAccepted(call.service_call_id, call.status.value), command.envelope.correlation_id)
 
     def _submit(
         self,
-        fold: Fold,
+        unit: UnitOfWork,
         command: _Command,
         message: SubmitServiceCall,
-        by_idempotency_key: dict[tuple[str, str], Key],
+        by_idempotency_key: dict[tuple[str, str], CallKey],
     ) -> _Answer:
         tenant_id = command.key.tenant_id
-        present = fold.get(command.key)
+        present = unit.get(command.key)
         index = None
         if message.idempotency_key is not None:
             index = (tenant_id, message.idempotency_key)
             if present is None and index in by_idempotency_key:
-                present = fold.get(by_idempotency_key[index])
+                present = unit.get(by_idempotency_key[index])
         if present is not None:
             return _repeated(command, message, present)
         if len(set(message.tags)) > self._limits.tags_max:
@@ -137,11 +139,11 @@ class Commands:
             message,
             tenant_id=tenant_id,
             correlation_id=command.envelope.correlation_id,
-            now_us=fold.now_us,
-            new_id=fold.new_id,
+            now_us=unit.now_us,
+            new_id=unit.new_id,
             limits=self._limits,
         )
-        fold.insert(step, command.envelope.id)
+        unit.insert(step, command.envelope.id)
         if index is not None:
             by_idempotency_key[index] = command.key
         return _Answer(
@@ -153,9 +155,9 @@ class Commands:
 
 
 def _load_by_idempotency_key(
-    fold: Fold, transaction: Transaction, commands: Sequence[_Command]
-) -> dict[tuple[str, str], Key]:
-    """The keys of the calls that hold the idempotency keys of these submissions."""
+    unit: UnitOfWork, transaction: Transaction, commands: Sequence[_Command]
+) -> dict[tuple[str, str], CallKey]:
+    """The keys of the existing calls that have the idempotency keys of these submissions."""
     wanted = {
         (command.key.tenant_id, command.message.idempotency_key)
         for command in commands
@@ -164,14 +166,14 @@ def _load_by_idempotency_key(
     if not wanted:
         return {}
     found = transaction.find_by_idempotency_key(wanted)
-    fold.adopt(found.values())
+    unit.adopt(found.values())
     return {index: call.key for index, call in found.items()}
 
 
 def _repeated(command: _Command, message: SubmitServiceCall, present: ServiceCall) -> _Answer:
     if present.fingerprint != message.fingerprint:
         what = "id" if present.key == command.key else "idempotency key"
-        return _refused(command, "IDEMPOTENCY_CONFLICT", f"another service call has this {what} already")
+        return _refused(command, "IDEMPOTENCY_CONFLICT", f"a different service call already has this {what}")
     reply = CommandAccepted(present.service_call_id, present.status.value, created=False)
     return _Answer(reply, present.correlation_id)
 

@@ -1,4 +1,4 @@
-"""Orchestration on the bus: answers commands, follows what the timer and the execution tell."""
+"""Orchestration on the bus: answers commands and reacts to events of the timer and execution modules."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from collections.abc import Sequence
 from tocsin.agent.events import AgentEvent, AgentObserver
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     DueTimeReached,
     ExecutionFailed,
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    Key,
     Message,
     Registry,
 )
 from tocsin.agent.orchestration import commands, service_call
-from tocsin.agent.orchestration.fold import Fold, transact
 from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, Step
+from tocsin.agent.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Bus, Delivery, InvalidMessage
 from tocsin.ports.clock import Clock
 
 SUBSCRIBER = "orchestration"
-#: Stands in streams and metrics beside the subscriber's, so it has a name of its own.
+#: Streams and metrics show it beside the subscriber's name, so it must differ.
 RESPONDER = "orchestration-commands"
 TYPES = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
 
 
 class Orchestration:
-    """The module's handlers. Each batch of messages is one transaction; a message that comes again changes nothing."""
+    """The module's handlers. Each batch of messages is one transaction. A message that is delivered again changes
+    nothing."""
 
     def __init__(
         self,
@@ -49,14 +50,14 @@ class Orchestration:
         self._observe = observe
 
     def attach(self, bus: Bus) -> None:
-        """Responds and subscribes, before the bus starts."""
+        """Registers the responder and the subscription. Call it before the bus starts."""
         batch_max = self._limits.orchestration_batch_max
         bus.respond(RESPONDER, [kind.__name__ for kind in commands.TYPES], self.commands.answer, batch_max=batch_max)
         bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle, batch_max=batch_max)
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
-        """A tocsin.ports.bus.Handler: all messages in one transaction. What is malformed fails alone; what the store raises
-        fails all."""
+        """A tocsin.ports.bus.Handler: handles all messages in one transaction. A malformed message fails alone; an
+        error of the store fails all."""
         received = []
         for delivery in deliveries:
             try:
@@ -68,23 +69,23 @@ class Orchestration:
                 self._observe(event)
 
     def _work(self, transaction: Transaction, received: Sequence[tuple[Envelope, Message]]) -> list[AgentEvent]:
-        fold = Fold(transaction, self._registry, self._clock.now_us())
-        fold.load({Key(envelope.tenant_id, envelope.aggregate_id) for envelope, _ in received})
+        unit = UnitOfWork(transaction, self._registry, self._clock.now_us())
+        unit.load({CallKey(envelope.tenant_id, envelope.aggregate_id) for envelope, _ in received})
         for envelope, message in received:
-            key = Key(envelope.tenant_id, envelope.aggregate_id)
-            call = fold.get(key)
-            # A call that is gone was deleted, or has been over for longer than finished calls are kept.
-            step = self._decide(call, message, fold) if call is not None else None
+            key = CallKey(envelope.tenant_id, envelope.aggregate_id)
+            call = unit.get(key)
+            # A call that does not exist was deleted, by a client or by retention.
+            step = self._decide(call, message, unit) if call is not None else None
             if step is not None:
-                fold.take(key, step, envelope.id)
-        fold.write()
-        return fold.events
+                unit.take(key, step, envelope.id)
+        unit.write()
+        return unit.events
 
-    def _decide(self, call: ServiceCall, message: Message, fold: Fold) -> Step | None:
+    def _decide(self, call: ServiceCall, message: Message, unit: UnitOfWork) -> Step | None:
         limits = self._limits
         match message:
             case DueTimeReached():
-                return service_call.due(call, message.due_at_us, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
+                return service_call.due(call, message.due_at_us, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
             case ExecutionStarted():
                 return service_call.started(call, message, limits=limits)
             case ExecutionSucceeded():
@@ -92,5 +93,5 @@ class Orchestration:
             case ExecutionFailed():
                 return service_call.failed(call, message, limits=limits)
             case ExecutionInterrupted():
-                return service_call.interrupted(call, message, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
-        raise InvalidMessage(f"{type(message).__name__} is nothing that orchestration follows")
+                return service_call.interrupted(call, message, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
+        raise InvalidMessage(f"orchestration does not handle {type(message).__name__}")

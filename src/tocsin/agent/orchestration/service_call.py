@@ -1,7 +1,7 @@
 """A service call as a pure state machine. Every transition is here; nothing here does I/O.
 
-A transition takes the call and what happened, and gives a `Step`: the next state and the messages to send. None says that
-what happened means nothing in this state: a duplicate, something late, something about another execution.
+A transition takes the call and an event and returns a `Step`: the next state and the messages to send. None means that
+the event changes nothing in this state: it is a duplicate, it is late, or it is about another execution.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    Key,
     Message,
     RequestSpec,
     ResponseMeta,
@@ -44,7 +44,7 @@ from tocsin.model.retry import RetryPolicy, next_attempt_at
 
 class Status(StrEnum):
     """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
-    Running, after an attempt that failed."""
+    Running, after a failed attempt."""
 
     SCHEDULED = "Scheduled"
     RUNNING = "Running"
@@ -53,26 +53,26 @@ class Status(StrEnum):
     FAILED = "Failed"
 
 
-#: Calls that wait for an instant: they may be deleted, and become Running when it comes.
+#: Calls that wait for an instant: they may be deleted, and become Running at that instant.
 WAITING = frozenset({Status.SCHEDULED, Status.RETRYING})
 
 
 class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """How a call ended, or while it is Retrying, its last attempt: `response_meta` when the service answered, `error_meta`
-    when it failed."""
+    """How a call ended or, while it is Retrying, how its last attempt ended: `response_meta` if the service answered,
+    `error_meta` if the attempt failed."""
 
     response_meta: ResponseMeta | None = None
     error_meta: ErrorMeta | None = None
 
 
 class ServiceCall(msgspec.Struct, frozen=True, gc=False):
-    """The state of one call. Instants in microseconds.
+    """The state of one call. Instants are in microseconds.
 
-    `execution_id` names the execution ordered last, `executions` counts them, `started_at` is when it began. `attempts`
-    counts those that ended and were not simply made again after an interruption. `next_attempt_at` is when the retry
-    planned last is due, and stays when that has come; `first_attempt_at` is when the first execution began. `watch_at` is
-    when the watchdog has to look after it, None once it has finished. `tags` are those it was submitted with; they are
-    not loaded with it.
+    `execution_id` is the execution that was ordered last, `executions` is how many were ordered, `started_at` is when
+    the last one began. `attempts` counts the executions that ended, without those that were repeated after an
+    interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
+    planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
+    `tags` are the tags of the submission; they are not loaded with the call.
     """
 
     tenant_id: str
@@ -99,17 +99,17 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def awaited_at(self) -> int:
-        """When the attempt that comes next, or is under way, was to begin."""
+        """When the next attempt is due, or was due if it is in progress."""
         return self.due_at if self.next_attempt_at is None else self.next_attempt_at
 
     @property
-    def key(self) -> Key:
+    def key(self) -> CallKey:
         """Tenant and id."""
-        return Key(self.tenant_id, self.service_call_id)
+        return CallKey(self.tenant_id, self.service_call_id)
 
 
 class Step(NamedTuple):
-    """A transition: the call as it is afterwards, and what has to be sent because of it, in order."""
+    """A transition: the call afterwards, and the messages to send, in order."""
 
     after: ServiceCall
     messages: tuple[Message, ...]
@@ -153,14 +153,14 @@ def submit(
 def due(
     call: ServiceCall, due_at_us: int, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits
 ) -> Step | None:
-    """This due time has come; one before that which the call waits for means nothing."""
+    """A due time was reached. A due time before the one the call waits for changes nothing."""
     if call.status not in WAITING or due_at_us < call.awaited_at:
         return None
     return _order(call, now_us=now_us, new_id=new_id, limits=limits)
 
 
 def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step:
-    """An execution with an id of its own is ordered."""
+    """Orders an execution under a new id."""
     execution_id = new_id()
     after = msgspec.structs.replace(
         call,
@@ -176,7 +176,7 @@ def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits:
 
 
 def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) -> Step | None:
-    """The execution ordered last began."""
+    """The execution that was ordered last began."""
     if not _concerns(call, event.execution_id) or call.started_at is not None:
         return None
     watch_at = event.started_at_us + limits.request_timeout_us + limits.watchdog_grace_us
@@ -186,7 +186,7 @@ def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) 
 
 
 def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
-    """The execution ordered last ended well."""
+    """The execution that was ordered last succeeded."""
     if not _concerns(call, event.execution_id):
         return None
     after = msgspec.structs.replace(
@@ -201,7 +201,7 @@ def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
 
 
 def failed(call: ServiceCall, event: ExecutionFailed, *, limits: AgentLimits) -> Step | None:
-    """The execution ordered last did not."""
+    """The execution that was ordered last failed."""
     if not _concerns(call, event.execution_id):
         return None
     error, response, ended_at = event.error_meta, event.response_meta, event.finished_at_us
@@ -217,8 +217,11 @@ def interrupted(
     new_id: Callable[[], str],
     limits: AgentLimits,
 ) -> Step | None:
-    """The execution ordered last was cut off by the end of its process. It is made again at once, and no attempt, as long as
-    there were fewer than `executions_max` such executions of the call; after that each is an attempt that failed."""
+    """The execution that was ordered last was interrupted by the end of its process.
+
+    It is repeated at once, without counting as an attempt, while the call has had fewer than `executions_max`
+    executions beyond its attempts. After that, each interrupted execution counts as a failed attempt.
+    """
     if not _concerns(call, event.execution_id):
         return None
     if call.executions - call.attempts < limits.executions_max:
@@ -230,11 +233,11 @@ def interrupted(
 
 
 def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
-    """What has to happen because nothing has happened for too long; None while nothing is overdue.
+    """The watchdog's action on a call for which nothing has happened for too long; None if it is not overdue.
 
-    It never ends a call: whether an execution can still succeed is known to the execution log alone, and what the log
-    says may be under way. A call that has a result gets it reported again; one whose order was lost gets another order,
-    under the same execution id.
+    The watchdog never ends a call: only the execution log knows whether an execution can still succeed, and a result
+    may be on its way. A call whose execution has ended gets the result reported again. A call whose order was lost gets
+    the order again, under the same execution id.
     """
     if call.watch_at is None or now_us < call.watch_at:
         return None
@@ -244,18 +247,19 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
         return None
     key, begun = call.service_call_id, call.started_at is not None
     since_us = ordered_at(call.execution_id) if call.started_at is None else call.started_at
-    # Each pause is as long as the wait so far, so that a long outage, or a long queue, doesn't multiply the messages.
+    # Each pause is as long as the wait so far: a long outage or queue must not multiply the messages.
     waited_us = max(now_us - since_us, limits.watchdog_grace_us)
     after = msgspec.structs.replace(call, watch_at=now_us + min(waited_us, limits.start_timeout_us))
     check = CheckExecution(key, call.execution_id, begun)
     if begun:
         return Step(after, (check,))
-    # The question goes first: the order stays in hand for as long as it waits for a place at its destination.
+    # The check goes first: the order stays unsettled for as long as it waits for a slot of its destination.
     return Step(after, (check, StartExecution(key, call.execution_id, call.request_spec)))
 
 
 def delete(call: ServiceCall) -> tuple[Message, ...] | None:
-    """What has to be sent when the call goes; None when it may not, because it runs or has finished."""
+    """The messages to send when the call is deleted; None if it must not be deleted, because it is Running or has
+    finished."""
     return (ServiceCallDeleted(call.service_call_id),) if call.status in WAITING else None
 
 
@@ -272,7 +276,7 @@ def _attempt_failed(
     *,
     limits: AgentLimits,
 ) -> Step:
-    """The attempt counts; the policy says whether there is another."""
+    """Counts the failed attempt and lets the retry policy decide whether there is another."""
     after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=Outcome(response, error))
     key, next_at = call.service_call_id, None if verdict.final else _next_attempt_at(after, at_us, verdict)
     if next_at is None:
@@ -286,8 +290,8 @@ def _attempt_failed(
 
 
 def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: Verdict) -> int | None:
-    """When the policy wants another attempt; None for never. The delay counts from the end of the one that failed, however
-    late that is reported, so that a repeated report plans the same instant."""
+    """When the retry policy allows the next attempt; None: never. The delay counts from the end of the failed attempt,
+    however late that is reported, so that a repeated report yields the same instant."""
     if call.retry_policy is None:
         return None
     instant = next_attempt_at(
@@ -298,12 +302,11 @@ def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: Verdict) -> i
         jitter=_jitter(call.execution_id or ""),
         not_before_us=verdict.not_before_us,
     )
-    # The timer module takes an instant that isn't later than the last one for a repetition. That can only be one of a clock
-    # that went back.
+    # The timer module ignores an instant that is not later than the last one. Only a clock that was set back yields one.
     return None if instant is None else max(instant, call.awaited_at + 1)
 
 
 def _jitter(execution_id: str) -> float:
-    """A number in [0, 1) that belongs to the execution: different for calls that failed together, the same each time one
-    failure is decided upon."""
+    """A number in [0, 1) derived from the execution id: it spreads calls that failed together, and it is the same each
+    time the same failure is handled."""
     return zlib.crc32(execution_id.encode()) / 2**32

@@ -1,7 +1,7 @@
-"""Whether a failed attempt may be made again, and when at the earliest: the one place that decides it.
+"""Decides whether a failed attempt may be retried, and when at the earliest.
 
-`docs/explanation/service-agent.md` has it as a table. It looks at nothing but the event, which the execution log can repeat
-word for word, so that an attempt that is reported twice is judged the same.
+`docs/explanation/service-agent.md` has the decision table. The verdict depends only on the event, which the execution
+log can reproduce exactly: an attempt that is reported twice gets the same verdict.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import NamedTuple
 from tocsin.agent.messages import ErrorMeta, ResponseMeta
 from tocsin.model.answer import RETRIED_4XX, retry_after_at
 
-#: What no repetition mends: the target is forbidden, or the request can't be sent at all.
+#: Errors that a retry cannot cure: the target is forbidden, or the request cannot be sent at all.
 FINAL_KINDS = frozenset({"EGRESS_REFUSED", "INVALID_REQUEST"})
 
 
 class Verdict(NamedTuple):
-    """`final` forbids another attempt, `not_before_us` (Retry-After) delays it."""
+    """`final` forbids another attempt. `not_before_us` (from Retry-After) delays it."""
 
     final: bool
     not_before_us: int | None = None
 
 
 def judge(error: ErrorMeta, response: ResponseMeta | None, ended_at_us: int, retry_after_us_max: int) -> Verdict:
-    """The verdict on an attempt that failed. `retry_after_us_max` bounds how far Retry-After can delay the next."""
+    """The verdict on a failed attempt. `retry_after_us_max` limits how far Retry-After can delay the next one."""
     if response is None:
         return Verdict(error.kind in FINAL_KINDS)
     if 400 <= response.status < 500 and response.status not in RETRIED_4XX:

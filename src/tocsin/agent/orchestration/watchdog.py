@@ -1,4 +1,4 @@
-"""Looks after calls of which nobody tells anything any more, and forgets those that ended long ago."""
+"""Acts on overdue calls and deletes calls that finished longer ago than the retention time."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentEvent, AgentObserver, AgentPurged, AgentStepFailed, CallRescued
+from tocsin.agent.events import AgentEvent, AgentObserver, AgentRowsPurged, AgentStepFailed, CallRescued
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Registry
 from tocsin.agent.orchestration import service_call
-from tocsin.agent.orchestration.fold import Fold, transact
 from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
 from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
+from tocsin.agent.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.ports.clock import Clock
 
 
 class Watchdog:
-    """Two loops: `watchdog_interval` for overdue calls, `purge_interval` for retention. A failure is told, and the next
-    round is tried as if nothing had been."""
+    """Runs two loops: every `watchdog_interval` for overdue calls, every `purge_interval` for retention. A round that
+    fails is reported and does not affect the next one."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Watchdog:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begins. The first look comes after `watchdog_grace`: what fell due or was cut off while nothing ran is first of
-        all the timer's and the execution's to tell."""
+        """Starts both loops. The first check comes after `watchdog_grace`: the timer and execution modules report first
+        what fell due or was interrupted while no agent ran."""
         limits = self._limits
-        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.look)
+        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.check)
         self._run("call purge", limits.purge_interval_us, limits.purge_interval_us, self.purge)
 
     async def close(self) -> None:
-        """Returns when the transactions under way have ended. Idempotent."""
+        """Returns when the current transactions have ended. Idempotent."""
         self._closing = True
         for alarm in self._alarms:
             alarm.wake()
@@ -67,41 +67,41 @@ class Watchdog:
                 return
             try:
                 await work()
-            except Exception as error:  # noqa: BLE001 -- whatever fails in one round, the next has to come
+            except Exception as error:  # noqa: BLE001 -- the next round has to run whatever fails in this one
                 self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
 
     # ------------------------------------------------------------------ overdue calls
 
-    async def look(self) -> int:
-        """Acts on every call that is overdue now; returns on how many. Raises what the store raises."""
+    async def check(self) -> int:
+        """Acts on every call that is overdue now. Returns their number. Raises the store's errors."""
         rescued = 0
         while not self._closing:
-            looked, events = await transact(self._store, self._look)
+            checked, events = await transact(self._store, self._check)
             for event in events:
                 self._observe(event)
             rescued += sum(isinstance(event, CallRescued) for event in events)
-            if looked < self._limits.watchdog_batch_max or not events:
+            if checked < self._limits.watchdog_batch_max or not events:
                 break
         return rescued
 
-    def _look(self, transaction: Transaction) -> tuple[int, list[AgentEvent]]:
+    def _check(self, transaction: Transaction) -> tuple[int, list[AgentEvent]]:
         now_us = self._clock.now_us()
-        fold = Fold(transaction, self._registry, now_us)
+        unit = UnitOfWork(transaction, self._registry, now_us)
         calls = transaction.to_watch(now_us, self._limits.watchdog_batch_max)
-        fold.adopt(calls)
+        unit.adopt(calls)
         for call in calls:
-            step = service_call.watch(call, now_us=now_us, new_id=fold.new_id, limits=self._limits)
+            step = service_call.watch(call, now_us=now_us, new_id=unit.new_id, limits=self._limits)
             if step is not None:
-                # Nothing but time caused it.
-                fold.take(call.key, step, None)
-                fold.events.append(_rescued(call, now_us))
-        fold.write()
-        return len(calls), fold.events
+                # No message caused it.
+                unit.take(call.key, step, None)
+                unit.events.append(_rescued(call, now_us))
+        unit.write()
+        return len(calls), unit.events
 
     # ------------------------------------------------------------------ retention
 
     async def purge(self) -> int:
-        """Removes the calls that ended longer ago than `retention`; returns how many. Raises what the store raises."""
+        """Deletes the calls that finished longer ago than `retention`. Returns their number. Raises the store's errors."""
         limits, purged = self._limits, 0
         before_us = self._clock.now_us() - limits.retention_us
 
@@ -114,7 +114,7 @@ class Watchdog:
             if rows < limits.purge_batch_max:
                 break
         if purged:
-            self._observe(AgentPurged("calls", purged))
+            self._observe(AgentRowsPurged("calls", purged))
         return purged
 
 

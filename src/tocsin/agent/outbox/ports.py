@@ -1,4 +1,4 @@
-"""What the dispatcher asks of the outbox table."""
+"""The port of the outbox dispatcher: the outbox table."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from tocsin.model.envelope import Envelope
 
 
 class OutboxRow(NamedTuple):
-    """A message that was committed with the state that it tells of. Numbers grow in the order of appending; for one
-    aggregate also in the order of committing."""
+    """A message that was committed together with the state change it reports. Numbers grow in the order of appending
+    and, for one aggregate, also in the order of commits."""
 
     number: int
     envelope: Envelope
 
 
 class OutboxStore(Protocol):
-    """The table `outbox`. The methods that wait raise StoreError."""
+    """The table `outbox`. The async methods raise StoreError."""
 
-    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
-        """Calls `told` on the event loop after each commit that appended rows, with those rows in their order. Only a
-        short cut: whoever misses a call finds the rows by `unpublished`."""
+    def on_appended(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
+        """Registers a callback: `notify` is called on the event loop after each commit that appended rows, with those
+        rows in order. It only saves time: `unpublished` returns the same rows."""
 
-    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
-        """Calls `notified` on the event loop with the rows of each commit whose outcome is unknown: they are in the table,
-        may still get there for a moment, or never. It is called before `told` is for any commit that came after."""
+    def on_unknown(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
+        """Registers a callback: `notify` is called on the event loop with the rows of each commit whose outcome is
+        unknown. The rows are in the table, may still appear there for a moment, or never will. It is called before the
+        `on_appended` callback of any later commit."""
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
-        """Rows with greater numbers that were neither published nor suspended, in order."""
+        """Rows with greater numbers that are neither published nor suspended, in order."""
 
     async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
-        """They are on the bus. What is marked, or gone, is left alone."""
+        """Marks rows as published. Rows that are marked already or no longer exist are ignored."""
 
     async def note_failure(self, number: int, attempts: int, error: str) -> None:
-        """Remembers how often sending failed, and why last."""
+        """Records how often publishing the row failed, and the last error."""
 
     async def suspend(self, number: int, error: str, at_us: int) -> None:
-        """It can never be published: keeps it for people to see, out of the way."""
+        """Suspends a row that can never be published: it stays in the table for inspection and is not read again."""
 
     async def purge(self, published_before_us: int, limit: int) -> int:
-        """Removes rows published before the instant; returns how many."""
+        """Deletes rows that were published before the instant. Returns how many."""

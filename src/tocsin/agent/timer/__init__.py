@@ -1,1 +1,1 @@
-"""Tells when a due time is reached."""
+"""Publishes DueTimeReached when a scheduled instant is reached."""

@@ -1,4 +1,4 @@
-"""The timer module on the bus: takes schedules, tells when they are due."""
+"""The timer module on the bus: receives schedules and publishes when they are due."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from tocsin.agent.events import AgentObserver, AgentStepFailed, DueTimesReached, TimersScheduled
-from tocsin.agent.messages import DueTimeReached, Key, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.agent.messages import CallKey, DueTimeReached, Registry, ScheduleTimer, ServiceCallDeleted
 from tocsin.agent.timer.ports import TimerEntry, Timers
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import uuid7_text
@@ -18,7 +18,7 @@ TYPES = (ScheduleTimer, ServiceCallDeleted)
 
 
 class TimerModule:
-    """Between the bus and whatever keeps the schedules."""
+    """Connects the bus with the implementation that keeps the schedules."""
 
     def __init__(self, timers: Timers, bus: Bus, registry: Registry, clock: Clock, observe: AgentObserver) -> None:
         self._timers = timers
@@ -28,23 +28,23 @@ class TimerModule:
         self._observe = observe
 
     def attach(self) -> None:
-        """Subscribes, before the bus starts."""
+        """Subscribes. Call it before the bus starts."""
         self._bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
 
     async def start(self) -> None:
-        """Begins to tell; the bus has been started."""
-        await self._timers.start(self.tell)
+        """Starts publishing. The bus must be running."""
+        await self._timers.start(self.publish_due)
 
     async def close(self) -> None:
-        """Tells nothing more. Idempotent."""
+        """Stops publishing. Idempotent."""
         await self._timers.close()
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
-        """A tocsin.ports.bus.Handler. What is malformed fails alone."""
+        """A tocsin.ports.bus.Handler. A malformed message fails alone."""
         now_us = self._clock.now_us()
-        # The last word about a call counts, and of several instants the latest: a repetition may come behind.
-        schedules: dict[Key, TimerEntry] = {}
-        cancels: dict[Key, None] = {}
+        # The last command for a call counts, and of several instants the latest: a repetition may arrive after it.
+        schedules: dict[CallKey, TimerEntry] = {}
+        cancels: dict[CallKey, None] = {}
         for delivery in deliveries:
             envelope = delivery.envelope
             try:
@@ -52,7 +52,7 @@ class TimerModule:
             except InvalidMessage as error:
                 delivery.fail(error)
                 continue
-            key = Key(envelope.tenant_id, envelope.aggregate_id)
+            key = CallKey(envelope.tenant_id, envelope.aggregate_id)
             if isinstance(message, ScheduleTimer):
                 cancels.pop(key, None)
                 if key not in schedules or schedules[key].due_at < message.due_at_us:
@@ -66,15 +66,15 @@ class TimerModule:
         if cancels:
             await self._timers.cancel(list(cancels))
 
-    async def tell(self, entries: Sequence[TimerEntry]) -> None:
-        """A tocsin.agent.timer.ports.OnDue: publishes DueTimeReached for each; raises what the bus raises."""
+    async def publish_due(self, entries: Sequence[TimerEntry]) -> None:
+        """A tocsin.agent.timer.ports.OnDue: publishes DueTimeReached for each entry. Raises the bus's errors."""
         now_us = self._clock.now_us()
         envelopes = []
         for entry in entries:
             try:
                 envelopes.append(self._seal(entry, now_us))
             except InvalidMessage as error:
-                # It would stop all others for ever. Orchestration's watchdog looks after its call.
+                # Raising would block all others forever. The watchdog of orchestration acts on its call.
                 self._observe(AgentStepFailed("due time", f"{entry.service_call_id}: {error}"))
         await self._bus.publish(envelopes)
         if envelopes:
@@ -92,8 +92,8 @@ class TimerModule:
 
 
 def envelope_id(entry: TimerEntry) -> str:
-    """The id of the message that tells of this schedule: the same each time, so that a repetition is known for one. Its
-    timestamp is the due time's, the rest a digest of tenant, call and due time."""
+    """The id of this schedule's DueTimeReached: the same each time, so that the bus recognizes a repetition. Its
+    timestamp is the due time, the rest a digest of tenant, call and due time."""
     text = f"{entry.tenant_id}\0{entry.service_call_id}\0{entry.due_at}"
     digest = hashlib.blake2b(text.encode(), digest_size=10).digest()
     return uuid7_text(entry.due_at // 1_000, int.from_bytes(digest, "big") >> 6)

@@ -1,10 +1,18 @@
-// Renders the OpenAPI description that the server gives out beside this page. Texts are only ever set as text.
+// Renders the OpenAPI document that the server serves next to this page. Strings are set as text only, never as HTML.
 "use strict";
 
 function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
   return made;
+}
+
+// Bold text and code in a description, as elements.
+function inline(text) {
+  return text.split(/(\*\*[^*]+\*\*|`[^`]+`)/).map((part) => {
+    if (part.startsWith("**")) return element("strong", { textContent: part.slice(2, -2) });
+    return part.startsWith("`") ? element("code", { textContent: part.slice(1, -1) }) : part;
+  });
 }
 
 function resolver(description) {
@@ -30,8 +38,8 @@ function typeOf(schema) {
 }
 
 const RULES = {
-  minimum: "at least", maximum: "at most", minLength: "shortest", maxLength: "longest", maxItems: "at most this many",
-  maxProperties: "at most this many", format: "format", pattern: "pattern", default: "default",
+  minimum: "at least", maximum: "at most", minLength: "min. length", maxLength: "max. length", maxItems: "max. items",
+  maxProperties: "max. fields", format: "format", pattern: "pattern", default: "default",
 };
 
 function rulesOf(schema) {
@@ -50,7 +58,7 @@ function fieldTable(struct) {
     }
     return element("tr", {}, label,
       element("td", {}, element("code", { textContent: typeOf(field) })),
-      element("td", { textContent: field.description || "" },
+      element("td", {}, ...inline(field.description || ""),
         element("span", { className: "rule", textContent: rulesOf(field) })));
   });
   if (!rows.length) return element("p", { textContent: "No fields." });
@@ -66,7 +74,7 @@ function parameterTable(parameters) {
     return element("tr", {}, label,
       element("td", { textContent: parameter.in }),
       element("td", {}, element("code", { textContent: typeOf(parameter.schema) })),
-      element("td", { textContent: parameter.description || "" },
+      element("td", {}, ...inline(parameter.description || ""),
         element("span", { className: "rule", textContent: rules })));
   });
   const head = element("tr", {},
@@ -87,14 +95,14 @@ function curl(method, path, body) {
   return `${base} \\\n  -H 'content-type: application/json' \\\n  -d '${json}'`;
 }
 
-function answerTable(responses) {
+function responseTable(responses) {
   const rows = Object.entries(responses).map(([status, response]) => {
     const [mediaType, content] = Object.entries(response.content || {})[0] || ["", {}];
     const shown = content.schema && content.schema.$ref
       ? element("a", { href: `#schema-${refName(content.schema)}`, textContent: refName(content.schema) })
-      : element("span", { textContent: mediaType || "nothing" });
+      : element("span", { textContent: mediaType || "none" });
     return element("tr", {}, element("td", {}, element("code", { textContent: status })),
-      element("td", { textContent: response.description.replaceAll("`", "") }), element("td", {}, shown));
+      element("td", {}, ...inline(response.description)), element("td", {}, shown));
   });
   const head = element("tr", {}, ...["Status", "When", "Body"].map((text) => element("th", { textContent: text })));
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
@@ -105,7 +113,7 @@ function operationSection(path, method, operation, resolve) {
     element("h2", { textContent: operation.summary }),
     element("p", {}, element("span", { className: "method", textContent: method }),
       element("code", { textContent: path })),
-    element("p", { textContent: operation.description }));
+    element("p", {}, ...inline(operation.description)));
   const parameters = operation.parameters || [];
   if (parameters.length) section.append(element("h3", { textContent: "Parameters" }), parameterTable(parameters));
   const content = operation.requestBody && operation.requestBody.content["application/json"];
@@ -113,14 +121,14 @@ function operationSection(path, method, operation, resolve) {
   const example = curl(method, examplePath(path, parameters), content && content.example);
   section.append(
     element("h3", { textContent: "Example" }), element("pre", { tabIndex: 0 }, element("code", { textContent: example })),
-    element("h3", { textContent: "Answers" }), answerTable(operation.responses));
+    element("h3", { textContent: "Responses" }), responseTable(operation.responses));
   return section;
 }
 
 function schemaSection(name, schema) {
   const shown = schema.enum ? element("p", {}, element("code", { textContent: typeOf(schema) })) : fieldTable(schema);
   return element("section", { id: `schema-${name}` }, element("h2", { textContent: name }),
-    element("p", { textContent: schema.description || "" }), shown);
+    element("p", {}, ...inline(schema.description || "")), shown);
 }
 
 function link(href, textContent) {
@@ -133,8 +141,9 @@ function render(description) {
   const main = document.getElementById("description");
   const title = element("h1", { textContent: description.info.title });
   title.append(element("small", { textContent: description.info.version }));
-  main.replaceChildren(title, element("p", { textContent: description.info.description }),
-    element("p", {}, link("openapi.json", "The description as OpenAPI 3.1")));
+  const about = description.info.description.split("\n\n").map((part) => element("p", {}, ...inline(part)));
+  main.replaceChildren(title, ...about,
+    element("p", {}, link("openapi.json", "OpenAPI 3.1 document")));
   for (const tag of description.tags) {
     contents.append(element("h2", { textContent: tag.name }));
     for (const [path, methods] of Object.entries(description.paths)) {
@@ -157,10 +166,10 @@ async function begin() {
   const main = document.getElementById("description");
   try {
     const answer = await fetch("openapi.json");
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    if (!answer.ok) throw new Error(`the server responded ${answer.status}`);
     render(await answer.json());
   } catch (error) {
-    main.replaceChildren(element("p", { textContent: `The description could not be read: ${error.message}` }));
+    main.replaceChildren(element("p", { textContent: `The API description could not be loaded: ${error.message}` }));
   }
 }
 

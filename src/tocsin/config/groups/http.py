@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.config.groups.base import Group
 from tocsin.config.values import Bytes, Count, Duration, seconds
 from tocsin.model.instants import US_PER_SECOND

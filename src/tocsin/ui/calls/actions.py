@@ -1,22 +1,22 @@
-"""What people do to service calls that exist: star, tag, untag, delete."""
+"""Actions on existing service calls: star, tag, untag, delete."""
 
 from __future__ import annotations
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.http.errors import kind_of
+from tocsin.http.errors import problem_kind
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
 from tocsin.ui.calls.agent import Gate
 from tocsin.ui.calls.detail import CallDetailHandlers
-from tocsin.ui.calls.show import STAR, list_path, path
+from tocsin.ui.calls.presentation import STAR, list_path, path
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.pages import toast
-from tocsin.ui.visit import Handler, Visit
 
 
 class CallActionHandlers:
-    """Every change is answered by a redirect to a page that says it, or by the page with the reason of the refusal."""
+    """Each action redirects to a page that confirms it, or responds with the call's page and the reason of the refusal."""
 
     def __init__(self, gate: Gate, detail: CallDetailHandlers) -> None:
         self._gate = gate
@@ -31,67 +31,72 @@ class CallActionHandlers:
             ("POST", "/calls/delete", self._gate(self.delete)),
         ]
 
-    async def star(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """Makes a call a favourite (`star` names it) or takes that away (`unstar` does). One form serves a whole list."""
-        tenant, starred = visit.form.get("tenant").lower(), "star" in visit.form
-        service_call_id = visit.form.get("star" if starred else "unstar").lower()
-        visit.permit_tenant(Role.WRITE, tenant)
-        back = visit.form.exact("back")
+    async def star(self, context: RequestContext, calls: ServiceCalls) -> Response:
+        """Adds the star to the call that the field `star` names, or removes it from the one that `unstar` names. One form
+        serves a whole list."""
+        tenant, starred = context.form.get("tenant").lower(), "star" in context.form
+        service_call_id = context.form.get("star" if starred else "unstar").lower()
+        context.permit_tenant(Role.WRITE, tenant)
+        back = context.form.exact("back")
         back = back if back.startswith("/calls") else list_path(tenant)
         try:
             change = calls.tag if starred else calls.untag
-            await change(tenant, service_call_id, STAR, visit.correlation_id)
+            await change(tenant, service_call_id, STAR, context.correlation_id)
         except InvalidInput as error:
-            if visit.fragment:
-                return HTMLResponse("", kind_of(error).status, headers=toast(_sentence(error), "failed"))
-            return await self._refused(visit, calls, service_call_id, error)
-        return HTMLResponse("") if visit.fragment else RedirectResponse(back, 303)
+            if context.fragment:
+                return HTMLResponse("", problem_kind(error).status, headers=toast(_sentence(error), "failed"))
+            return await self._refused(context, calls, service_call_id, error)
+        return HTMLResponse("") if context.fragment else RedirectResponse(back, 303)
 
-    async def tag(self, visit: Visit, calls: ServiceCalls) -> Response:
+    async def tag(self, context: RequestContext, calls: ServiceCalls) -> Response:
         """Adds a tag."""
-        tenant, service_call_id = self._writable(visit)
+        tenant, service_call_id = self._writable(context)
         try:
-            await calls.tag(tenant, service_call_id, visit.form.get("tag"), visit.correlation_id)
+            await calls.tag(tenant, service_call_id, context.form.get("tag"), context.correlation_id)
         except InvalidInput as error:
-            return await self._refused(visit, calls, service_call_id, error)
+            return await self._refused(context, calls, service_call_id, error)
         return _to(tenant, service_call_id, "tagged")
 
-    async def untag(self, visit: Visit, calls: ServiceCalls) -> Response:
+    async def untag(self, context: RequestContext, calls: ServiceCalls) -> Response:
         """Removes a tag."""
-        tenant, service_call_id = self._writable(visit)
-        await calls.untag(tenant, service_call_id, visit.form.exact("tag"), visit.correlation_id)
+        tenant, service_call_id = self._writable(context)
+        await calls.untag(tenant, service_call_id, context.form.exact("tag"), context.correlation_id)
         return _to(tenant, service_call_id, "untagged")
 
-    async def delete(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """Forgets a call that has not begun."""
-        tenant, service_call_id = self._writable(visit)
+    async def delete(self, context: RequestContext, calls: ServiceCalls) -> Response:
+        """Deletes a call that has not started."""
+        tenant, service_call_id = self._writable(context)
         try:
-            await calls.delete(tenant, service_call_id, visit.correlation_id)
+            await calls.delete(tenant, service_call_id, context.correlation_id)
         except ServiceCallNotScheduled as error:
-            return await self._refused(visit, calls, service_call_id, error)
-        return RedirectResponse(list_path(tenant, did="deleted"), 303)
+            return await self._refused(context, calls, service_call_id, error)
+        return RedirectResponse(list_path(tenant, notice="deleted"), 303)
 
     async def _refused(
-        self, visit: Visit, calls: ServiceCalls, service_call_id: str, error: InvalidInput | ServiceCallNotScheduled
+        self,
+        context: RequestContext,
+        calls: ServiceCalls,
+        service_call_id: str,
+        error: InvalidInput | ServiceCallNotScheduled,
     ) -> Response:
         return await self._detail.of(
-            visit,
+            context,
             calls,
-            visit.form.get("tenant"),
+            context.form.get("tenant"),
             service_call_id,
-            status=kind_of(error).status,
+            status=problem_kind(error).status,
             problem=_sentence(error),
-            tag=visit.form.get("tag"),
+            tag=context.form.get("tag"),
         )
 
-    def _writable(self, visit: Visit) -> tuple[str, str]:
-        tenant, service_call_id = visit.form.get("tenant").lower(), visit.form.get("id").lower()
-        visit.permit_tenant(Role.WRITE, tenant)
+    def _writable(self, context: RequestContext) -> tuple[str, str]:
+        tenant, service_call_id = context.form.get("tenant").lower(), context.form.get("id").lower()
+        context.permit_tenant(Role.WRITE, tenant)
         return tenant, service_call_id
 
 
-def _to(tenant: str, service_call_id: str, did: str) -> Response:
-    return RedirectResponse(f"{path(tenant, service_call_id)}?did={did}", 303)
+def _to(tenant: str, service_call_id: str, notice: str) -> Response:
+    return RedirectResponse(f"{path(tenant, service_call_id)}?notice={notice}", 303)
 
 
 def _sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The agent as the pages reach it: there, or away for a reason that is said plainly."""
+"""Access of the pages to the service agent, which may be disabled or run on another node."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from starlette.responses import Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.model.errors import Unavailable
+from tocsin.ui.context import Handler, Relayed, RequestContext
 from tocsin.ui.pages import Pages
-from tocsin.ui.visit import Handler, Relayed, Visit
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
-    """Why there are no service calls on this node: for a page's title and text, with the page's HTTP status."""
+class AgentUnavailable:
+    """Why this node has no service calls: the title, text and HTTP status of a page."""
 
     title: str
     text: str
     status: int
 
 
-OFF = Away(
-    "Service calls are switched off here",
-    "This server only keeps timers. Whoever runs it switches the service agent on with the setting agent.enabled, "
-    "or by starting it without --no-agent; with a MySQL store, by naming a database for it (agent.database).",
+OFF = AgentUnavailable(
+    "Service calls are disabled",
+    "The service agent is off on this server. To turn it on, set agent.enabled, or start the server without --no-agent. "
+    "With a MySQL store, also set the agent's database (agent.database).",
     404,
 )
-STANDBY = Away(
+STANDBY = AgentUnavailable(
     "Service calls are served by another node",
-    "The service agent does not run on this node at the moment: it stands by. Its calls are with the node that has the "
-    "agent's database; this page comes to life when that is this one.",
+    "The service agent is on standby on this node. The node that holds the agent's database serves the calls; if this node "
+    "takes over, this page works here.",
     503,
 )
 
 
-def standby(node: str) -> Away:
-    """The same, with the name of that node where it is known."""
-    return replace(STANDBY, text=f"The service agent runs on node {node} now. {STANDBY.text}") if node else STANDBY
+def standby(node: str) -> AgentUnavailable:
+    """STANDBY with the name of the node that runs the agent; `node` is empty if it is unknown."""
+    return replace(STANDBY, text=f"The service agent runs on node {node}. {STANDBY.text}") if node else STANDBY
 
 
-#: Asked anew for each page: a node may come to have the agent, or lose it.
-AgentSource = Callable[[], ServiceCalls | Away]
-CallsHandler = Callable[[Visit, ServiceCalls], Awaitable[Response]]
+#: Called for each page, because a node may get or lose the agent at any time.
+AgentSource = Callable[[], ServiceCalls | AgentUnavailable]
+CallsHandler = Callable[[RequestContext, ServiceCalls], Awaitable[Response]]
 
 
 Headers = list[tuple[bytes, bytes]]
-#: Brings a request (method, target as sent, headers, body, client's address) to the node that has the agent; None when
-#: none has. Raises Unavailable.
+#: Sends a request (method, target, headers, body, client's address) to the node that runs the agent; returns None if no node
+#: does. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[tuple[int, Headers, bytes] | None]]
 
 
 class Gate:
-    """Gives handlers the agent, or answers for it. `relay` asks the node that has it, where there are several."""
+    """Passes the agent to handlers. On a node without the agent it relays the request with `relay`, or explains why not."""
 
     def __init__(self, source: AgentSource, pages: Pages, relay: Relay | None = None) -> None:
         self._source = source
@@ -61,29 +61,30 @@ class Gate:
         self._relay = relay
 
     def __call__(self, handler: CallsHandler, *, elsewhere: Handler | None = None) -> Handler:
-        """The handler for a route. `elsewhere` answers, instead of the node that has the agent, what no other can."""
+        """The handler for a route. On a node without the agent `elsewhere`, if given, handles the request instead of the
+        relay."""
 
-        async def answer(visit: Visit) -> Response:
+        async def handle(context: RequestContext) -> Response:
             calls = self._source()
-            if not isinstance(calls, Away):
-                return await handler(visit, calls)
+            if not isinstance(calls, AgentUnavailable):
+                return await handler(context, calls)
             if self._relay is not None:
                 if elsewhere is not None:
-                    return await elsewhere(visit)
-                scope = visit.request.scope
+                    return await elsewhere(context)
+                scope = context.request.scope
                 query = scope["query_string"]
                 target = scope["raw_path"] + (b"?" + query if query else b"")
                 try:
                     headers = list(scope["headers"])
-                    answered = await self._relay(scope["method"], target, headers, visit.body, visit.address)
+                    relayed = await self._relay(scope["method"], target, headers, context.body, context.address)
                 except Unavailable as error:
-                    if visit.fragment:
+                    if context.fragment:
                         raise
                     reason = str(error)
-                    calls = Away("Service calls can’t be reached now", f"{reason[:1].upper()}{reason[1:]}.", 503)
+                    calls = AgentUnavailable("Service calls are unavailable", f"{reason[:1].upper()}{reason[1:]}.", 503)
                 else:
-                    if answered is not None:
-                        return Relayed(*answered)
-            return self._pages.page("calls/away.html", visit, calls.status, title="Calls", away=calls)
+                    if relayed is not None:
+                        return Relayed(*relayed)
+            return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
 
-        return answer
+        return handle

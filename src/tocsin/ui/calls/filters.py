@@ -1,4 +1,4 @@
-"""What a list of service calls is asked for: read from the query of its URL, and written back into links."""
+"""The filters of the call list: parsed from the URL's query, and written back into links."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.http.instants import format_instant
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.ui.calls.show import STAR
+from tocsin.ui.calls.presentation import STAR
+from tocsin.ui.context import Fields, whole_number
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, wanted_tags
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.visit import Fields, whole
 
 #: Tabs of the list: name in the URL, title, status (none: all).
 VIEWS: dict[str, tuple[str, CallStatus | None]] = {
@@ -22,13 +22,13 @@ VIEWS: dict[str, tuple[str, CallStatus | None]] = {
     "succeeded": ("Succeeded", CallStatus.SUCCEEDED),
     "failed": ("Failed", CallStatus.FAILED),
 }
-#: Ranges of submission that end now.
+#: Time ranges that end now, for the time of submission.
 PAST = {name: span for name, span in RANGES.items() if not name or name.startswith("last-")}
 
 
 @dataclass(frozen=True, slots=True)
 class CallFilters:
-    """A list's URL, read. Texts are as people gave them; `request` makes an unchecked wish of them."""
+    """The parsed query of a list. Values are unchecked text; `request` turns them into a request, still unchecked."""
 
     tenant: str
     view: str
@@ -43,7 +43,7 @@ class CallFilters:
 
     @classmethod
     def read(cls, query: Fields, limits: UiLimits, tenant: str) -> CallFilters:
-        """From a query; what isn't known there is left out rather than refused, so that old links still open."""
+        """Parses a query. Unknown values are ignored, not refused, so that old links still open."""
         view, span, rows = query.get("view"), query.get("submitted"), query.get("rows")
         after, before = query.get("from"), query.get("to")
         if after or before:
@@ -57,7 +57,7 @@ class CallFilters:
             range=span if span in PAST or span == CUSTOM_RANGE else "",
             after=after,
             before=before,
-            rows=min(whole(rows), limits.list_rows_max) or limits.list_rows,
+            rows=min(whole_number(rows), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
         )
 
@@ -68,11 +68,11 @@ class CallFilters:
 
     @property
     def names_id(self) -> bool:
-        """Whether a call's id is searched for; any other text is a part of a name."""
+        """Whether the search text is a call's id; any other text is a part of a name."""
         return is_uuid7(self.search.lower())
 
     def request(self, now_us: int) -> PageRequest:
-        """The same as a client of the API would ask for it."""
+        """The equivalent API request."""
         status = VIEWS[self.view][1]
         after, before = self._bounds(now_us)
         return PageRequest(
@@ -92,7 +92,7 @@ class CallFilters:
         return ("" if after is None else format_instant(now_us + after), "")
 
     def link(self, **changes: object) -> str:
-        """The URL of this list with some things changed; a change of anything but the cursor begins at the first page."""
+        """The URL of this list with some filters changed. Unless `cursor` is given, it starts at the first page."""
         wanted = replace(self, **{"cursor": "", **changes})  # type: ignore[arg-type]
         pairs: list[tuple[str, str]] = [("tenant", wanted.tenant), ("view", wanted.view)]
         pairs += [("q", wanted.search)] if wanted.search else []

@@ -1,4 +1,4 @@
-"""The form of a service call: between what people type and the request that a client of the API would send."""
+"""The form of a service call: converts between its fields, the equivalent API request and the equivalent command."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
-from tocsin.ui.calls.show import STAR
-from tocsin.ui.filters import words
+from tocsin.ui.calls.presentation import STAR
+from tocsin.ui.context import Fields
+from tocsin.ui.filters import split_tags
 from tocsin.ui.forms import URL_CHARS_READ_MAX, header_pairs, json_errors
-from tocsin.ui.show import pretty_json
-from tocsin.ui.visit import Fields
-from tocsin.ui.whenever import read_when
+from tocsin.ui.presentation import pretty_json
+from tocsin.ui.when_fields import read_when
 
 Body = dict[str, Any]
 
-#: In the order in which people look for them; the agent's rules have the last word.
+#: The methods on offer, the most common first; the agent checks them.
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _NAME_CHARS = 80
-#: Fields of the retry policy: in the form, in the API, in the CLI.
+#: Fields of the retry policy: their names in the form, in the API and in the CLI.
 _RETRY = (
     ("attempts", "maxAttempts", "--retry-attempts"),
     ("initial_interval", "initialInterval", "--retry-initial"),
@@ -37,13 +37,13 @@ _RETRY = (
     ("max_duration", "maxAttemptsDuration", "--retry-for"),
 )
 _NUMBERS: dict[str, Callable[[str], float]] = {"attempts": int, "multiplier": float}
-#: What no URL has as it is written: it was put in a secret's place.
+#: The placeholder of a secret in a URL, also percent-encoded.
 _MASKED = (REDACTED, REDACTED.replace("[", "%5B").replace("]", "%5D"))
 
 
 @dataclass(slots=True)
 class CallForm:
-    """The texts in the fields. `when` is `now`, `in` or `at`; `id` makes sending the form again the same call."""
+    """The text of each field. `when` is `now`, `in` or `at`. `id` makes submitting the form idempotent."""
 
     tenant: str = ""
     id: str = ""
@@ -66,7 +66,7 @@ class CallForm:
 
     @classmethod
     def read(cls, form: Fields) -> CallForm:
-        """As it was sent."""
+        """The fields of a submitted form."""
         return cls(
             tenant=form.get("tenant").lower(),
             id=form.get("id"),
@@ -86,7 +86,7 @@ class CallForm:
 
     @classmethod
     def like(cls, call: CallRecord, new_id: str) -> CallForm:
-        """A call's wish once more, to be made now. Secrets are never shown, so they have to be typed again."""
+        """A copy of a call, to be sent now. Secrets are not copied; the user enters them again."""
         spec, policy = call.request_spec, call.retry_policy or DEFAULT_POLICY
         total = policy.max_duration_us
         return cls(
@@ -107,17 +107,19 @@ class CallForm:
         )
 
     def request(self, now_us: int) -> Body:
-        """The request to submit it, as a client of the API would send it. InvalidInput for what can't be one."""
+        """The equivalent API request to submit the call. Raises InvalidInput for fields that can't be converted."""
         errors: list[FieldError] = []
         spec: Body = {"method": self.method, "url": self.url}
         if any(mask in self.url for mask in _MASKED):
-            errors.append(FieldError("requestSpec.url", "has a part that is never shown; type the secret again"))
+            errors.append(FieldError("requestSpec.url", "contains a redacted secret; enter the secret again"))
         if self.headers:
             spec["headers"] = dict(self.headers)
             if len(spec["headers"]) < len(self.headers):
-                errors.append(FieldError("requestSpec.headers", "has a name twice; give each header once"))
+                errors.append(FieldError("requestSpec.headers", "has a duplicate name; give each header once"))
             errors += [
-                FieldError("requestSpec.headers", f"needs the value of {name}, which is never shown; type it again")
+                FieldError(
+                    "requestSpec.headers", f"needs the value of {name}, which is secret and not copied; enter it again"
+                )
                 for name, value in self.headers
                 if value == REDACTED or (not value and is_secret_name(name))
             ]
@@ -126,11 +128,11 @@ class CallForm:
             spec["body"] = msgspec.Raw(self.body.strip().encode())
         if self.retry:
             spec["retryPolicy"] = self._policy(errors)
-        request: Body = {"name": self.name or self._usual_name(), "requestSpec": spec}
+        request: Body = {"name": self.name or self._default_name(), "requestSpec": spec}
         due_at = self._due_at(now_us, errors)
         if due_at is not None:
             request["dueAt"] = due_at
-        if tags := words(self.tags):
+        if tags := split_tags(self.tags):
             request["tags"] = tags
         if errors:
             raise InvalidInput(*errors)
@@ -148,8 +150,8 @@ class CallForm:
                 errors.append(FieldError(f"requestSpec.retryPolicy.{member}", f"is not a number: {text!r}"))
         return policy
 
-    def _usual_name(self) -> str:
-        """What a call without a name is called: what it does."""
+    def _default_name(self) -> str:
+        """The name of a call that is submitted without one: its method and URL."""
         return f"{self.method} {redact_url(self.url).partition('://')[2].partition('?')[0]}"[:_NAME_CHARS]
 
     def _due_at(self, now_us: int, errors: list[FieldError]) -> str | None:
@@ -167,7 +169,7 @@ class CallForm:
 
 
 def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm) -> str:
-    """The same with the CLI, which counts a delay itself."""
+    """The equivalent `tocsin` command; it passes a delay on as such."""
     spec = request["requestSpec"]
     parts = [f"--tenant {shlex.quote(tenant)}", f"--method {shlex.quote(spec['method'])}"]
     parts += [f"--header {shlex.quote(f'{name}: {value}')}" for name, value in spec.get("headers", {}).items()]
@@ -185,7 +187,7 @@ def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm
     if server != "http://127.0.0.1:8080":
         parts.append(f"--server {shlex.quote(server)}")
     named = [shlex.quote(request["name"]), shlex.quote(spec["url"])]
-    # A name that begins like an option is none behind two dashes, where options end.
+    # After two dashes a name that begins with a dash is no option.
     if request["name"].startswith("-"):
         return " \\\n  ".join(["tocsin calls submit", *parts, " ".join(["--", *named])])
     return " \\\n  ".join([" ".join(["tocsin calls submit", *named]), *parts])

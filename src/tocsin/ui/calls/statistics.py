@@ -1,6 +1,6 @@
-"""The last hour of service calls in numbers, and which tenant has news: an observer of the agent's events.
+"""Statistics of service calls and change counters of tenants: an observer of the agent's events.
 
-It sits on the hot path, so each event costs a few additions. The buckets are the timers', so that one clock ends both.
+It is on the hot path, so each event costs a few additions. It counts into the buckets of the timers' statistics.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from tocsin.agent.api.validation import CallStatus
 from tocsin.agent.events import AgentEvent
 from tocsin.agent.messages import SubmitServiceCall
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.statistics import LAG_BOUNDS_MS, Pulse, Statistics, of_destination
+from tocsin.ui.statistics import LAG_BOUNDS_MS, ChangeCounter, Statistics, of_destination
 
 _ACCEPTED = "accepted"
 _SUCCEEDED = "succeeded"
-#: Failed executions whose calls have not been decided upon: a moment's worth.
+#: Failed executions remembered until their calls fail or are retried.
 _FAILED_MAX = 4_096
 
 
 class CallStatistics:
-    """Observes."""
+    """The observer."""
 
     def __init__(self, statistics: Statistics, limits: UiLimits) -> None:
         self._statistics = statistics
         self._limits = limits
-        self._pulses: OrderedDict[str, Pulse] = OrderedDict()
-        # By call, where its last execution failed, until it is known whether there is another.
+        self._change_counters: OrderedDict[str, ChangeCounter] = OrderedDict()
+        # The destination of a call's last failed execution, until the call fails or is retried.
         self._failed: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.CommandHandled: self._command,
@@ -41,36 +41,36 @@ class CallStatistics:
         }
 
     def __call__(self, event: AgentEvent) -> None:
-        """Observes."""
+        """Counts an event."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
 
-    def pulse(self, tenant_id: str) -> Pulse:
-        """How often the tenant's calls have been submitted or changed since the process began, or since the tenant was
-        forgotten for others. As `Statistics.pulse`, it is what it is now, and to be asked for first."""
-        return replace(self._pulses.get(tenant_id.lower()) or Pulse())
+    def change_counter(self, tenant_id: str) -> ChangeCounter:
+        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others. Read it before
+        the data that a page shows with it, as `Statistics.change_counter`."""
+        return replace(self._change_counters.get(tenant_id.lower()) or ChangeCounter())
 
-    def _touch(self, tenant_id: str) -> Pulse:
-        pulses = self._pulses
-        found = pulses.get(tenant_id)
+    def _touch(self, tenant_id: str) -> ChangeCounter:
+        change_counters = self._change_counters
+        found = change_counters.get(tenant_id)
         if found is None:
-            found = pulses[tenant_id] = Pulse()
-            if len(pulses) > self._limits.tenant_change_counters_max:
-                pulses.popitem(last=False)
+            found = change_counters[tenant_id] = ChangeCounter()
+            if len(change_counters) > self._limits.tenant_change_counters_max:
+                change_counters.popitem(last=False)
         else:
-            pulses.move_to_end(tenant_id)
+            change_counters.move_to_end(tenant_id)
         return found
 
     def _command(self, event: events.CommandHandled) -> None:
         if event.result != _ACCEPTED:
             return
-        pulse = self._touch(event.tenant_id)
+        change_counter = self._touch(event.tenant_id)
         if event.command == SubmitServiceCall.__name__:
-            pulse.created += 1
+            change_counter.created += 1
             self._statistics.present.calls.submitted += 1
         else:
-            pulse.changed += 1
+            change_counter.changed += 1
 
     def _changed(self, event: events.ServiceCallChanged) -> None:
         self._touch(event.tenant_id).changed += 1
@@ -87,7 +87,7 @@ class CallStatistics:
             bucket.failed += 1
             if destination is not None:
                 most = self._limits.chart_destinations_max
-                of_destination(bucket.destinations, destination, most).gave_up += 1
+                of_destination(bucket.destinations, destination, most).exhausted += 1
 
     def _begun(self, event: events.ExecutionBegun) -> None:
         self._touch(event.tenant_id).changed += 1
@@ -95,7 +95,7 @@ class CallStatistics:
     def _finished(self, event: events.ExecutionFinished) -> None:
         if event.result != _SUCCEEDED:
             known = self._statistics.present.calls.destinations
-            self._statistics.note_failure(known, event.destination, event.result, gave_up=False)
+            self._statistics.note_failure(known, event.destination, event.result, exhausted=False)
             self._failed[event.tenant_id, event.service_call_id] = event.destination
             if len(self._failed) > _FAILED_MAX:
                 self._failed.popitem(last=False)

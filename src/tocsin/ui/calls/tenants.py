@@ -1,6 +1,6 @@
-"""Whose calls are shown: a tenant is part of every URL, and this browser remembers those that it has seen.
+"""The choice of a tenant: each URL contains the tenant's id, and the browser remembers recent tenants in a cookie.
 
-Tenants need no beginning: whoever has an id has a tenant. A key may be limited to some; then there are no others.
+A tenant needs no setup: any id names one. An API key may be limited to some tenants.
 """
 
 from __future__ import annotations
@@ -10,35 +10,35 @@ from starlette.responses import Response
 from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.model.uuid7 import is_uuid7
+from tocsin.ui.context import RequestContext
 from tocsin.ui.cookies import cookie_name, cookie_value
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.visit import Visit
 
 _SUFFIX = "-tenants"
 _SEPARATOR = "."
 
 
 class Tenants:
-    """The choice."""
+    """The tenants to choose from."""
 
     def __init__(self, hosts: Hosts, limits: UiLimits) -> None:
         self._hosts = hosts
         self._limits = limits
 
-    def known(self, visit: Visit) -> list[str]:
-        """Those to choose from: remembered here, the last one first, and all that the visitor's key names."""
-        named = [tenant.lower() for tenant in visit.visitor.key.tenants] if visit.visitor.key else []
-        known = dict.fromkeys([*self._remembered(visit), *named])
-        return [tenant for tenant in known if visit.visitor.may_call(Role.READ, tenant)]
+    def known(self, context: RequestContext) -> list[str]:
+        """The remembered tenants, the most recent first, and those that the principal's key names."""
+        named = [tenant.lower() for tenant in context.principal.key.tenants] if context.principal.key else []
+        known = dict.fromkeys([*self._remembered(context), *named])
+        return [tenant for tenant in known if context.principal.may_call(Role.READ, tenant)]
 
-    def remember(self, visit: Visit, tenant_id: str, response: Response) -> None:
-        """Puts it first. What is no tenant's id is not remembered."""
+    def remember(self, context: RequestContext, tenant_id: str, response: Response) -> None:
+        """Remembers a tenant as the most recent one, unless the id is invalid."""
         tenant = tenant_id.lower()
-        before = self._remembered(visit)
+        before = self._remembered(context)
         if not is_uuid7(tenant) or before[:1] == [tenant]:
             return
         after = [tenant, *(each for each in before if each != tenant)][: self._limits.tenants_remembered_max]
-        name, secure = cookie_name(self._hosts, visit.request, _SUFFIX)
+        name, secure = cookie_name(self._hosts, context.request, _SUFFIX)
         response.set_cookie(
             name,
             _SEPARATOR.join(after),
@@ -49,7 +49,7 @@ class Tenants:
             secure=secure,
         )
 
-    def _remembered(self, visit: Visit) -> list[str]:
-        name, _ = cookie_name(self._hosts, visit.request, _SUFFIX)
-        sent = cookie_value(visit.request, name) or ""
+    def _remembered(self, context: RequestContext) -> list[str]:
+        name, _ = cookie_name(self._hosts, context.request, _SUFFIX)
+        sent = cookie_value(context.request, name) or ""
         return [each for each in sent.split(_SEPARATOR) if is_uuid7(each)][: self._limits.tenants_remembered_max]

@@ -1,4 +1,4 @@
-"""A trace as lines: in their order, each message indented under the one that caused it."""
+"""A trace as lines in chronological order, each message indented below the one that caused it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 
 from tocsin.agent.api.ports import TraceEntry
 from tocsin.model.instants import parse_instant
-from tocsin.ui.show import milliseconds
+from tocsin.ui.presentation import milliseconds
 
-#: Levels that are shown as such; deeper ones stand at the last.
+#: Levels of indentation; deeper entries are shown at the last level.
 DEPTH_MAX = 6
 MESSAGE = "message"
-#: What rows are, in words.
-_WHAT = {
-    "service_calls": "the call, as it stands",
-    "timer_schedules": "its schedule, as it stands",
+#: Descriptions of rows, by their kind.
+_DESCRIPTIONS = {
+    "service_calls": "current call row",
+    "timer_schedules": "current schedule row",
     "http_execution_log": "execution",
 }
-#: A row's number in the outbox: the order of the lines says as much.
+#: The detail with a row's number in the outbox, which is not shown: the order of the lines implies it.
 _ORDINAL = "number"
-#: Instants further from the beginning are shown as such.
+#: Instants closer to the start of the trace are shown relative to it.
 _NEAR_US = 3_600_000_000
-#: Instants that are before it by less count as the beginning.
+#: Instants up to this much before the start of the trace count as the start.
 _BEFORE_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class TraceLine:
-    """An entry, how far from the beginning of its chain, and what caused it, as far as that is kept."""
+    """An entry, its level of indentation, its time since the start of the trace, and its cause if that is stored."""
 
     entry: TraceEntry
     depth: int
@@ -39,17 +39,17 @@ class TraceLine:
 
     @property
     def is_message(self) -> bool:
-        """Whether it was sent; otherwise it is a row of a table."""
+        """Whether the entry is a message; otherwise it is a row of a table."""
         return self.entry.kind == MESSAGE
 
     @property
-    def what(self) -> str:
-        """What it is, in words."""
-        return _WHAT.get(self.entry.kind, self.entry.kind)
+    def description(self) -> str:
+        """A description of the entry's kind."""
+        return _DESCRIPTIONS.get(self.entry.kind, self.entry.kind)
 
 
 def trace_lines(entries: Sequence[TraceEntry]) -> list[TraceLine]:
-    """The lines."""
+    """The lines of a trace."""
     messages = {entry.id: entry for entry in entries if entry.kind == MESSAGE}
     depths: dict[str, int] = {}
     begins = entries[0].at if entries else 0
@@ -68,7 +68,7 @@ def trace_lines(entries: Sequence[TraceEntry]) -> list[TraceLine]:
 
 
 def _value(name: str, value: Any, begins: int) -> str:
-    """A value of a detail; an instant soon after the beginning as the distance from there."""
+    """A detail's value; an instant near the start of the trace is shown relative to it."""
     text = str(value)
     if not name.endswith("At"):
         return text
@@ -76,12 +76,12 @@ def _value(name: str, value: Any, begins: int) -> str:
         after_us = parse_instant(text) - begins
     except ValueError:
         return text
-    # The beginning is known to the millisecond, and what it was caused by may be a little older.
+    # The start is known to the millisecond, and its cause may be slightly older.
     return f"+{milliseconds(max(after_us, 0))}" if -_BEFORE_US < after_us < _NEAR_US else text
 
 
 def _depth(entry: TraceEntry, messages: dict[str, TraceEntry], depths: dict[str, int]) -> int:
-    """Steps up to a message whose cause isn't kept. A cause that leads round in a circle ends there."""
+    """The number of steps to a message without a stored cause. A circular chain of causes is cut."""
     depth, seen, at = 0, {entry.id}, entry
     while at.causation_id in messages and at.causation_id not in seen:
         if at.causation_id in depths:

@@ -1,1 +1,1 @@
-"""The agent's database: SQLite or PostgreSQL, by SQLAlchemy Core."""
+"""The agent's database in SQLite or PostgreSQL, with SQLAlchemy Core."""

@@ -1,4 +1,4 @@
-"""What the stores ask of a database."""
+"""What the agent's stores require of a database."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from sqlalchemy import Connection
 T = TypeVar("T")
 
 
-#: Is told which node has the database, whenever that changes while one waits for it.
+#: Called, while waiting for the database, with the node that holds it, at first and whenever that changes.
 StandingBy = Callable[[str], None]
 
 
 class Database(Protocol):
-    """Transactions. Work runs on a thread or a greenlet of the database's, may be run again from its start after a
-    conflict, and must have no other effects."""
+    """Transactions. The work function runs on a thread or greenlet of the database, may be repeated from the start
+    after a conflict, and must have no other effects."""
 
-    #: Whether agents of several nodes can stand by for one another. Otherwise a process locks it until it ends.
+    #: Whether agents of several nodes can take over from one another. Otherwise one process locks the database until it ends.
     shared: bool
 
     async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
-        """Locks the database for this agent and migrates it, waiting up to `wait_s` (unset: as the settings say) for
-        another to give it up. Raises StoreLocked, SchemaTooNew, StoreUnavailable."""
+        """Locks the database for this agent and migrates it. Waits up to `wait_s` (None: `agent_sql.lock_wait`) for
+        another agent to release it. Raises StoreLocked, SchemaTooNew or StoreUnavailable."""
 
     @property
-    def term(self) -> int:
-        """How often a shared database has changed hands; 0 for any other."""
+    def epoch(self) -> int:
+        """How often a shared database has changed hands; 0 for a database that is not shared."""
 
     @property
-    def held(self) -> bool:
-        """Whether it is this agent's now, as far as that is known: nothing is written while it isn't."""
+    def lock_held(self) -> bool:
+        """Whether this agent holds the database, as far as it knows. Nothing is written while it does not."""
 
     async def lost(self) -> str:
-        """Returns why, once the database has gone over to another agent: nothing is written any more."""
+        """Returns the reason once another agent has taken over the database. Nothing is written after that."""
 
     async def write(
         self,
@@ -42,13 +42,16 @@ class Database(Protocol):
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """What `work` returns, once it is durable; what it raises, after undoing it. Raises StoreUnavailable when nothing
-        was written, OutcomeUnknown when that can't be known. `committed` is called on the event loop after the commit,
-        `unknown` instead of it when the outcome isn't known; both in the order of commits, even when nobody waits any
-        more."""
+        """Returns the result of `work` once it is durable. If `work` raises, its changes are rolled back and its error
+        is raised.
+
+        Raises StoreUnavailable if nothing was written and OutcomeUnknown if that is not known. `committed` is called on
+        the event loop after the commit, `unknown` instead of it if the outcome is unknown; both in the order of
+        commits, even if the caller was cancelled.
+        """
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, all of it from one state of the database."""
+        """Returns the result of `work`, which reads one snapshot of the database."""
 
     async def close(self) -> None:
-        """Ends what is under way and gives up the lock. Idempotent."""
+        """Waits for transactions in progress and releases the lock. Idempotent."""

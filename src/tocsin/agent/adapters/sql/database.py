@@ -1,4 +1,4 @@
-"""The agent's database with all that is kept in it."""
+"""The agent's database with all of its stores."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tocsin.model.errors import ConfigError
 class AgentDatabase:
     """`sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (in memory), or `postgresql://user@host/name`.
 
-    One agent uses it at a time: the lock that `open` takes keeps others away. Where it is `shared`, an agent may lose it
-    to another, and then writes nothing any more; it has to be closed, and may be opened again.
+    One agent uses it at a time: `open` takes a lock. If the database is `shared`, another agent may take it over; then
+    this one writes nothing more, must be closed, and may be opened again.
     """
 
     def __init__(
@@ -46,46 +46,46 @@ class AgentDatabase:
 
     @property
     def backend(self) -> Database:
-        """Transactions of one's own."""
+        """Runs transactions directly."""
         return self._database
 
     @property
     def identity(self) -> str:
-        """A UUID made with the database. Known once it is open."""
+        """A UUID that was created with the database. Available once it is open."""
         if self._identity is None:
             raise RuntimeError("the database is not open")
         return self._identity
 
     @property
     def schema_version(self) -> str:
-        """The newest migration that was applied. Known once it is open."""
+        """The newest migration that was applied. Available once it is open."""
         if self._version is None:
             raise RuntimeError("the database is not open")
         return self._version
 
     @property
     def shared(self) -> bool:
-        """Whether agents of several nodes can stand by for one another; known before it is open."""
+        """Whether agents of several nodes can take over from one another. Known before it is open."""
         return self._database.shared
 
     @property
-    def term(self) -> int:
-        """How often a shared one has changed hands."""
-        return self._database.term
+    def epoch(self) -> int:
+        """How often a shared database has changed hands."""
+        return self._database.epoch
 
     @property
-    def held(self) -> bool:
-        """Whether it is this agent's now, as far as that is known. Nothing is written while it isn't."""
-        return self._database.held
+    def lock_held(self) -> bool:
+        """Whether this agent holds the database, as far as it knows. Nothing is written while it does not."""
+        return self._database.lock_held
 
     async def lost(self) -> str:
-        """Returns why, once another agent has it. To be awaited while it is open."""
+        """Returns the reason once another agent has taken over. Await it while the database is open."""
         return await self._database.lost()
 
     async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
-        """Locks and migrates it, waiting up to `wait_s` (unset: `lock_wait`) for another agent to give it up;
-        `standing_by` is told the name of the node that has it. Raises StoreLocked when another agent has it still,
-        SchemaTooNew, StoreCorrupted, StoreUnavailable."""
+        """Locks and migrates the database. Waits up to `wait_s` (None: `agent_sql.lock_wait`) for another agent to
+        release it; `standing_by` is called with the name of the node that holds it. Raises StoreLocked if another agent
+        still holds it, SchemaTooNew, StoreCorrupted or StoreUnavailable."""
         await self._database.open(wait_s, standing_by)
         try:
             self._identity, self._version = await self._database.read(_identity_and_version)
@@ -94,7 +94,7 @@ class AgentDatabase:
             raise
 
     async def close(self) -> None:
-        """Ends what is under way and gives up the lock. Idempotent."""
+        """Waits for transactions in progress and releases the lock. Idempotent."""
         await self._database.close()
 
 
@@ -102,13 +102,13 @@ def _backend(url: str, settings: SqlSettings, claimant: Claimant) -> Database:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError(f"the agent's database: {error}") from error
+        raise ConfigError(f"agent_database is not a database URL: {error}") from error
     kind = parsed.get_backend_name()
     if kind == "sqlite":
         return SqliteDatabase(parsed, settings)
     if kind == "postgresql":
         return PostgresqlDatabase(parsed, settings, claimant)
-    raise ConfigError(f"the agent's database can be sqlite or postgresql, not {kind}")
+    raise ConfigError(f"agent_database must be a sqlite or postgresql URL, not {kind}")
 
 
 def _identity_and_version(connection: Connection) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What the drivers' errors mean for those who wait for a transaction."""
+"""Translates the drivers' errors into store errors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlalchemy import exc
 
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
 
-#: What may be raised by a database's own fault. Anything else, a wrong value among it, is a fault of the program, and
-#: would fail again however often it is tried: it stays itself.
+#: Errors that a database may cause. Any other error, such as a wrong value, is a defect of the program and would recur on
+#: every attempt: it is not translated.
 DATABASE_ERRORS = (
     exc.SQLAlchemyError,
     sqlite3.Error,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
-    # Of a session that the server has just ended, before its end has been read to the last byte.
+    # Raised while the end of a session that the server has closed is still being read.
     asyncpg.InternalClientError,
     OSError,
     TimeoutError,
@@ -43,30 +43,30 @@ _SQLITE_CORRUPTED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 #: Classes of SQLSTATE: connection, insufficient resources, operator intervention (shutdown, cancelled), system error.
 _POSTGRESQL_UNAVAILABLE = ("08", "53", "57", "58")
-#: lock_timeout; read-only (a standby, or one that has just become one); no such database, no access.
+#: lock_timeout; read-only (the server is, or has just become, a standby); no such database, no access.
 _POSTGRESQL_UNAVAILABLE_CODES = frozenset({"55P03", "25006", "3D000", "28000", "28P01"})
-#: Serialization failure, deadlock, and a call that was deleted between our look at it and the insert that refers to it.
+#: Serialization failure, deadlock, and a call that was deleted between the read and the insert that refers to it.
 POSTGRESQL_RETRIED = frozenset({"40001", "40P01", "23503"})
-#: The connection is gone, or the server is about to end it: the same may succeed on another one.
+#: The connection is lost, or the server is about to close it: the same statement may succeed on another one.
 _POSTGRESQL_LOST = frozenset({"57P01", "57P02", "57P05", "25P03"})
 
 
 def driver_error(error: BaseException) -> BaseException:
-    """What the driver raised, below what SQLAlchemy put around it."""
+    """The driver's error inside SQLAlchemy's."""
     if not isinstance(error, exc.DBAPIError) or error.orig is None:
         return error
-    # For asyncpg, SQLAlchemy has exceptions of its own in the driver's place, each caused by the driver's.
+    # For asyncpg, `orig` is an exception of SQLAlchemy's own whose cause is the driver's error.
     return error.orig if isinstance(error.orig, sqlite3.Error) else error.orig.__cause__ or error.orig
 
 
-def sqlite_meaning(error: BaseException, name: str, *, in_commit: bool = False) -> BaseException:
-    """The store error that an error of SQLite amounts to, or the error itself."""
+def translate_sqlite_error(error: BaseException, name: str, *, in_commit: bool = False) -> BaseException:
+    """The store error for an error of SQLite, or the error itself if there is none."""
     cause = driver_error(error)
     if isinstance(cause, StoreError) or not isinstance(cause, sqlite3.Error):
         return cause
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
     if in_commit and code == sqlite3.SQLITE_IOERR:
-        return OutcomeUnknown(f"{name}: the commit met an I/O error: {cause}")
+        return OutcomeUnknown(f"{name}: I/O error during the commit: {cause}")
     if code in _SQLITE_CORRUPTED:
         return StoreCorrupted(
             f"{name} is damaged or not a SQLite database ({cause}); stop Tocsin, keep a copy of the file, then restore a "
@@ -76,35 +76,35 @@ def sqlite_meaning(error: BaseException, name: str, *, in_commit: bool = False) 
 
 
 def sqlstate(error: BaseException) -> str:
-    """The code of PostgreSQL's error, empty when it isn't one."""
+    """The SQLSTATE of an error of PostgreSQL, empty for any other error."""
     code = getattr(driver_error(error), "sqlstate", None)
     return code if isinstance(code, str) else ""
 
 
 def postgresql_lost(error: BaseException) -> bool:
-    """Whether the connection is gone or its state unknown. asyncpg tells of it in many ways: codes of class 08 and 57P,
-    InterfaceError, errors of the socket, a time-out of its own, and the names of its internal errors."""
+    """Whether the connection is lost or its state unknown. asyncpg reports that in many ways: SQLSTATEs of class 08 and
+    57P, InterfaceError, socket errors, its own timeouts, and internal errors."""
     cause = driver_error(error)
     code = sqlstate(error)
     if code:
         return code.startswith("08") or code in _POSTGRESQL_LOST
     if isinstance(cause, ValueError):
-        # asyncpg's InterfaceError for a value that it can't encode.
+        # asyncpg's InterfaceError for a value that it cannot encode.
         return False
     return isinstance(cause, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | asyncio.TimeoutError) or (
         isinstance(error, exc.DBAPIError) and error.connection_invalidated
     )
 
 
-def postgresql_meaning(error: BaseException, name: str, *, in_commit: bool = False) -> BaseException:
-    """The store error that an error of PostgreSQL amounts to, or the error itself."""
+def translate_postgresql_error(error: BaseException, name: str, *, in_commit: bool = False) -> BaseException:
+    """The store error for an error of PostgreSQL, or the error itself if there is none."""
     cause = driver_error(error)
     if isinstance(cause, StoreError):
         return cause
     code, lost = sqlstate(error), postgresql_lost(error)
     text = f"{name}: {str(cause) or type(cause).__name__}"
     if in_commit and (lost or code.startswith(("57", "58"))):
-        return OutcomeUnknown(f"{text}, while it committed")
+        return OutcomeUnknown(f"{text}, during the commit")
     if lost or code.startswith(_POSTGRESQL_UNAVAILABLE) or code in _POSTGRESQL_UNAVAILABLE_CODES:
         return StoreUnavailable(text)
     if code in POSTGRESQL_RETRIED or isinstance(cause, exc.TimeoutError):

@@ -86,7 +86,7 @@ class SqlExecutionLog:
         return await self._write(FINISH, [(_end_row(end), event) for end, event in ends])
 
     async def _write(self, batch: Batch, rows: Sequence[tuple[Row, Envelope]]) -> set[str]:
-        # The first of a key counts. In the order of keys, so that transactions lock rows in one order.
+        # The first row of a key counts. Rows are in key order, so that all transactions lock rows in the same order.
         by_key = {row[: len(_KEY)]: (row, event) for row, event in reversed(rows)}
         ordered = [by_key[key][0] for key in sorted(by_key)]
 

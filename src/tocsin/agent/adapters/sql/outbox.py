@@ -43,7 +43,7 @@ _APPENDED: Fields = {
 }
 _append = Batch(outbox, _APPENDED, lambda given: given.insert(outbox, *_APPENDED), key=("id",))
 
-#: Numbers are taken beforehand, so that they are in the order of appending whatever order the rows are inserted in.
+#: Numbers are allocated first, so that they follow the order of appending whatever order the rows are inserted in.
 _last_number_sqlite = Query(
     {}, lambda given: select(literal_column("seq")).select_from(text("sqlite_sequence")).where(text("name = 'outbox'"))
 )
@@ -119,17 +119,17 @@ PURGE = Query(
 
 
 class Appended:
-    """Collects what a transaction appends to the outbox."""
+    """Collects the rows that a transaction appends to the outbox."""
 
     def __init__(self) -> None:
         self.rows: list[OutboxRow] = []
 
     def append(self, connection: Connection, envelopes: Sequence[Envelope], at_us: int | None = None) -> None:
-        """Adds the messages, in their order."""
+        """Appends the messages, in their order."""
         if not envelopes:
             return
         if connection.dialect.name == "sqlite":
-            # Nobody else can be writing between the reading of the last number and the insert.
+            # No other transaction can write between reading the last number and the insert.
             last = _last_number_sqlite.fetch(connection)
             first = (last[0][0] if last else 0) + 1
             numbers = list(range(first, first + len(envelopes)))
@@ -176,27 +176,28 @@ class SqlOutbox:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._told: list[Callable[[Sequence[OutboxRow]], None]] = []
-        self._notified: list[Callable[[Sequence[OutboxRow]], None]] = []
+        self._on_appended: list[Callable[[Sequence[OutboxRow]], None]] = []
+        self._on_unknown: list[Callable[[Sequence[OutboxRow]], None]] = []
 
-    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
-        self._told.append(told)
+    def on_appended(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._on_appended.append(notify)
 
-    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
-        self._notified.append(notified)
+    def on_unknown(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._on_unknown.append(notify)
 
     async def write(self, work: Callable[[Connection, Appended], T]) -> T:
-        """`work` in one transaction with what it appends; those who asked are told of it after the commit."""
+        """Runs `work` in one transaction with the rows that it appends. Registered callbacks get these rows after the
+        commit."""
         appended = Appended()
 
-        def afresh(connection: Connection) -> T:
+        def attempt(connection: Connection) -> T:
             appended.rows.clear()
             return work(connection, appended)
 
         return await self._database.write(
-            afresh,
-            lambda: _report(self._told, appended.rows),
-            lambda: _report(self._notified, appended.rows),
+            attempt,
+            lambda: _report(self._on_appended, appended.rows),
+            lambda: _report(self._on_unknown, appended.rows),
         )
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:

@@ -1,4 +1,4 @@
-"""The agent's database in PostgreSQL, by asyncpg on the event loop."""
+"""The agent's database in PostgreSQL, with asyncpg on the event loop."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tocsin.agent.adapters.sql.errors import (
     DATABASE_ERRORS,
     POSTGRESQL_RETRIED,
     postgresql_lost,
-    postgresql_meaning,
     sqlstate,
+    translate_postgresql_error,
 )
 from tocsin.agent.adapters.sql.postgresql_lock import Claimant, LeaderLock
 from tocsin.agent.adapters.sql.schema import migrate
@@ -28,11 +28,11 @@ from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 
 T = TypeVar("T")
 
-#: The texts of the agent's statements are few and fixed.
+#: The agent has few statements, and their texts do not change.
 _STATEMENTS_CACHED = 256
-#: The server gives up on a client that has vanished, and with it on its locks, after half a minute.
+#: The server closes the connection of a vanished client, and releases its locks, after half a minute.
 _KEEPALIVE = {"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
-#: Beyond a statement's own limit, for the answer to arrive, before the connection counts as lost.
+#: Time beyond a statement's timeout for the server's answer to arrive, before the connection counts as lost.
 _ANSWER_MARGIN_S = 5.0
 _CONFLICT_PAUSE_S = 0.01
 
@@ -44,24 +44,24 @@ class _Outcome(Enum):
 
 
 class _Commits:
-    """Tells of commits in the order in which they were ordered.
+    """Reports commits in the order in which they were requested.
 
-    Two transactions on one row: the second can order its commit only after the server has committed the first, but the
-    answers come by two connections, and may be read in the other order.
+    Of two transactions on one row, the second can request its commit only after the server has committed the first. But
+    the answers arrive on two connections and may be read in the other order.
     """
 
     def __init__(self) -> None:
-        self._ordered: deque[_Commit] = deque()
+        self._requested: deque[_Commit] = deque()
 
-    def order(self, committed: Callable[[], None] | None, unknown: Callable[[], None] | None) -> _Commit:
+    def request(self, committed: Callable[[], None] | None, unknown: Callable[[], None] | None) -> _Commit:
         commit = _Commit(committed, unknown)
-        self._ordered.append(commit)
+        self._requested.append(commit)
         return commit
 
     def settle(self, commit: _Commit, outcome: _Outcome) -> None:
         commit.outcome = outcome
-        while self._ordered and (decided := self._ordered[0].outcome) is not None:
-            first = self._ordered.popleft()
+        while self._requested and (decided := self._requested[0].outcome) is not None:
+            first = self._requested.popleft()
             if decided is _Outcome.COMMITTED and first.committed is not None:
                 first.committed()
             elif decided is _Outcome.UNKNOWN and first.unknown is not None:
@@ -76,11 +76,12 @@ class _Commit:
 
 
 class PostgresqlDatabase:
-    """Works run as they do on SQLite's thread, on a greenlet that gives way to the event loop at every statement.
+    """Runs work functions as the SQLite database does on its thread, but on a greenlet that yields to the event loop at
+    every statement.
 
-    A work is run again from its start after a conflict with another transaction, or when its connection turns out to be
-    gone before the commit was ordered. One that is lost during the commit raises OutcomeUnknown. Afterwards connections
-    are made anew by themselves. What writes is fenced: nothing is committed once another agent has the database.
+    Work is repeated from the start after a conflict with another transaction, or if its connection turns out to be lost
+    before the commit was requested. A connection lost during the commit raises OutcomeUnknown. Lost connections are
+    replaced automatically. Writes are fenced: nothing is committed once another agent has taken over the database.
     """
 
     shared = True
@@ -94,12 +95,12 @@ class PostgresqlDatabase:
         self._settings = settings
         self._claimant = claimant
         self._commits = _Commits()
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._in_progress: set[asyncio.Task[Any]] = set()
         self._engine: AsyncEngine | None = None
         self._lock: LeaderLock | None = None
 
     async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
-        """Locks, migrates, begins a term."""
+        """Locks and migrates the database and begins an epoch."""
         engine = create_async_engine(
             self._url,
             pool_size=self._settings.connections_max,
@@ -114,7 +115,7 @@ class PostgresqlDatabase:
                     "statement_timeout": str(self._settings.statement_timeout_ms),
                     "lock_timeout": str(self._settings.lock_timeout_ms),
                     "idle_in_transaction_session_timeout": str(self._settings.idle_transaction_timeout_ms),
-                    # A plan that was made when the tables were still empty would be kept while they fill.
+                    # Otherwise a plan made while the tables are empty would be kept while they fill.
                     "plan_cache_mode": "force_custom_plan",
                     "jit": "off",
                     **_KEEPALIVE,
@@ -137,34 +138,34 @@ class PostgresqlDatabase:
     async def _migrate(self, engine: AsyncEngine) -> None:
         try:
             async with engine.connect() as connection:
-                # A migration may take its time; the connection isn't used for anything else.
+                # A migration may take long; the connection is used for nothing else.
                 await connection.exec_driver_sql("SET statement_timeout = 0")
                 await connection.commit()
                 await connection.run_sync(migrate, self._name)
                 await connection.invalidate()
         except DATABASE_ERRORS as error:
-            raise postgresql_meaning(error, self._name) from error
+            raise translate_postgresql_error(error, self._name) from error
 
     async def _claim(self, engine: AsyncEngine, lock: LeaderLock) -> None:
         try:
             async with engine.begin() as connection:
-                term = await connection.run_sync(lock.claim)
+                epoch = await connection.run_sync(lock.claim)
         except DATABASE_ERRORS as error:
-            raise postgresql_meaning(error, self._name) from error
-        lock.begin(term)
+            raise translate_postgresql_error(error, self._name) from error
+        lock.begin(epoch)
 
     @property
-    def term(self) -> int:
-        """See the port."""
-        return 0 if self._lock is None else self._lock.term
+    def epoch(self) -> int:
+        """How often the database has changed hands; 0 before it is open."""
+        return 0 if self._lock is None else self._lock.epoch
 
     @property
-    def held(self) -> bool:
-        """See the port."""
-        return self._lock is not None and self._lock.held
+    def lock_held(self) -> bool:
+        """Whether this agent holds the lock, as far as it knows. Nothing is written while it does not."""
+        return self._lock is not None and self._lock.lock_held
 
     async def lost(self) -> str:
-        """See the port."""
+        """Returns the reason once another agent has taken over. Call it while the database is open."""
         assert self._lock is not None
         return await self._lock.lost()
 
@@ -174,19 +175,19 @@ class PostgresqlDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """What `work` returns, once it is durable. `committed` is called on the event loop then, or `unknown`, in the order
-        of the commits, even when nobody waits any more."""
-        # In a task of its own: whoever gives up waiting doesn't interrupt a commit.
+        """Runs `work` in a fenced transaction and returns its result once it is durable. `committed` or `unknown` is
+        called on the event loop in the order of commits, even if the caller was cancelled."""
+        # In a task of its own: cancelling the caller does not interrupt a commit.
         return await self._run(self._repeat(lambda: self._write_once(work, committed, unknown)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, from one state of the database."""
+        """Runs `work` in a read-only transaction over one snapshot and returns its result."""
         return await self._run(self._repeat(lambda: self._read(work)))
 
     async def close(self) -> None:
-        """Waits for what is under way. Idempotent."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
+        """Waits for transactions in progress. Idempotent."""
+        while self._in_progress:
+            await asyncio.wait(self._in_progress)
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.dispose()
@@ -196,14 +197,14 @@ class PostgresqlDatabase:
 
     async def _run(self, transaction: Coroutine[Any, Any, T]) -> T:
         task = asyncio.create_task(transaction)
-        self._under_way.add(task)
+        self._in_progress.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._under_way.discard(task)
+        self._in_progress.discard(task)
         if not task.cancelled():
-            # Raised where it is waited for, if it is; nobody else has to hear of it.
+            # Marks the exception as retrieved: the caller gets it, unless the caller was cancelled.
             task.exception()
 
     async def _repeat(self, once: Callable[[], Awaitable[T]]) -> T:
@@ -216,10 +217,10 @@ class PostgresqlDatabase:
                     conflicts += 1
                     await asyncio.sleep(random.uniform(0, _CONFLICT_PAUSE_S * conflicts))
                 elif postgresql_lost(error) and not losses:
-                    # The pool throws away all connections of before, so that the second is a new one.
+                    # The pool discards all earlier connections, so that the next one is new.
                     losses += 1
                 else:
-                    raise postgresql_meaning(error, self._name) from error
+                    raise translate_postgresql_error(error, self._name) from error
 
     async def _write_once(
         self,
@@ -238,7 +239,7 @@ class PostgresqlDatabase:
         connection = await self._connect(engine)
         try:
             result = await connection.run_sync(fenced)
-            await self._commit(connection, self._commits.order(committed, unknown))
+            await self._commit(connection, self._commits.request(committed, unknown))
         except BaseException as error:
             await self._give_back(connection, error)
             raise
@@ -252,7 +253,7 @@ class PostgresqlDatabase:
             if sqlstate(error) in POSTGRESQL_RETRIED:
                 self._commits.settle(commit, _Outcome.REFUSED)
                 raise
-            meaning = postgresql_meaning(error, self._name, in_commit=True)
+            meaning = translate_postgresql_error(error, self._name, in_commit=True)
             unknown = isinstance(meaning, OutcomeUnknown)
             self._commits.settle(commit, _Outcome.UNKNOWN if unknown else _Outcome.REFUSED)
             raise meaning from error
@@ -285,7 +286,7 @@ class PostgresqlDatabase:
 
     @staticmethod
     async def _give_back(connection: AsyncConnection, error: BaseException | None) -> None:
-        """To the pool, which rolls back; not there when its state isn't known."""
+        """Returns the connection to the pool, which rolls back. A connection in an unknown state is discarded."""
         with contextlib.suppress(*DATABASE_ERRORS):
             if isinstance(error, DATABASE_ERRORS) and postgresql_lost(error):
                 await connection.invalidate()

@@ -1,16 +1,16 @@
-"""Who may write to a PostgreSQL database: one agent at a time, whatever stands still or comes back.
+"""Ensures that one agent at a time writes to a PostgreSQL database, even if processes freeze and resume.
 
-Three things, because none is enough alone:
+Three mechanisms, because none of them is sufficient alone:
 
-- An advisory lock of the session of a connection that does nothing else. The server drops it as soon as the process
-  dies or lets go, so that another takes over at once. But the server also drops it when a network or the server itself
-  fails, and writes go by other connections: it says who may begin, not who has ended. And a process that stands still
-  keeps it.
-- A heartbeat, which those who wait watch, by their own clocks. Whose heartbeat and session haven't changed for
-  `lock_lease` has its session ended by one of them.
-- A term, a number that grows with every change of hands. Each writing transaction locks its row FOR SHARE and looks
-  whether the term is still the one it began in; a change of hands is an update of that row. So it waits for the
-  transactions under way, and whatever comes after it under an older term is refused.
+- A session-level advisory lock on a connection that does nothing else. The server releases it as soon as the process
+  dies or unlocks it, so that another agent takes over at once. But the server also releases it when the network or the
+  server itself fails, while writes use other connections: the lock decides who may start, not who has stopped. And a
+  frozen process keeps it.
+- A heartbeat, which waiting agents watch with their own clocks. If neither heartbeat nor session have changed for
+  `leader_lease`, a waiting agent terminates the session.
+- An epoch, a number that grows with every takeover. Each writing transaction locks the epoch's row FOR SHARE and checks
+  that it is still the epoch in which the agent started; a takeover updates that row. So a takeover waits for
+  transactions in progress, and later ones of an older epoch are refused.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import asyncpg  # type: ignore[import-untyped]
 from sqlalchemy import Connection, select, text, update
 
-from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_meaning
+from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, translate_postgresql_error
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.adapters.sql.tables import agent_leader
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 
-#: "Tocsin", as a number. Advisory locks are of one database; other databases of the server are free.
+#: "Tocsin" as a number. An advisory lock applies to one database; other databases of the server are not affected.
 LOCK_KEY = 0x546F6373696E
 
 _TRY = "SELECT pg_try_advisory_lock($1)"
@@ -49,19 +49,20 @@ _FENCE = select(_leader.term).where(_leader.id == 1).with_for_update(read=True)
 
 
 class Claimant(NamedTuple):
-    """Who wants a database: the node's name, for people, and its incarnation, for the other nodes."""
+    """An agent that wants the database: its node's name, for people, and its incarnation, for other nodes."""
 
     node: str = ""
     incarnation: str = ""
 
 
 class Holder(NamedTuple):
-    """Who has it, as those who wait see it. `node` is empty when it isn't known, `pid` 0 when nobody has it."""
+    """The agent that holds the database, as waiting agents see it. `node` is empty if unknown, `pid` is 0 if nobody
+    holds it."""
 
     pid: int = 0
     node: str = ""
     place: str = "which just ended"
-    term: int = 0
+    epoch: int = 0
     beats: int = 0
 
     def __str__(self) -> str:
@@ -69,37 +70,37 @@ class Holder(NamedTuple):
 
 
 class Watch:
-    """For how long a holder has shown no sign of life, as far as it was looked at, which should be each `interval_s`.
+    """Measures for how long a holder has shown no sign of life. It expects one observation per `interval_s`.
 
-    A longer pause between two looks counts for two of them: this process may have stood still itself, and on a machine
-    that was suspended the holder did so, too.
+    A longer pause between two observations counts as two intervals: this process may have been frozen, and on a machine
+    that was suspended the holder was frozen too.
     """
 
     def __init__(self, interval_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
         self._pause_max_s = 2 * interval_s
         self._now_s = now_s
         self._seen = Holder()
-        self._looked_s = 0.0
-        self._still_s = 0.0
+        self._checked_s = 0.0
+        self._silent_s = 0.0
 
-    def still_s(self, holder: Holder) -> float:
-        """Takes in what was seen now; returns since when it is so."""
+    def silent_s(self, holder: Holder) -> float:
+        """Records an observation. Returns for how many seconds the holder has not changed."""
         now_s = self._now_s()
         if holder != self._seen or not holder.beats:
-            self._seen, self._still_s = holder, 0.0
+            self._seen, self._silent_s = holder, 0.0
         else:
-            self._still_s += min(now_s - self._looked_s, self._pause_max_s)
-        self._looked_s = now_s
-        return self._still_s
+            self._silent_s += min(now_s - self._checked_s, self._pause_max_s)
+        self._checked_s = now_s
+        return self._silent_s
 
 
 class LeaderLock:
-    """One agent's side of it. `acquire`, then `claim` in a transaction of its own, `begin` once that is committed, then
-    `fence` in each that writes.
+    """One agent's side of the lock. Call `acquire`, then `claim` in its own transaction, `begin` once that is
+    committed, and `fence` in each writing transaction.
 
-    When the lock's session ends, `check` refuses, so that nothing new is begun, and the lock is tried for again: if
-    nobody has claimed the database meanwhile, this agent goes on as if nothing had been. Otherwise it is over: `lost`
-    returns, and nothing is written any more.
+    If the lock's session ends, `check` raises, so that nothing new begins, and the lock is acquired again. If no other
+    agent has claimed the database meanwhile, this agent continues. Otherwise leadership is lost: `lost` returns, and
+    nothing is written any more.
     """
 
     def __init__(self, connect: dict[str, Any], name: str, claimant: Claimant, settings: SqlSettings) -> None:
@@ -112,31 +113,34 @@ class LeaderLock:
         self._over = asyncio.Event()
         self._why_over = ""
         self._keeper: asyncio.Task[None] | None = None
-        self._trouble = ""
-        self.term = 0
+        self._last_error = ""
+        self.epoch = 0
 
     @property
-    def held(self) -> bool:
-        """Whether the database is this agent's now, as far as that is known."""
+    def lock_held(self) -> bool:
+        """Whether this agent holds the lock, as far as it knows."""
         return self._connection is not None and not self._connection.is_closed() and not self._over.is_set()
 
     def check(self) -> None:
-        """Raises StoreUnavailable while it isn't."""
+        """Raises StoreUnavailable unless this agent holds the lock."""
         if self._over.is_set():
             raise StoreUnavailable(f"{self._name}: {self._why_over}")
-        if not self.held:
-            raise StoreUnavailable(f"{self._name}: the agent's lock was lost and is being taken again {self._trouble}")
+        if not self.lock_held:
+            raise StoreUnavailable(
+                f"{self._name}: the agent's lock was lost and is being reacquired {self._last_error}"
+            )
 
     async def lost(self) -> str:
-        """Returns why it is over, once it is."""
+        """Returns the reason once leadership is lost."""
         await self._over.wait()
         return self._why_over
 
     # ------------------------------------------------------------------ taking it
 
     async def acquire(self, wait_s: float, standing_by: Callable[[str], None] | None = None) -> None:
-        """Takes the lock, waiting for another to give it up or to stand still. Raises StoreLocked after that time, or
-        StoreUnavailable. `standing_by` is told whose it is, at first and whenever that changes."""
+        """Acquires the lock; waits for another agent to release it or to stop its heartbeat. Raises StoreLocked after
+        `wait_s`, or StoreUnavailable. `standing_by` is called with the node that holds the lock, at first and whenever
+        that changes."""
         deadline_s = time.monotonic() + wait_s
         connection = await self._connect()
         try:
@@ -144,7 +148,7 @@ class LeaderLock:
         except BaseException as error:
             connection.terminate()
             if isinstance(error, DATABASE_ERRORS):
-                raise postgresql_meaning(error, self._name) from error
+                raise translate_postgresql_error(error, self._name) from error
             raise
         self._hold(connection)
         self._keeper = asyncio.create_task(self._keep(), name="agent-database-lock")
@@ -152,21 +156,21 @@ class LeaderLock:
     async def _wait_for_lock(
         self, connection: Any, deadline_s: float, standing_by: Callable[[str], None] | None
     ) -> None:
-        settings, watch, told = self._settings, Watch(self._settings.leader_renew_interval_s), None
-        look_at_s = -math.inf
+        settings, watch, reported = self._settings, Watch(self._settings.leader_renew_interval_s), None
+        check_at_s = -math.inf
         while not await connection.fetchval(_TRY, LOCK_KEY):
             now_s = time.monotonic()
-            if now_s >= look_at_s or now_s >= deadline_s:
-                look_at_s = now_s + settings.leader_renew_interval_s
+            if now_s >= check_at_s or now_s >= deadline_s:
+                check_at_s = now_s + settings.leader_renew_interval_s
                 holder = await self._holder(connection)
                 if now_s >= deadline_s:
                     raise StoreLocked(
                         f"{self._name} is in use by another agent ({holder}); stop that one or choose another database"
                     )
-                if standing_by is not None and holder.pid and str(holder) != told:
-                    told = str(holder)
+                if standing_by is not None and holder.pid and str(holder) != reported:
+                    reported = str(holder)
                     standing_by(holder.node or holder.place)
-                if watch.still_s(holder) >= settings.leader_lease_s:
+                if watch.silent_s(holder) >= settings.leader_lease_s:
                     await connection.execute(_END_HOLDER, LOCK_KEY, holder.pid)
             await asyncio.sleep(settings.leader_retry_interval_s)
 
@@ -176,11 +180,12 @@ class LeaderLock:
             return Holder()
         holder = Holder(found[0], place=f"{found[2]} at {found[1]}, server process {found[0]}")
         leader = await self._read_leader(connection)
-        return holder if leader is None else holder._replace(term=leader[0], node=leader[1], beats=leader[2] + 1)
+        return holder if leader is None else holder._replace(epoch=leader[0], node=leader[1], beats=leader[2] + 1)
 
     @staticmethod
     async def _read_leader(connection: Any) -> Any:
-        """Term, node, heartbeat; None in a database that only older releases have used, whose agents have no heartbeat."""
+        """Epoch, node and heartbeat. None for a database that only older releases have used: their agents have no
+        heartbeat."""
         try:
             return await connection.fetchrow(_LEADER)
         except asyncpg.UndefinedTableError:
@@ -190,15 +195,15 @@ class LeaderLock:
         try:
             return await asyncpg.connect(**self._connect_args)
         except DATABASE_ERRORS as error:
-            raise postgresql_meaning(error, self._name) from error
+            raise translate_postgresql_error(error, self._name) from error
 
     def _hold(self, connection: Any) -> None:
         self._session_ended.clear()
         connection.add_termination_listener(lambda _: self._session_ended.set())
-        self._connection, self._trouble = connection, ""
+        self._connection, self._last_error = connection, ""
 
     def claim(self, connection: Connection) -> int:
-        """Makes the next term this agent's, waiting for the transactions of the one before. To be committed."""
+        """Starts the next epoch for this agent; waits for the transactions of the current one. The caller commits."""
         made = connection.execute(
             update(agent_leader)
             .values(
@@ -211,68 +216,68 @@ class LeaderLock:
         )
         return int(made.scalar_one())
 
-    def begin(self, term: int) -> None:
-        """The term is this agent's from now on. Not before the commit: a beat between the two, which doesn't find the term
-        yet, would be taken for another's turn."""
-        self.term = term
+    def begin(self, epoch: int) -> None:
+        """This agent owns the epoch from now on. Call it after the commit of `claim`: until then a heartbeat would not
+        find the epoch and would take it for another agent's."""
+        self.epoch = epoch
 
     def fence(self, connection: Connection) -> None:
-        """Holds the term until the transaction ends. Raises StoreUnavailable when it is another's."""
-        if connection.execute(_FENCE).scalar_one() != self.term:
-            self._end("another node runs the agent on it now")
+        """Holds the epoch until the transaction ends. Raises StoreUnavailable if another agent has started a newer one."""
+        if connection.execute(_FENCE).scalar_one() != self.epoch:
+            self._end("another node has taken over the agent")
             self.check()
 
     # ------------------------------------------------------------------ keeping it
 
     async def _keep(self) -> None:
-        """Shows that this process moves, and takes the lock again when its session has ended."""
+        """Sends heartbeats, and reacquires the lock when its session has ended."""
         while not self._over.is_set():
             if await self._beat():
                 with contextlib.suppress(TimeoutError):
-                    # Not `wait_for`, which forgets that it was cancelled when the session ends in the same moment.
+                    # Not `wait_for`, which loses a cancellation if the session ends at the same moment.
                     async with asyncio.timeout(self._settings.leader_renew_interval_s):
                         await self._session_ended.wait()
                 continue
             self._drop()
             try:
-                await self._take_again()
-            except Exception as error:  # noqa: BLE001 -- whatever it is, who asks is told, and the next try may succeed
-                self._trouble = f"({error})"
+                await self._reacquire()
+            except Exception as error:  # noqa: BLE001 -- `check` reports it, and the next try may succeed
+                self._last_error = f"({error})"
                 await asyncio.sleep(self._settings.leader_retry_interval_s)
 
     async def _beat(self) -> bool:
-        """Whether the session lives."""
-        if not self.held:
+        """Sends a heartbeat. Returns whether the session is alive."""
+        if not self.lock_held:
             return False
-        # The answer is about the term that was asked for: another may have begun when it comes.
-        term = self.term
+        # The answer is about this epoch: another one may have begun when it arrives.
+        epoch = self.epoch
         try:
-            beat = await self._connection.execute(_BEAT, term, timeout=self._settings.connect_timeout_s)
+            beat = await self._connection.execute(_BEAT, epoch, timeout=self._settings.connect_timeout_s)
         except asyncpg.UndefinedTableError:
-            # Before the migration that makes it.
+            # The migration that creates the table has not run yet.
             return True
-        except Exception as error:  # noqa: BLE001 -- whatever it is, another session may be better off
-            self._trouble = f"({error})"
+        except Exception as error:  # noqa: BLE001 -- another session may work
+            self._last_error = f"({error})"
             return False
-        if beat == "UPDATE 0" and term:
-            self._end("another node runs the agent on it now")
+        if beat == "UPDATE 0" and epoch:
+            self._end("another node has taken over the agent")
         return True
 
-    async def _take_again(self) -> None:
+    async def _reacquire(self) -> None:
         connection = await self._connect()
         try:
             taken = await connection.fetchval(_TRY, LOCK_KEY)
-            # Without a term there is nothing to lose yet: whatever stands there, the claim will put the next in its place.
-            term = self.term
+            # Without an epoch there is nothing to lose yet: the claim starts the next one, whatever the row contains.
+            epoch = self.epoch
             leader = await self._read_leader(connection)
-            if term and leader is not None and leader[0] != term:
-                self._end(f"node {leader[1]} runs the agent on it now")
+            if epoch and leader is not None and leader[0] != epoch:
+                self._end(f"node {leader[1]} has taken over the agent")
             if not taken:
-                raise StoreLocked(f"another has it: {await self._holder(connection)}")
+                raise StoreLocked(f"another agent holds it: {await self._holder(connection)}")
         except BaseException as error:
             connection.terminate()
             if isinstance(error, DATABASE_ERRORS):
-                raise postgresql_meaning(error, self._name) from error
+                raise translate_postgresql_error(error, self._name) from error
             raise
         if self._over.is_set():
             connection.terminate()
@@ -287,12 +292,12 @@ class LeaderLock:
     # ------------------------------------------------------------------ giving it up
 
     async def release(self) -> None:
-        """Gives it up. Idempotent."""
+        """Releases the lock. Idempotent."""
         keeper, self._keeper = self._keeper, None
         try:
             if keeper is not None:
                 keeper.cancel()
-                # Not awaited itself: its cancellation and the caller's would look the same.
+                # `await keeper` could not distinguish its cancellation from the caller's.
                 await asyncio.wait([keeper])
         finally:
             self._drop()

@@ -1,4 +1,4 @@
-"""What the API module reads."""
+"""The queries of the API module."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tocsin.agent.adapters.sql.tables import (
 )
 from tocsin.agent.adapters.sql.trace import trace_entries
 from tocsin.agent.adapters.sql.types import Instant
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Found, Place, TraceEntry
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.retry import RetryPolicy
 
@@ -46,7 +46,7 @@ _COLUMNS = (
     _calls.next_attempt_at,
 )
 Columns = Sequence[Any]
-#: How many calls one search for a name looks at: a few tens of milliseconds of a database's time.
+#: How many calls one search by name reads: a few tens of milliseconds of the database's time.
 SEARCHED_MAX = 10_000
 _SEARCHED = (_calls.tenant_id, _calls.service_call_id, _calls.submitted_at, _calls.name)
 _CORRELATION = [column.name for column in _COLUMNS].index("correlation_id")
@@ -60,7 +60,7 @@ def _of_call(table: Any) -> tuple[Any, Any]:
 FIND = Query({}, lambda given: select(*_COLUMNS).where(*_of_call(service_calls)), _ONE)
 FIND_MANY = Query(
     KEY,
-    # A join, as for the tags: each call by its key.
+    # A join, as for tags: each call is read by its key.
     lambda given: select(*_COLUMNS).select_from(given.relation, service_calls).where(*given.same(service_calls, *KEY)),
 )
 EXECUTIONS = Query(
@@ -118,8 +118,8 @@ _policy = msgspec.json.Decoder(RetryPolicy).decode
 
 
 def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[Any]:
-    """The page's calls. By a correlation id or a tag it is a range of their index; else a range of the calls' index, or one
-    for each of several statuses, of which only as many rows are read as the page has."""
+    """The calls of a page. A filter by correlation id or tag is a range of that index. Otherwise it is a range of the
+    calls' index, or one range for each of several statuses, each limited to the size of the page."""
     if wanted.correlation_id:
         return _by_correlation(wanted, columns)
     if wanted.tags:
@@ -138,21 +138,22 @@ def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[An
 
 
 def search_statement(wanted: CallFilter) -> Select[Any]:
-    """Keys and times of submission of the calls with this name among the first `SEARCHED_MAX` of the others' page."""
-    looked_at = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
-    found = select(*(looked_at.c[column.name] for column in _SEARCHED[:-1]))
-    return _newest(found.where(looked_at.c.name.icontains(wanted.name, autoescape=True)), looked_at, wanted)
+    """Keys and submission times of the calls whose name matches, among the first `SEARCHED_MAX` calls of the filter
+    without the name."""
+    searched = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
+    found = select(*(searched.c[column.name] for column in _SEARCHED[:-1]))
+    return _newest(found.where(searched.c.name.icontains(wanted.name, autoescape=True)), searched, wanted)
 
 
 def _last_searched(wanted: CallFilter) -> Select[Any]:
-    """Where that ends, if there are so many."""
+    """The last call that the search reads, if it reaches its limit."""
     return page_statement(replace(wanted, limit=1), _SEARCHED[1:-1]).offset(SEARCHED_MAX - 1)
 
 
 def _by_correlation(wanted: CallFilter, columns: Columns) -> Select[Any]:
     found = select(*columns).where(*_range(service_calls, wanted), _calls.correlation_id == wanted.correlation_id)
     if wanted.statuses:
-        # Not by `IN`: a planner without statistics might take the index by status for the better one.
+        # Not `IN`: a planner without statistics might prefer the index by status.
         found = found.where(or_(*(_calls.status.is_not_distinct_from(status) for status in sorted(wanted.statuses))))
     for place, tag in enumerate(sorted(set(wanted.tags))):
         found = found.where(_tagged(service_calls, tag, place))
@@ -185,7 +186,7 @@ def _by_tag(wanted: CallFilter, columns: Columns) -> Select[Any]:
 
 
 def _range(table: Any, wanted: CallFilter) -> list[Any]:
-    """The tenant's rows of the range of time, after the former page."""
+    """The tenant's rows in the time range, after the previous page."""
     conditions = [table.c.tenant_id == wanted.tenant_id]
     if wanted.submitted_from is not None:
         conditions.append(table.c.submitted_at >= wanted.submitted_from)
@@ -207,14 +208,14 @@ class SqlCallQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, key: Key) -> CallRecord | None:
+    async def find(self, key: CallKey) -> CallRecord | None:
         def work(connection: Connection) -> CallRecord | None:
             records = _records(connection, FIND.fetch(connection, tenant=key[0], call=key[1]))
             return records[0] if records else None
 
         return await self._database.read(work)
 
-    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+    async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
         def work(connection: Connection) -> list[CallRecord]:
             return _records(connection, FIND_MANY.fetch(connection, keys))
 
@@ -228,25 +229,25 @@ class SqlCallQueries:
 
         return await self._database.read(work)
 
-    async def search(self, wanted: CallFilter) -> Found:
+    async def search(self, wanted: CallFilter) -> SearchResult:
         found, last = search_statement(wanted), _last_searched(wanted)
 
-        def work(connection: Connection) -> Found:
+        def work(connection: Connection) -> SearchResult:
             keys = [tuple(row) for row in connection.execute(found)]
             reached = None
             if len(keys) < wanted.limit and (row := connection.execute(last).first()) is not None:
-                reached = Place(row[1], row[0])
+                reached = PagePosition(row[1], row[0])
             records = _records(connection, FIND_MANY.fetch(connection, [key[:2] for key in keys]))
             by_id = {record.service_call_id: record for record in records}
-            return Found([by_id[key[1]] for key in keys], reached)
+            return SearchResult([by_id[key[1]] for key in keys], reached)
 
         return await self._database.read(work)
 
-    async def executions(self, key: Key) -> list[ExecutionRecord]:
+    async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda connection: EXECUTIONS.fetch(connection, tenant=key[0], call=key[1]))
         return list(map(_execution, rows))
 
-    async def trace(self, key: Key) -> list[TraceEntry]:
+    async def trace(self, key: CallKey) -> list[TraceEntry]:
         def work(connection: Connection) -> list[TraceEntry]:
             one = {"tenant": key[0], "call": key[1]}
             found = FIND.fetch(connection, **one)

@@ -24,7 +24,7 @@ from tocsin.agent.adapters.sql.outbox import Appended, SqlOutbox
 from tocsin.agent.adapters.sql.statements import Batch, Fields, Given, Query, Row
 from tocsin.agent.adapters.sql.tables import service_call_tags, service_calls
 from tocsin.agent.adapters.sql.types import FreeText, Instant
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import WAITING, Outcome, ServiceCall, Status
 from tocsin.model.envelope import Envelope
@@ -63,7 +63,7 @@ LOAD = Query(
     lambda given: (
         select(*_ALL)
         .where(given.names(service_calls, *KEY))
-        # Rows are locked in the order of keys by everybody, so that no two transactions wait for one another.
+        # Every transaction locks rows in key order, so that no two wait for each other.
         .order_by(_calls.tenant_id, _calls.service_call_id)
         .with_for_update(key_share=True)
     ),
@@ -108,7 +108,7 @@ def _change(given: Given) -> object:
         update(service_calls)
         .where(
             *given.same(service_calls, *KEY),
-            # Not by `=`: a planner without statistics might take the index by status for the better one.
+            # Not `=`: a planner without statistics might prefer the index by status.
             _calls.status.is_not_distinct_from(given["status_before"]),
             _calls.execution_id.is_not_distinct_from(given["execution_id_before"]),
         )
@@ -121,7 +121,7 @@ DELETE_WAITING = Query(
     KEY,
     lambda given: (
         delete(service_calls)
-        # Not as plain conditions on the status: a planner without statistics might take its index for the better one.
+        # Not plain conditions on the status: a planner without statistics might prefer its index.
         .where(given.names(service_calls, *KEY), or_(*(_calls.status.is_not_distinct_from(s.value) for s in WAITING)))
         .returning(_calls.tenant_id, _calls.service_call_id)
     ),
@@ -130,14 +130,14 @@ TAGS = Query(
     KEY,
     lambda given: (
         select(_tags.tenant_id, _tags.service_call_id, _tags.tag)
-        # A join, not a list: of that SQLite might take the tenant alone, and read all of its tags.
+        # A join, not a list: with a list SQLite might use only the tenant and read all of its tags.
         .select_from(given.relation, service_call_tags)
         .where(*given.same(service_call_tags, *KEY))
         .order_by(_tags.tenant_id, _tags.service_call_id, _tags.tag)
     ),
 )
 _TAG: Fields = {**KEY, "tag": Text()}
-#: Of a call that was just inserted: when it was submitted is at hand.
+#: For a call that was just inserted, whose submission time is known.
 INSERT_TAGS = Batch(
     service_call_tags,
     {**_TAG, "submitted_at": Instant()},
@@ -161,7 +161,7 @@ TO_WATCH = Query(
         .where(text("watch_at IS NOT NULL"), _calls.watch_at <= bindparam("now", type_=Instant()))
         .order_by(_calls.watch_at)
         .limit(bindparam("most", type_=Integer()))
-        # Whatever is locked is being dealt with; waiting for it, in this order of all orders, could be a deadlock.
+        # Locked rows are being handled. Waiting for them, in this order, could deadlock.
         .with_for_update(key_share=True, skip_locked=True)
     ),
     {"now": Instant(), "most": Integer()},
@@ -184,7 +184,7 @@ _encode = msgspec.json.Encoder().encode
 _request_spec = msgspec.json.Decoder(RequestSpec).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
 _policy = msgspec.json.Decoder(RetryPolicy).decode
-#: Members of an enumeration by their values; calling the class costs ten times as much.
+#: Enumeration members by value; calling the class costs ten times as much.
 _STATUSES = {status.value: status for status in Status}
 
 
@@ -286,9 +286,9 @@ def _change_row(change: Change) -> Row:
 
 
 def _rounds(changes: Sequence[Change]) -> Iterable[list[Change]]:
-    """The changes in runs in which no call comes twice, each call's in their order."""
-    rounds: list[dict[Key, Change]] = [{}]
-    of: dict[Key, int] = {}
+    """Splits the changes into rounds in which no call occurs twice; the changes of each call keep their order."""
+    rounds: list[dict[CallKey, Change]] = [{}]
+    of: dict[CallKey, int] = {}
     for change in changes:
         key = change.after.key
         place = of[key] = of.get(key, -1) + 1
@@ -305,43 +305,45 @@ class SqlTransaction:
         self._connection = connection
         self._appended = appended
 
-    def load(self, keys: Collection[Key]) -> dict[Key, ServiceCall]:
-        return {Key(row[0], row[1]): _from_row(row) for row in LOAD.fetch(self._connection, sorted(set(keys)))}
+    def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
+        return {CallKey(row[0], row[1]): _from_row(row) for row in LOAD.fetch(self._connection, sorted(set(keys)))}
 
     def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
         found = FIND_BY_IDEMPOTENCY_KEY.fetch(self._connection, sorted(set(keys)))
         calls = map(_from_row, found)
         return {(call.tenant_id, call.idempotency_key or ""): call for call in calls}
 
-    def insert(self, calls: Sequence[ServiceCall]) -> set[Key]:
+    def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         first = {call.key: call for call in reversed(calls)}
-        added = {Key._make(key) for key in INSERT.run(self._connection, [_to_row(first[key]) for key in sorted(first)])}
+        added = {
+            CallKey._make(key) for key in INSERT.run(self._connection, [_to_row(first[key]) for key in sorted(first)])
+        }
         tags = sorted({(*key, tag, first[key].submitted_at) for key in added for tag in first[key].tags})
         INSERT_TAGS.count(self._connection, tags)
         return added
 
-    def change(self, changes: Sequence[Change]) -> set[Key]:
-        written: set[Key] = set()
+    def change(self, changes: Sequence[Change]) -> set[CallKey]:
+        written: set[CallKey] = set()
         for round_ in _rounds(changes):
-            written |= {Key._make(key) for key in CHANGE.run(self._connection, list(map(_change_row, round_)))}
+            written |= {CallKey._make(key) for key in CHANGE.run(self._connection, list(map(_change_row, round_)))}
         return written
 
-    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
-        return {Key._make(key) for key in DELETE_WAITING.fetch(self._connection, sorted(set(keys)))}
+    def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
+        return {CallKey._make(key) for key in DELETE_WAITING.fetch(self._connection, sorted(set(keys)))}
 
-    def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
-        found: dict[Key, list[str]] = {key: [] for key in keys}
+    def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
+        found: dict[CallKey, list[str]] = {key: [] for key in keys}
         for tenant_id, service_call_id, tag in TAGS.fetch(self._connection, sorted(found)):
-            found[Key(tenant_id, service_call_id)].append(tag)
+            found[CallKey(tenant_id, service_call_id)].append(tag)
         return {key: tuple(tags) for key, tags in found.items()}
 
-    def add_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         rows = SUBMITTED_AT.fetch(self._connection, sorted({key for key, _ in tags}))
-        submitted_at = {Key(tenant_id, service_call_id): moment for tenant_id, service_call_id, moment in rows}
+        submitted_at = {CallKey(tenant_id, service_call_id): moment for tenant_id, service_call_id, moment in rows}
         present = sorted({(*key, tag, submitted_at[key]) for key, tag in tags if key in submitted_at})
         INSERT_TAGS.count(self._connection, present)
 
-    def remove_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         REMOVE_TAGS.count(self._connection, sorted({(*key, tag) for key, tag in tags}))
 
     def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:

@@ -1,4 +1,4 @@
-"""The agent's database in a SQLite file, or in memory: one thread that writes, some that read."""
+"""The agent's database in a SQLite file, or in memory: one writing thread and some reading threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from tocsin.agent.adapters.sql.backend import StandingBy
-from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, sqlite_meaning
+from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, translate_sqlite_error
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.adapters.sql.sqlite_lock import FileLock
@@ -26,7 +26,7 @@ from tocsin.private_files import make_database, make_folder
 T = TypeVar("T")
 Work = Callable[[Connection], Any]
 
-#: STRICT tables came with it.
+#: The first version with STRICT tables.
 SQLITE_MIN = (3, 37, 0)
 #: Prepared statements that a connection keeps.
 _STATEMENTS_CACHED = 256
@@ -48,8 +48,8 @@ class _Settled(NamedTuple):
 
 
 class SqliteDatabase:
-    """All writing goes through one thread. What gathers while it is busy is committed together, each work behind a
-    savepoint of its own, so that a failing one undoes nothing but itself; with many small works at once, most of their
+    """One thread does all writing. Work that accumulates while it is busy is committed together, each behind a
+    savepoint of its own, so that a failing one rolls back only itself. With many small writes at once, most of their
     cost is the commit."""
 
     shared = False
@@ -57,7 +57,7 @@ class SqliteDatabase:
     def __init__(self, url: URL, settings: SqlSettings) -> None:
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnavailable(
-                f"SQLite {'.'.join(map(str, SQLITE_MIN))} or newer is needed, this Python has {sqlite3.sqlite_version}"
+                f"requires SQLite {'.'.join(map(str, SQLITE_MIN))} or newer; this Python has {sqlite3.sqlite_version}"
             )
         self._path = None if url.database in (None, "", ":memory:") else Path(str(url.database))
         self._name = str(self._path or "SQLite in memory")
@@ -83,24 +83,24 @@ class SqliteDatabase:
 
     @property
     def engine(self) -> Engine:
-        """For its dialect."""
+        """Gives access to its dialect."""
         return self._engine
 
     async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
-        """Locks, migrates, starts the threads. Creates the folder and the file when they are missing. Nobody stands by
-        for it: whose it is would be learnt only from StoreLocked."""
+        """Locks and migrates the database and starts the threads. Creates the folder and the file if they are missing.
+        `standing_by` is never called: other agents get StoreLocked."""
         self._loop = asyncio.get_running_loop()
         if self._path:
             try:
                 make_folder(self._path.parent)
             except OSError as error:
-                raise StoreUnavailable(f"the folder {self._path.parent} can't be made: {error.strerror}") from error
+                raise StoreUnavailable(f"cannot create the folder {self._path.parent}: {error.strerror}") from error
         await self._acquire(self._settings.lock_wait_s if wait_s is None else wait_s)
         if self._path:
             try:
                 make_database(self._path)
             except OSError as error:
-                raise StoreUnavailable(f"{self._path} can't be made: {error.strerror}") from error
+                raise StoreUnavailable(f"cannot create {self._path}: {error.strerror}") from error
         opened = self._loop.create_future()
         self._thread = threading.Thread(target=self._write_all, args=(opened,), name="agent-database", daemon=True)
         self._thread.start()
@@ -113,17 +113,17 @@ class SqliteDatabase:
             raise
 
     @property
-    def term(self) -> int:
+    def epoch(self) -> int:
         """Always 0."""
         return 0
 
     @property
-    def held(self) -> bool:
-        """From `open` to `close`: the kernel gives a file's lock to nobody else."""
+    def lock_held(self) -> bool:
+        """True from `open` to `close`: the kernel gives a file's lock to no other process."""
         return self._loop is not None and not self._closed
 
     async def lost(self) -> str:
-        """Never."""
+        """Never returns."""
         never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         return await never
 
@@ -145,8 +145,8 @@ class SqliteDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """What `work` returns, once it is durable. `committed` is called on the event loop then, or `unknown`, in the order
-        of the commits, even when nobody waits any more."""
+        """Runs `work` on the writing thread and returns its result once it is durable. `committed` or `unknown` is
+        called on the event loop in the order of commits, even if the caller was cancelled."""
         if self._loop is None or self._closed:
             raise StoreUnavailable(f"{self._name} is not open")
         done: asyncio.Future[T] = self._loop.create_future()
@@ -154,7 +154,7 @@ class SqliteDatabase:
         return await done
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, from one state of the database."""
+        """Runs `work` on a reading thread over one snapshot and returns its result."""
         if self._readers is None:
             return await self.write(work)
         if self._loop is None or self._closed:
@@ -162,7 +162,7 @@ class SqliteDatabase:
         return await self._loop.run_in_executor(self._readers, self._read, work)
 
     async def close(self) -> None:
-        """Ends what is under way, and the threads. Idempotent."""
+        """Waits for work in progress and ends the threads. Idempotent."""
         self._closed = True
         loop = asyncio.get_running_loop()
         if self._thread is not None:
@@ -188,7 +188,7 @@ class SqliteDatabase:
                 self._pragmas(connection, {"query_only": "ON", "temp_store": "MEMORY"})
                 self._idle_readers.put(connection)
         except DATABASE_ERRORS as error:
-            raise sqlite_meaning(error, self._name) from error
+            raise translate_sqlite_error(error, self._name) from error
         self._readers = ThreadPoolExecutor(self._settings.readers_max, thread_name_prefix="agent-database-read")
 
     def _read(self, work: Callable[[Connection], T]) -> T:
@@ -200,7 +200,7 @@ class SqliteDatabase:
             finally:
                 connection.rollback()
         except DATABASE_ERRORS as error:
-            raise sqlite_meaning(error, self._name) from error
+            raise translate_sqlite_error(error, self._name) from error
         finally:
             self._idle_readers.put(connection)
 
@@ -209,13 +209,13 @@ class SqliteDatabase:
     def _write_all(self, opened: asyncio.Future[None]) -> None:
         try:
             connection = self._open_writing()
-        except BaseException as error:  # noqa: BLE001 - it is raised where `open` waits
-            self._tell(_settle_open, opened, sqlite_meaning(error, self._name))
+        except BaseException as error:  # noqa: BLE001 - `open` raises it
+            self._call_in_loop(_settle_open, opened, translate_sqlite_error(error, self._name))
             return
-        self._tell(_settle_open, opened, None)
+        self._call_in_loop(_settle_open, opened, None)
         try:
             while (jobs := self._next()) is not None:
-                self._tell(_settle, self._write_together(connection, jobs))
+                self._call_in_loop(_settle, self._write_together(connection, jobs))
         finally:
             connection.close()
 
@@ -248,7 +248,7 @@ class SqliteDatabase:
         connection.rollback()
 
     def _next(self) -> list[_Job] | None:
-        """What waits, as far as it goes together; None at the end, when nothing is left."""
+        """The work that waits, up to `group_max`; None at the end, when nothing is left."""
         job = self._jobs.get()
         jobs: list[_Job] = []
         while job is not None:
@@ -272,7 +272,7 @@ class SqliteDatabase:
             for job in jobs:
                 settled.append(self._write_one(connection, job, alone=len(jobs) == 1))
                 if not driver.in_transaction:
-                    # SQLite undoes everything by itself on some errors, a full disk among them.
+                    # SQLite rolls the whole transaction back on some errors, such as a full disk.
                     raise settled[-1].error or StoreUnavailable(f"{self._name}: the work ended the transaction")
         except BaseException as error:  # noqa: BLE001 - it is raised where the works' callers wait
             return self._undo(connection, jobs, error)
@@ -288,7 +288,7 @@ class SqliteDatabase:
         try:
             settled = _Settled(job, job.work(connection), None)
         except BaseException as error:
-            settled = _Settled(job, None, sqlite_meaning(error, self._name))
+            settled = _Settled(job, None, translate_sqlite_error(error, self._name))
             driver: Any = connection.connection.dbapi_connection
             if alone or not driver.in_transaction:
                 raise settled.error or error from error
@@ -302,14 +302,14 @@ class SqliteDatabase:
     ) -> list[_Settled]:
         with contextlib.suppress(*DATABASE_ERRORS):
             connection.rollback()
-        meaning = sqlite_meaning(error, self._name, in_commit=in_commit)
+        meaning = translate_sqlite_error(error, self._name, in_commit=in_commit)
         return [_Settled(job, None, meaning) for job in jobs]
 
-    def _tell(self, tell: Callable[..., None], *args: Any) -> None:
+    def _call_in_loop(self, callback: Callable[..., None], *args: Any) -> None:
         assert self._loop is not None
-        # The loop may have been closed under a process that ends.
+        # The loop may be closed already while the process ends.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(tell, *args)
+            self._loop.call_soon_threadsafe(callback, *args)
 
 
 def _settle_open(opened: asyncio.Future[None], error: BaseException | None) -> None:

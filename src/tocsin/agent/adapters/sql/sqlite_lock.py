@@ -10,21 +10,21 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 
 class FileLock:
-    """An advisory lock on a file beside the database, which the kernel drops with the process: a crash leaves nothing to
-    clean up. The file stays after a release, since two processes might otherwise lock two files of one name."""
+    """An advisory lock on a file beside the database. The kernel releases it with the process, so a crash leaves
+    nothing to clean up. The file stays after a release: otherwise two processes could lock two files of the same name."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Takes the lock without waiting. Raises StoreLocked with the holder's process, or StoreUnavailable when the
-        folder can't be written."""
+        """Acquires the lock without waiting. Raises StoreLocked with the holder's process id, or StoreUnavailable if
+        the folder is not writable."""
         path = self._database.with_name(self._database.name + ".lock")
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StoreUnavailable(f"{path} can't be written: {error.strerror}") from error
+            raise StoreUnavailable(f"cannot write {path}: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -42,11 +42,11 @@ class FileLock:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except OSError:
-            # The disk is full. The number is only for people; the lock itself needs no space.
+            # The disk is full. The process id is only for people; the lock itself needs no space.
             return
 
     def release(self) -> None:
-        """Gives it up. Idempotent."""
+        """Releases the lock. Idempotent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

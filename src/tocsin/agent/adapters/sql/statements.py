@@ -1,9 +1,9 @@
-"""Statements over many rows at once, built by SQLAlchemy, compiled once for each kind of database.
+"""Statements over many rows at once, built with SQLAlchemy and compiled once per database dialect.
 
-The rows that a caller gives become a relation: in PostgreSQL one array for each column, in SQLite one JSON text, or one
-run of the statement for each row where that is quicker. So the text of a statement never depends on how many rows there
-are, which keeps it in the drivers' caches, and no limit on variables is ever met. They run below SQLAlchemy's expression
-layer, whose work for each row would cost more than the databases'.
+The caller's rows become a relation: in PostgreSQL one array per column, in SQLite one JSON text, or one execution per
+row where that is faster. The text of a statement therefore does not depend on the number of rows, which keeps it in the
+drivers' statement caches and below every limit on variables. Statements run below SQLAlchemy's expression layer, whose
+work per row would cost more than the database's.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Row = tuple[Any, ...]
 Fields = Mapping[str, TypeEngine[Any]]
 Process = Callable[[Any], Any] | None
 
-#: One statement in a batch that failed for some rows is tried row by row behind this.
+#: The savepoint to which a batch that took no effect for some rows is rolled back, to be run row by row.
 _SAVEPOINT = "some_rows"
 
 
 class Given:
-    """The caller's rows as a statement sees them: `given["name"]` is their column of that name. `source` is what to select
-    them from; None where the statement runs once for each row."""
+    """The caller's rows as a statement sees them: `given["name"]` is the column of that name. `source` is the relation
+    to select them from; None if the statement runs once per row."""
 
     def __init__(self, columns: Mapping[str, ColumnElement[Any]], source: FromClause | None, dialect: str) -> None:
         self._columns = columns
@@ -53,24 +53,25 @@ class Given:
 
     @property
     def relation(self) -> FromClause:
-        """`source`, of a statement that has all rows at once."""
+        """`source`, for a statement that has all rows at once."""
         if self.source is None:
-            raise TypeError("this statement runs once for each row")
+            raise TypeError("this statement runs once per row")
         return self.source
 
     def names(self, table: FromClause, *names: str) -> ColumnElement[bool]:
-        """The condition that a row of `table` is named by these columns of some given row."""
+        """The condition that a row of `table` has the values of some given row in these columns."""
         given = select(*(self._columns[name] for name in names)).select_from(self.relation)
         if len(names) == 1:
             return table.c[names[0]].in_(given)
         return tuple_(*(table.c[name] for name in names)).in_(given)
 
     def same(self, table: FromClause, *names: str) -> list[ColumnElement[bool]]:
-        """The conditions that a row of `table` has the given row's values in these columns."""
+        """The conditions that a row of `table` has the values of the given row in these columns."""
         return [table.c[name] == self._columns[name] for name in names]
 
     def insert(self, table: Table, *names: str, where: ColumnElement[bool] | None = None) -> Any:
-        """INSERT of these columns of the given rows where `where` holds; it has the methods for conflicts."""
+        """INSERT of these columns of the given rows for which `where` holds. The result has the dialect's ON CONFLICT
+        methods."""
         into = postgresql.insert(table) if self.postgresql else sqlite.insert(table)
         if self.source is None and where is None:
             return into.values({name: self._columns[name] for name in names})
@@ -104,9 +105,9 @@ def _one_row(fields: Fields, dialect: str) -> Given:
 
 class _Compiled(NamedTuple):
     text: str
-    #: Names of the variables, in the order in which the driver wants them.
+    #: Names of the variables, in the driver's order.
     variables: tuple[str, ...]
-    #: Values of those that the statement itself brings along.
+    #: Values of the variables that the statement itself sets.
     constants: Mapping[str, Any]
     results: tuple[Process, ...] | None
 
@@ -125,7 +126,7 @@ def _processors(fields: Fields, dialect: Dialect) -> tuple[Process, ...]:
 
 
 def _columns(rows: Sequence[Row], processors: tuple[Process, ...]) -> list[Sequence[Any]]:
-    """The rows turned by a quarter, as the driver wants their values."""
+    """The rows transposed and converted, as the driver expects values."""
     return [
         values if process is None else [process(value) for value in values]
         for values, process in zip(zip(*rows, strict=True), processors, strict=True)
@@ -133,7 +134,7 @@ def _columns(rows: Sequence[Row], processors: tuple[Process, ...]) -> list[Seque
 
 
 def _rows(result: CursorResult[Any], processors: tuple[Process, ...] | None) -> list[Row]:
-    # From the driver's cursor: SQLAlchemy's rows have names, which nobody here asks for.
+    # From the driver's cursor: SQLAlchemy's named rows are not needed here and cost time.
     found = result.cursor.fetchall()
     result.close()
     if processors is None or not found:
@@ -142,9 +143,9 @@ def _rows(result: CursorResult[Any], processors: tuple[Process, ...] | None) -> 
 
 
 class Query:
-    """A statement over the rows given, which answers with rows; or without any given, by scalars alone.
+    """A statement over given rows, or over scalars alone, that returns rows or a count.
 
-    `build` makes it for a kind of database; scalars are bind parameters of the names in `scalars`.
+    `build` creates it for a dialect. Scalars are bind parameters with the names in `scalars`.
     """
 
     def __init__(self, given: Fields, build: Callable[[Given], Any], scalars: Fields | None = None) -> None:
@@ -162,7 +163,7 @@ class Query:
         return made
 
     def text(self, dialect: Dialect) -> str:
-        """What the driver gets."""
+        """The SQL text for the driver."""
         return self._for(dialect)[0].text
 
     def variables(self, dialect: Dialect, rows: Sequence[Row], scalars: Mapping[str, Any]) -> Row:
@@ -180,13 +181,13 @@ class Query:
         return tuple([values.get(name) for name in compiled.variables])
 
     def fetch(self, connection: Connection, rows: Sequence[Row] = (), /, **scalars: Any) -> list[Row]:
-        """The answer's rows."""
+        """The resulting rows."""
         if self.given and not rows:
             return []
         return _rows(self._execute(connection, rows, scalars), self._for(connection.dialect)[0].results)
 
     def count(self, connection: Connection, rows: Sequence[Row] = (), /, **scalars: Any) -> int:
-        """How many rows it changed."""
+        """The number of rows that it changed."""
         return 0 if self.given and not rows else self._execute(connection, rows, scalars).rowcount
 
     def _execute(self, connection: Connection, rows: Sequence[Row], scalars: Mapping[str, Any]) -> CursorResult[Any]:
@@ -195,10 +196,10 @@ class Query:
 
 
 class Batch:
-    """An INSERT or UPDATE for each of the rows given, in which some may take no effect.
+    """An INSERT or UPDATE for each given row, which may take no effect for some of them.
 
-    `build` makes it for a kind of database. `key` are the given columns that name a row; in PostgreSQL the statement that
-    `build` makes is given a RETURNING of the table's columns of these names.
+    `build` creates it for a dialect. `key` names the given columns that identify a row; in PostgreSQL the built
+    statement gets a RETURNING of the table's columns of these names.
     """
 
     def __init__(self, table: Table, given: Fields, build: Callable[[Given], Any], *, key: tuple[str, ...]) -> None:
@@ -224,11 +225,11 @@ class Batch:
         return made
 
     def text(self, dialect: Dialect) -> str:
-        """What the driver gets."""
+        """The SQL text for the driver."""
         return self._for(dialect)[0].text
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> set[Row]:
-        """The keys of the rows for which it took effect. No two rows may have the same key."""
+        """The keys of the rows for which it took effect. No two given rows may have the same key."""
         if not rows:
             return set()
         if connection.dialect.name == "postgresql":
@@ -237,14 +238,14 @@ class Batch:
         if self._run_each(connection, rows) == len(rows):
             took_effect = list(rows)
         else:
-            # The driver tells only how many, which is rarely less than all.
+            # The driver returns only a count, which is rarely less than all.
             connection.exec_driver_sql(f"ROLLBACK TO {_SAVEPOINT}")
             took_effect = [row for row in rows if self._run_each(connection, [row])]
         connection.exec_driver_sql(f"RELEASE {_SAVEPOINT}")
         return {tuple([row[place] for place in self._key]) for row in took_effect}
 
     def count(self, connection: Connection, rows: Sequence[Row]) -> int:
-        """For how many rows it took effect."""
+        """The number of rows for which it took effect."""
         if not rows:
             return 0
         if connection.dialect.name == "postgresql":
@@ -252,7 +253,7 @@ class Batch:
         return self._run_each(connection, rows)
 
     def variables(self, dialect: Dialect, rows: Sequence[Row]) -> Row | list[Row]:
-        """The driver's variables: PostgreSQL's arrays, or SQLite's runs."""
+        """The driver's variables: arrays for PostgreSQL, one tuple per execution for SQLite."""
         _, processors, order = self._for(dialect)
         columns = _columns(rows, processors)
         if dialect.name == "postgresql":

@@ -1,7 +1,7 @@
-"""The tables as they stand after the newest migration.
+"""The tables after the newest migration.
 
-The first five are those of the reference schema; what the agent needs beyond it is marked. Every table keeps the tenant
-first in its key, and every reference to a call goes with it.
+The first five are those of the reference schema. Columns and indexes that the agent adds are marked "Added". Every key
+starts with the tenant, and rows that refer to a call are deleted with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from tocsin.agent.adapters.sql.types import FreeText, Instant, Json, Key, Number
+from tocsin.agent.adapters.sql.types import FreeText, Instant, Json, KeyText, Number
 
 metadata = MetaData()
 
@@ -36,26 +36,26 @@ def _of_service_call(table: str) -> ForeignKeyConstraint:
 service_calls = Table(
     "service_calls",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
     Column("name", FreeText, nullable=False),
-    Column("status", Key, nullable=False),
+    Column("status", KeyText, nullable=False),
     Column("submitted_at", Instant, nullable=False),
     Column("due_at", Instant, nullable=False),
     Column("started_at", Instant),
     Column("finished_at", Instant),
     Column("request_spec", Json, nullable=False),
     Column("outcome_meta", Json),
-    # Ours: the request that it all came from, and whether a repetition of it is the same.
-    Column("correlation_id", Key, nullable=False),
-    Column("fingerprint", Key, nullable=False),
-    Column("idempotency_key", Key),
-    # Ours: the execution ordered last, and how many were.
-    Column("execution_id", Key),
+    # Added: the request that submitted the call, and a digest to recognize its repetitions.
+    Column("correlation_id", KeyText, nullable=False),
+    Column("fingerprint", KeyText, nullable=False),
+    Column("idempotency_key", KeyText),
+    # Added: the execution that was ordered last, and how many were ordered.
+    Column("execution_id", KeyText),
     Column("executions", Number, nullable=False, server_default=text("0")),
-    # Ours: when the watchdog has to look, while the call has not finished.
+    # Added: when the watchdog checks the call, while it has not finished.
     Column("watch_at", Instant),
-    # Ours: whether and when failed attempts are made again, and how far that has come.
+    # Added: the retry policy, and the state of the retries.
     Column("retry_policy", Json),
     Column("attempts", Number, nullable=False, server_default=text("0")),
     Column("first_attempt_at", Instant),
@@ -78,7 +78,7 @@ Index(
 #: Pages, the newest first, without and with a status.
 Index("idx_service_calls_submitted_at", calls.tenant_id, calls.submitted_at, calls.service_call_id)
 Index("idx_service_calls_status", calls.tenant_id, calls.status, calls.submitted_at, calls.service_call_id)
-#: Pages of the calls that one request led to.
+#: Pages of the calls with one correlation id.
 Index(
     "idx_service_calls_correlation_id",
     calls.tenant_id,
@@ -86,14 +86,14 @@ Index(
     calls.submitted_at,
     calls.service_call_id,
 )
-#: The watchdog's, over all tenants: only calls that have not finished.
+#: For the watchdog, over all tenants: only calls that have not finished.
 Index(
     "idx_service_calls_watch_at",
     calls.watch_at,
     sqlite_where=text("watch_at IS NOT NULL"),
     postgresql_where=text("watch_at IS NOT NULL"),
 )
-#: The purge's, over all tenants.
+#: For the purge, over all tenants.
 Index(
     "idx_service_calls_finished_at",
     calls.finished_at,
@@ -104,10 +104,10 @@ Index(
 service_call_tags = Table(
     "service_call_tags",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
-    Column("tag", Key, nullable=False),
-    # Ours: the call's, so that a page by tag is one range of an index.
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
+    Column("tag", KeyText, nullable=False),
+    # Added: a copy of the call's, so that a page by tag is one range of an index.
     Column("submitted_at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "service_call_id", "tag", name="pk_service_call_tags"),
     _of_service_call("service_call_tags"),
@@ -119,13 +119,13 @@ Index("idx_service_call_tags_tag", tags.tenant_id, tags.tag, tags.submitted_at, 
 timer_schedules = Table(
     "timer_schedules",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
-    Column("correlation_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
+    Column("correlation_id", KeyText, nullable=False),
     Column("due_at", Instant, nullable=False),
     Column("registered_at", Instant, nullable=False),
     Column("reached_at", Instant),
-    Column("state", Key, nullable=False, server_default=text("'Scheduled'")),
+    Column("state", KeyText, nullable=False, server_default=text("'Scheduled'")),
     PrimaryKeyConstraint("tenant_id", "service_call_id", name="pk_timer_schedules"),
     _of_service_call("timer_schedules"),
     CheckConstraint("state IN ('Scheduled', 'Reached')", name="ck_timer_schedules_state"),
@@ -134,7 +134,7 @@ timer_schedules = Table(
 schedules = timer_schedules.c
 Index("idx_timer_schedules_due_at", schedules.tenant_id, schedules.state, schedules.due_at)
 Index("idx_timer_schedules_correlation_id", schedules.correlation_id)
-#: Ours: what waits, over all tenants: the next instant to wake at, and whose schedules are due.
+#: Added: waiting schedules over all tenants, for the next due time and the tenants with due schedules.
 Index(
     "idx_timer_schedules_waiting",
     schedules.due_at,
@@ -146,21 +146,21 @@ Index(
 http_execution_log = Table(
     "http_execution_log",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
-    Column("execution_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
+    Column("execution_id", KeyText, nullable=False),
     Column("started_at", Instant, nullable=False),
     Column("finished_at", Instant),
     Column("request_url", FreeText, nullable=False),
-    Column("request_method", Key, nullable=False),
+    Column("request_method", KeyText, nullable=False),
     Column("request_headers", Json, nullable=False),
     Column("request_body", FreeText),
-    Column("response_status", Key),
+    Column("response_status", KeyText),
     Column("response_headers", Json),
     Column("response_body", FreeText),
     Column("error_message", FreeText),
-    # Ours: goes into the event that tells of an interrupted execution.
-    Column("correlation_id", Key, nullable=False),
+    # Added: for the event that reports an interrupted execution.
+    Column("correlation_id", KeyText, nullable=False),
     PrimaryKeyConstraint("tenant_id", "service_call_id", "execution_id", name="pk_http_execution_log"),
     _of_service_call("http_execution_log"),
     CheckConstraint(
@@ -170,7 +170,7 @@ http_execution_log = Table(
     sqlite_strict=True,
 )
 executions = http_execution_log.c
-#: Ours: what an earlier run of the process left unfinished.
+#: Added: executions that an earlier run of the process left unfinished.
 Index(
     "idx_http_execution_log_unfinished",
     executions.started_at,
@@ -182,18 +182,18 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", Number, Identity(always=False), nullable=False),
-    Column("tenant_id", Key, nullable=False),
-    Column("aggregate_id", Key, nullable=False),
-    Column("event_type", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("aggregate_id", KeyText, nullable=False),
+    Column("event_type", KeyText, nullable=False),
     Column("event_payload", Json, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("published_at", Instant),
-    # Ours: the rest of the envelope.
-    Column("envelope_id", Key, nullable=False),
-    Column("correlation_id", Key, nullable=False),
-    Column("causation_id", Key),
+    # Added: the rest of the envelope.
+    Column("envelope_id", KeyText, nullable=False),
+    Column("correlation_id", KeyText, nullable=False),
+    Column("causation_id", KeyText),
     Column("timestamp_ms", Number, nullable=False),
-    # Ours: what became of sending it.
+    # Added: the state of publishing. `parked_at`: when the message was suspended.
     Column("attempts", Number, nullable=False, server_default=text("0")),
     Column("last_error", FreeText),
     Column("parked_at", Instant),
@@ -202,7 +202,7 @@ outbox = Table(
     sqlite_autoincrement=True,
 )
 messages = outbox.c
-#: Ours: what is still to be sent; traces; the purge.
+#: Added: unpublished messages; traces; the purge.
 Index(
     "idx_outbox_unpublished",
     messages.id,
@@ -217,32 +217,32 @@ Index(
     postgresql_where=text("published_at IS NOT NULL"),
 )
 
-#: Ours: one row, a UUID made with the database, so that what is kept elsewhere for it can be told from another's.
+#: Added: one row with a UUID created with the database, which identifies what is stored elsewhere for this database.
 agent_identity = Table(
     "agent_identity",
     metadata,
     Column("id", Integer, nullable=False, autoincrement=False),
-    Column("agent_id", Key, nullable=False),
+    Column("agent_id", KeyText, nullable=False),
     PrimaryKeyConstraint("id", name="pk_agent_identity"),
     CheckConstraint("id = 1", name="ck_agent_identity_only_one"),
     sqlite_strict=True,
 )
 
-#: Ours: one row, the node that runs the agent on a database that several share. `term` grows with each change and fences
-#: every write. On SQLite, whose file one process locks, neither this nor the heartbeat is used.
+#: Added: one row with the node that runs the agent on a shared database. `term` is the epoch: it grows with every takeover
+#: and fences every write. With SQLite, whose file one process locks, neither this table nor the heartbeat is used.
 agent_leader = Table(
     "agent_leader",
     metadata,
     Column("id", Integer, nullable=False, autoincrement=False),
     Column("term", Number, nullable=False),
     Column("node", FreeText, nullable=False),
-    Column("incarnation", Key, nullable=False),
+    Column("incarnation", KeyText, nullable=False),
     Column("since", Instant),
     PrimaryKeyConstraint("id", name="pk_agent_leader"),
     CheckConstraint("id = 1", name="ck_agent_leader_only_one"),
     sqlite_strict=True,
 )
-#: Ours: grows as long as that node moves. Apart from the row above, which every write locks.
+#: Added: grows while that node is alive. A table of its own, because every write locks the row above.
 agent_heartbeat = Table(
     "agent_heartbeat",
     metadata,
@@ -253,11 +253,11 @@ agent_heartbeat = Table(
     sqlite_strict=True,
 )
 
-#: Ours: with what a tenant's service calls are signed, as `tocsin.model.secrets` encodes it.
+#: Added: the secrets that sign a tenant's service calls, encoded by `tocsin.model.secrets`.
 tenant_secrets = Table(
     "tenant_secrets",
     metadata,
-    Column("tenant_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
     Column("secrets", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", name="pk_tenant_secrets"),
     sqlite_strict=True,

@@ -19,7 +19,7 @@ FIND = Query(
     _KEY,
     lambda given: select(_columns.tenant_id, _columns.secrets).where(given.names(tenant_secrets, "tenant_id")),
 )
-#: A row to be locked, where there is none.
+#: Adds a row to lock if there is none.
 ADD = Batch(
     tenant_secrets,
     {**_KEY, "secrets": Text()},
@@ -42,12 +42,12 @@ ANY = Query({}, lambda given: select(literal_column("1")).select_from(tenant_sec
 
 
 class SqlTenantSecrets:
-    """The ports TenantSecrets of execution and of the API. Where no tenant has a secret, nothing is read: one agent at a
-    time has the database, so that it knows."""
+    """The ports TenantSecrets of the execution module and of the API module. While no tenant has a secret, nothing is
+    read: only one agent at a time uses the database, so it knows."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        #: Whether any tenant may have one; None: not known yet.
+        #: Whether any tenant may have a secret; None: not known yet.
         self._some: bool | None = None
 
     async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
@@ -55,7 +55,7 @@ class SqlTenantSecrets:
             return {}
         if self._some is None:
             some = bool(await self._database.read(ANY.fetch))
-            # Unless one has been given meanwhile.
+            # Unless `change` has stored one meanwhile.
             if self._some is None:
                 self._some = some
             return await self.find(tenant_ids)

@@ -26,11 +26,11 @@ from tocsin.agent.adapters.sql.backend import Database
 from tocsin.agent.adapters.sql.statements import Batch, Fields, Given, Query, Row
 from tocsin.agent.adapters.sql.tables import service_calls, timer_schedules
 from tocsin.agent.adapters.sql.types import Instant
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.timer.ports import TimerEntry
 
-#: To find the tenants that have something due, this many times as many due rows are looked at, the earliest first.
-#: A longer backlog of few tenants is worked off before others show.
+#: To find tenants with due schedules, this many rows per tenant are read, the earliest first. A longer backlog of few
+#: tenants is processed before other tenants are found.
 ROWS_PER_TENANT = 10
 
 _KEY = {"tenant_id": Text(), "service_call_id": Text()}
@@ -47,7 +47,7 @@ _COLUMNS = (
 
 
 def call_exists(given: Given) -> ColumnElement[bool]:
-    """That the service call of a given row is there."""
+    """The condition that the service call of a given row exists."""
     return exists(select(1).select_from(service_calls).where(*given.same(service_calls, *_KEY)))
 
 
@@ -75,13 +75,13 @@ MARK_FIRED = Query(
     _FIRED,
     lambda given: (
         update(timer_schedules)
-        # Not by `=`: a planner without statistics might take the index by state for the better one.
+        # Not `=`: a planner without statistics might prefer the index by state.
         .where(given.names(timer_schedules, *_FIRED), _schedules.state.is_not_distinct_from("Scheduled"))
         .values(state=text("'Reached'"), reached_at=bindparam("moment", type_=Instant()))
     ),
     {"moment": Instant()},
 )
-#: Any instant is later than the bound, which is there for SQLite: without one it may prefer to read and sort all that wait.
+#: The lower bound is for SQLite's planner: without one it may read and sort all waiting schedules.
 NEXT_DUE_AT = Query(
     {},
     lambda given: (
@@ -118,7 +118,7 @@ DUE_TENANTS = Query({}, _due_tenants, {"from": Instant(), "now": Instant(), "amo
 
 
 def _find_due(given: Given) -> Select[Any]:
-    """Each tenant's earliest, by one range of the index each, then the earliest of those."""
+    """The earliest schedules of each tenant, one index range per tenant, then the earliest of all."""
     due = timer_schedules.alias("due")
     most = bindparam("most", type_=Integer())
     theirs = (
@@ -140,7 +140,7 @@ def _find_due(given: Given) -> Select[Any]:
             .order_by(each.c.due_at, each.c.tenant_id, each.c.service_call_id)
             .limit(most)
         )
-    # SQLite has no LATERAL; a list that depends on the tenant serves as well.
+    # SQLite has no LATERAL; a correlated subquery does the same.
     calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.relation)
     return (
         select(*_COLUMNS)
@@ -166,12 +166,12 @@ class SqlTimerStore:
 
     async def schedule_timers(self, entries: Sequence[TimerEntry]) -> None:
         if entries:
-            # The latest of a key counts; in the order of keys, so that transactions lock rows in one order.
+            # The latest of a key counts. Rows are in key order, so that all transactions lock rows in the same order.
             latest = {entry.key: entry[:5] for entry in sorted(entries, key=lambda entry: entry.due_at)}
             rows = sorted(latest.values())
             await self._database.write(lambda connection: SCHEDULE.count(connection, rows))
 
-    async def delete_timers(self, keys: Collection[Key]) -> None:
+    async def delete_timers(self, keys: Collection[CallKey]) -> None:
         if keys:
             await self._database.write(lambda connection: DELETE.count(connection, sorted(keys)))
 
@@ -186,7 +186,7 @@ class SqlTimerStore:
         rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, **given))
         return [_entry(row) for row in rows]
 
-    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         if not fired:
             return 0
         rows = sorted((*key, due_at) for key, due_at in fired)

@@ -1,4 +1,4 @@
-"""A trace from the rows that it is made of."""
+"""Builds a trace from its rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _MS = 1_000
 def trace_entries(
     call: Row, schedules: Sequence[Row], executions: Sequence[ExecutionRecord], messages: Sequence[Row]
 ) -> list[TraceEntry]:
-    """Everything in the order of time, nothing before what caused it: `messages` as they were written.
+    """All entries in order of time, each after its cause. `messages` are in the order in which they were written.
 
-    Messages know the millisecond in which they were made, so that it is all that counts: within one, messages stand in the
-    order in which they were written, and rows, which show what messages led to, behind them. A message is never shown
-    earlier than the one that caused it, whatever the clock did. A row stands where it came into the state that it shows.
+    Messages record the millisecond of their creation, so entries are compared by milliseconds. Within one, messages
+    stand in the order in which they were written, and rows, which show what messages led to, after them. A message
+    never stands before the one that caused it, even if the clock was set back. A row stands at the time when it reached
+    the state that it shows.
     """
     sent = [_message_entry(row) for row in messages]
     at: dict[str, int] = {}
@@ -75,7 +76,7 @@ def _execution_entry(row: ExecutionRecord) -> TraceEntry:
 
 
 def _message_entry(row: Row) -> TraceEntry:
-    """Without its payload, in which secrets may be."""
+    """Without the payload, which may contain secrets."""
     timestamp_ms, name, id_, causation_id, number, published_at, parked_at, attempts, last_error = row
     detail = _detail(
         number=number,
@@ -92,5 +93,5 @@ def _text(instant_us: int | None) -> str | None:
 
 
 def _detail(**values: Any) -> dict[str, Any]:
-    """What is known of it."""
+    """The members that have a value."""
     return {name: value for name, value in values.items() if value is not None}

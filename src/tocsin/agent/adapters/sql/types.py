@@ -1,4 +1,4 @@
-"""Column types: what is an int or a plain text in Python, and what each database keeps."""
+"""Column types: integers or plain text in Python, and their form in each database."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _INSTANT_CHARS = 27
 
 
 class Instant(TypeDecorator[int]):
-    """Microseconds since 1970 in Python. In SQLite text of fixed width with six fractional digits, so that the order of
-    the texts is the order of time; in PostgreSQL a timestamptz, which has the same precision."""
+    """Microseconds since 1970 in Python. In SQLite, text of fixed width with six fractional digits, which sorts by
+    time; in PostgreSQL a timestamptz, which has the same precision."""
 
     impl = Text
     cache_ok = True
@@ -29,7 +29,7 @@ class Instant(TypeDecorator[int]):
             return dialect.type_descriptor(postgresql.TIMESTAMP(timezone=True))
         return dialect.type_descriptor(Text())
 
-    # The processors are returned as they are, without the decorator's wrapping: they run for every row.
+    # Returned without the decorator's wrapper, because they run for every row.
     def bind_processor(self, dialect: Dialect) -> Callable[[int | None], Any]:
         return to_datetime if dialect.name == "postgresql" else to_text
 
@@ -39,7 +39,7 @@ class Instant(TypeDecorator[int]):
 
 @lru_cache(maxsize=4_096)
 def _second_text(second: int) -> str:
-    """Rows crowd on few seconds, and this is most of the work."""
+    """Cached because many rows share few seconds, and this is most of the work."""
     return format_instant(second * US_PER_SECOND)[:19]
 
 
@@ -65,23 +65,24 @@ def from_text(text: str | None) -> int | None:
 
 
 def to_datetime(instant_us: int | None) -> datetime | None:
-    """Exactly, without floating point."""
+    """Exact, without floating point."""
     return None if instant_us is None else _EPOCH + timedelta(microseconds=instant_us)
 
 
 def from_datetime(moment: datetime | None) -> int | None:
-    """Exactly, without floating point."""
+    """Exact, without floating point."""
     if moment is None:
         return None
     if moment.tzinfo is None:
-        # asyncpg sends the very first and last instants as -infinity and infinity, and hands those out without a zone.
+        # asyncpg encodes the first and last datetime as -infinity and infinity, and decodes those without a time zone.
         return INSTANT_MAX if moment.year > 1 else INSTANT_MIN
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * US_PER_SECOND + since.microseconds
 
 
 class FreeText(TypeDecorator[str]):
-    """Text from outside, where NUL characters may be: PostgreSQL can't keep them, so both get the replacement character."""
+    """Text from outside, which may contain NUL characters. PostgreSQL cannot store them, so both databases store the
+    replacement character instead."""
 
     impl = Text
     cache_ok = True
@@ -97,13 +98,13 @@ def _without_nul(text: str | None) -> str | None:
     return text.replace("\0", "\ufffd") if text is not None and "\0" in text else text
 
 
-#: Ids, names of states, tags. In PostgreSQL by the order of their bytes, as SQLite has it: pages follow it, and indexes of
-#: another collation would not serve ranges. Ids are not of the native type uuid: they are texts everywhere else, and
-#: making objects of them and texts again costs more than their 20 bytes.
-Key = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+#: Ids, statuses, tags. In PostgreSQL they sort by bytes, as in SQLite: pages depend on that order, and an index of another
+#: collation would not serve ranges. Ids do not use the native type uuid: they are text everywhere else, and converting them
+#: costs more than the 20 bytes it would save.
+KeyText = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
-#: JSON as it was written. PostgreSQL's jsonb would reorder members, refuse "\u0000", and decode what only we read.
+#: JSON text as it was written. PostgreSQL's jsonb would reorder members, refuse "\u0000", and parse what only Tocsin reads.
 Json = Text
 
-#: Counts and numbers of rows. A STRICT table knows only INTEGER, which SQLite always keeps in up to 64 bits.
+#: Counts and row numbers. A STRICT table accepts only INTEGER, which in SQLite always has up to 64 bits.
 Number = BigInteger().with_variant(Integer(), "sqlite")

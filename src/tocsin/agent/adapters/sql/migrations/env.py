@@ -1,4 +1,4 @@
-"""Run by Alembic, in the transaction of the connection that `schema.migrate` gives it."""
+"""Run by Alembic, in the transaction of the connection that `schema.migrate` passes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the agent needs beyond the reference schema; what is there is kept.
+"""Adds the agent's columns to the reference schema. Existing rows are kept.
 
-SQLite can neither add columns that must not be null nor change keys, so its tables are made anew and filled from the old
-ones. PostgreSQL alters them in place.
+SQLite can neither add NOT NULL columns nor change keys, so its tables are created again and filled from the old ones.
+PostgreSQL alters them in place.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_execution_log", "outbox")
 
-#: More methods than the reference schema has.
+#: The agent supports more methods than the reference schema.
 METHODS = "request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')"
 METHODS_CHECK = "ck_http_execution_log_request_method"
 
-#: What each new column is filled with; `c` is the row's service call. A call of before has no request to be repeated, its
-#: own id stands for the lost correlation id, and the watchdog looks at once after what has not finished.
+#: The value of each new column; `c` is the row's service call. An existing call has no fingerprint, its id replaces the
+#: missing correlation id, and the watchdog checks unfinished calls at once.
 CALL_COLUMNS = {
     "correlation_id": "coalesce((SELECT t.correlation_id FROM {old}timer_schedules t WHERE t.tenant_id = c.tenant_id"
     " AND t.service_call_id = c.service_call_id), c.service_call_id)",
@@ -49,7 +49,7 @@ CALL_COLUMNS = {
 
 def upgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
-        _make_anew(op.get_bind())
+        _recreate(op.get_bind())
     else:
         _alter(op.get_bind())
     op.create_table(
@@ -157,7 +157,7 @@ def _alter(connection: sa.Connection) -> None:
 # ------------------------------------------------------------------ SQLite
 
 
-def _make_anew(connection: sa.Connection) -> None:
+def _recreate(connection: sa.Connection) -> None:
     driver: Any = connection.connection.dbapi_connection
     _functions(driver)
     for index in ("service_call_tags_tag", "timer_schedules_due_at", "timer_schedules_correlation_id"):
@@ -204,7 +204,7 @@ def _make_anew(connection: sa.Connection) -> None:
     )
     for table in reversed(TABLES):
         op.drop_table(f"old_{table}")
-    # Numbers are never given twice, also when the newest rows were gone.
+    # Numbers are never reused, even if the newest rows were deleted.
     op.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
     op.execute(f"INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', {int(last)})")
 

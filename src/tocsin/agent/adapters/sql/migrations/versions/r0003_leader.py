@@ -1,4 +1,4 @@
-"""Who runs the agent on a database that several nodes share."""
+"""Adds the leader of a database that several nodes share."""
 
 from __future__ import annotations
 

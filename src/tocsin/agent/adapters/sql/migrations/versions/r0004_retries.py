@@ -1,6 +1,6 @@
-"""Calls whose failed attempts are made again: a status, the policy, how far it has come. And calls by correlation id.
+"""Adds retries of failed attempts: a status, the policy and its progress. Adds an index of calls by correlation id.
 
-SQLite can't change a CHECK, so that its table is made anew; what refers to it does so by name.
+SQLite cannot change a CHECK, so its table is created again; references to it are by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 STATUSES = "status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed')"
 CHECK = "ck_service_calls_status"
 
-#: As they were before.
+#: Columns that are copied unchanged.
 KEPT = (
     "tenant_id, service_call_id, name, status, submitted_at, due_at, started_at, finished_at, request_spec, outcome_meta,"
     " correlation_id, fingerprint, idempotency_key, execution_id, executions, watch_at"
@@ -32,7 +32,7 @@ ATTEMPTS = "CASE WHEN finished_at IS NULL THEN 0 ELSE 1 END"
 
 def upgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
-        _make_anew()
+        _recreate()
     else:
         _alter()
     op.create_index(
@@ -59,7 +59,7 @@ def _alter() -> None:
     op.execute(f"UPDATE service_calls SET attempts = {ATTEMPTS} WHERE finished_at IS NOT NULL")
 
 
-def _make_anew() -> None:
+def _recreate() -> None:
     for index in _INDEXES:
         op.drop_index(f"idx_service_calls_{index}", "service_calls")
     op.rename_table("service_calls", "old_service_calls")
@@ -99,7 +99,7 @@ def _make_anew() -> None:
         )
 
 
-#: They go with the table.
+#: Dropped with the table.
 _INDEXES: dict[str, tuple[list[str], str | None]] = {
     "idempotency_key": (["tenant_id", "idempotency_key"], "idempotency_key IS NOT NULL"),
     "submitted_at": (["tenant_id", "submitted_at", "service_call_id"], None),

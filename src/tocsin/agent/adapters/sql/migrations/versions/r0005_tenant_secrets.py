@@ -1,4 +1,4 @@
-"""With what the service calls of a tenant are signed."""
+"""Adds the secrets that sign the service calls of a tenant."""
 
 from __future__ import annotations
 

@@ -1,0 +1,121 @@
+"""Invalid and slow clients: they get a problem response, and occupy neither memory nor a connection for long."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.calls import Api, Inbox
+from tests.support.http import Client, Receiver
+from tests.support.patience import PATIENCE_S
+from tests.support.raw import closed, say
+from tests.support.server import ServerProcess
+from tocsin.model.errors import ConfigError
+from tocsin.server.sockets import connections_max
+
+POST = b"POST /api/v1/timers/get HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+NOT_HTTP = (
+    b"\x00\x01\x02\r\n\r\n",
+    b"FOO /api/v1/timers/get HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /\xc3\xa9 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nname with spaces: v\r\n\r\n",
+    POST + b"content-length: abc\r\n\r\n",
+    POST + b"content-length: -5\r\n\r\n",
+    POST + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
+    POST + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    POST + b"transfer-encoding: chunked\r\n\r\nzz\r\n\r\n",
+)
+
+
+async def test_invalid_http_gets_a_problem_and_the_connection_is_closed(server: ServerProcess) -> None:
+    for sent in NOT_HTTP:
+        answer = await say(server.address(), sent)
+        assert (answer.status, answer.problem["error"]) == (400, "MALFORMED_REQUEST"), sent
+        assert answer.headers["connection"] == "close"
+
+
+async def test_an_endless_head_is_refused(server: ServerProcess) -> None:
+    answer = await say(server.address(), b"GET /healthz HTTP/1.1\r\nhost: localhost\r\na: " + b"v" * 3_000_000)
+    assert (answer.status, answer.problem["error"]) == (431, "HEADERS_TOO_LARGE")
+
+
+async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> None:
+    times = {"TOCSIN_API_REQUEST_HEAD_TIMEOUT": "200ms", "TOCSIN_KEEP_ALIVE_TIMEOUT": "1s"}
+    server = ServerProcess(tmp_path / "data", env=times)
+    await server.start()
+    slow, silent = await asyncio.gather(
+        say(server.address(), b"POST /api/v1/timers/get HTTP/1.1\r\nhost:"), closed(server.address())
+    )
+    assert (slow.status, slow.problem["error"]) == (408, "REQUEST_TIMEOUT")
+    assert silent == b""
+    client = Client(server.address)
+    # A body that is late has its own, longer time: the head was complete.
+    assert (await client.post("/api/v1/namespaces/list", {}))[0] == 200
+    client.close()
+    assert await server.stop() == 0
+
+
+async def test_a_head_in_pieces_is_assembled_even_after_a_large_body(server: ServerProcess) -> None:
+    body = b'{"namespace": "default", "timerId": "nobody"' + b" " * 200_000 + b"}"
+    first = POST + b"content-length: %d\r\n\r\n" % len(body) + body
+    second = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    reader, writer = await asyncio.open_connection(*server.address())
+    writer.write(first + second[:20])
+    await writer.drain()
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 404")
+    writer.write(second[20:])
+    assert b"HTTP/1.1 200 OK" in await reader.read()
+    writer.close()
+
+
+async def test_connections_beyond_the_limit_close_waiting_ones_and_are_counted(tmp_path: Path) -> None:
+    """Clients that keep connections open after a response do not lock out others, and callbacks continue."""
+    server, inbox = ServerProcess(tmp_path / "data", env={"TOCSIN_API_CONNECTIONS_MAX": "20"}), Inbox()
+    await server.start()
+    async with contextlib.AsyncExitStack() as stack:
+        receiver = await stack.enter_async_context(Receiver(inbox))
+        first = None
+        for _ in range(60):
+            reader, writer = await asyncio.open_connection(*server.address())
+            stack.callback(writer.close)
+            first = first or reader
+            writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n\r\n")
+            assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+        assert first is not None
+        async with asyncio.timeout(PATIENCE_S):
+            await first.read()
+        await Api(server).create("t", receiver.url)
+        await inbox.count(1)
+        metrics = await say(server.address(), b"GET /metrics HTTP/1.1\r\nhost: [::1]\r\nconnection: close\r\n\r\n")
+    seen = dict(line.rsplit(b" ", 1) for line in metrics.body.splitlines() if line.startswith(b"tocsin_client"))
+    assert float(seen[b"tocsin_client_connections"]) <= 20
+    assert float(seen[b'tocsin_clients_refused_total{reason="too many connections"}']) > 40
+    assert "client refused" in server.log()
+    assert await server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "wanted", "expected"),
+    [
+        (256, None, 128),
+        (1_024, None, 512),
+        (20_000, None, 10_000),
+        (5_000, None, 2_900),
+        (-1, None, 10_000),
+        (256, 100, 100),
+    ],
+)
+def test_client_connections_leave_descriptors_for_callbacks(
+    descriptors: int, wanted: int | None, expected: int
+) -> None:
+    assert connections_max(wanted, 2_000, descriptors) == expected
+
+
+def test_a_connection_limit_above_the_descriptor_limit_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"api.connections_max: 200 .*ulimit -n.* 156 or less"):
+        connections_max(200, 2_000, 256)

@@ -1,0 +1,72 @@
+"""Failed authentication: which addresses are refused, and what is logged."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from tocsin.http import auth_failures as limits
+from tocsin.http.auth_failures import AuthFailures
+from tocsin.http.errors import TooManyFailures
+from tocsin.http.proxies import Proxies
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def refused(failures: AuthFailures, address: str, times: int) -> int:
+    """How many of these failures were refused."""
+    count = 0
+    for _ in range(times):
+        try:
+            failures.failure(address, "unknown_key", "api")
+        except TooManyFailures as error:
+            assert 0 < error.retry_after_s <= limits._REFILL_S
+            count += 1
+    return count
+
+
+def test_failures_are_limited_per_address_and_the_limit_recovers() -> None:
+    clock = Clock()
+    failures = AuthFailures(now_s=clock)
+    assert refused(failures, "10.0.0.1", limits._BURST + 5) == 5
+    assert refused(failures, "10.0.0.2", 1) == 0
+    clock.now_s += 2 * limits._REFILL_S
+    assert refused(failures, "10.0.0.1", 3) == 1
+    # Who has a network has all of its addresses.
+    assert refused(failures, "2001:db8::1", limits._BURST) == 0
+    assert refused(failures, "2001:db8::2:1", 1) == 1
+    assert refused(failures, "2001:db8:0:1::1", 1) == 0
+
+
+def test_memory_and_log_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_ADDRESSES_MAX", 50)
+    clock, counted = Clock(), []
+    failures = AuthFailures(counted.append, clock)
+    with capture_logs() as lines:
+        for number in range(1_000):
+            failures.failure(f"10.0.{number // 250}.{number % 250}", "unknown_key", "api")
+        clock.now_s += limits._LINES_WINDOW_S
+        failures.failure("10.9.9.9", "malformed", "pages")
+    assert len(failures._left) == 50
+    assert len(counted) == 1_001
+    assert len(lines) == limits._LINES_MAX + 1
+    assert (lines[-1]["address"], lines[-1]["reason"], lines[-1]["suppressed"]) == ("10.9.9.9", "malformed", 990)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "address"),
+    [
+        ("10.0.0.9", b"198.51.100.7", "10.0.0.9"),
+        ("127.0.0.1", None, "127.0.0.1"),
+        ("127.0.0.1", b"198.51.100.7", "198.51.100.7"),
+        ("127.0.0.1", b"203.0.113.1, 198.51.100.7, 10.1.2.3", "198.51.100.7"),
+        ("127.0.0.1", b"198.51.100.7, made up", "127.0.0.1"),
+    ],
+)
+def test_only_a_trusted_proxy_names_the_client(peer: str, forwarded: bytes | None, address: str) -> None:
+    assert Proxies(["127.0.0.1", "10.1.0.0/16"]).address((peer, 5), forwarded) == address

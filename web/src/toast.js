@@ -1,0 +1,30 @@
+// Toasts, which screen readers announce, and requests whose errors they show.
+const SHOWN_MS = 5000;
+
+export function showToast(text, tone) {
+  const toast = document.createElement("div");
+  toast.className = "toast";
+  toast.dataset.tone = tone;
+  toast.textContent = text;
+  const toasts = document.getElementById("toasts");
+  while (toasts.children.length > 2) toasts.firstChild.remove();
+  toasts.append(toast);
+  setTimeout(() => toast.remove(), tone === "failed" ? 2 * SHOWN_MS : SHOWN_MS);
+}
+
+// By id: a selector for open dialogs would be compared with every element of a long list.
+export const dialogIsOpen = () => ["dialog", "help"].some((id) => document.getElementById(id)?.open);
+
+// Posts form fields with the CSRF token.
+export function post(url, body) {
+  const token = document.querySelector("meta[name='csrf']").content;
+  return fetch(url, { method: "POST", body, headers: { "x-csrf-token": token, "hx-request": "true" } });
+}
+
+// Shows the reason of an error response; null means that there was no response.
+export function showError(answer) {
+  if (answer === null) { showToast("The server does not respond. Nothing was changed.", "failed"); return; }
+  if (answer.status === 401) { location.reload(); return; }
+  const toast = JSON.parse(answer.headers.get("hx-trigger") ?? "{}")["tocsin:toast"];
+  showToast(toast?.text ?? `The server refused the request (${answer.status}).`, "failed");
+}
