@@ -36,7 +36,7 @@ _SLOW = (
     "tests/integration/cli/test_examples.py",
     "tests/integration/cli/test_real_server.py",
     "tests/integration/stores/test_shared_server.py",
-    "test_random_histories_look_like_the_memory",
+    "test_random_histories_match_the_memory_store",
     "tests/integration/server/",
     "tests/upgrade/",
 )

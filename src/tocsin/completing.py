@@ -1,4 +1,4 @@
-"""Creates that name stored secrets of their timers as redacted."""
+"""Creates whose requests have `[redacted]` in place of secrets that are stored with the timer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
 from tocsin.model.withheld import with_headers, with_url
 
-#: Timers of a batch that get stored secrets before other requests get their turn.
+#: Timers of a batch that are completed before other requests get their turn.
 _COMPLETED_PER_TURN = 100
 
 
@@ -24,8 +24,10 @@ GetMany = Callable[[str, Iterable[str]], Awaitable[Mapping[str, TimerView]]]
 async def complete(
     timers: Sequence[tuple[Timer, Condition | None]], get_many: GetMany
 ) -> dict[int, TimerView | TocsinError]:
-    """Gives the timers the stored secrets that they name as redacted. By the identity of the timer, what is answered
-    already: errors of those for which that fails; and repetitions, whose secrets may be stored no more."""
+    """Puts the stored secrets into the timers, where their requests have `[redacted]`.
+
+    Returns the answers that are already known, by `id(timer)`: the error where a secret is not stored, and the stored timer
+    for a repetition, whose secrets may no longer be stored."""
     known: dict[int, TimerView | TocsinError] = {}
     turns = 0
     for namespace in {timer.namespace for timer, _ in timers}:

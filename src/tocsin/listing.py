@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from tocsin.engine.rows import Row, Standing
+from tocsin.engine.rows import ExistingRow, Row
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
@@ -17,21 +17,21 @@ from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.list_cursor import read_cursor, write_cursor
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 
-#: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
+#: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
-#: Bytes of records on a page of a list: with large payloads it is shorter than its limit. Reading, decoding and writing more
-#: would take memory, and keep others waiting.
+#: Bytes of records on a page of a list. With large payloads a page is shorter than its limit: reading and encoding more would
+#: take memory and delay other requests.
 LIST_BYTES_MAX = 16 * 1024 * 1024
-#: Rows of a list's first read, which shows how large they are.
+#: Rows of a list's first read, which shows how large the rows are.
 _LIST_FIRST_ROWS = 100
-#: Bytes of records that are decoded before other requests get their turn.
+#: Bytes of records decoded before other requests get their turn.
 _DECODED_PER_TURN = 4 * 1024 * 1024
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `suspended`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
-    came to."""
+    """A timer as a client sees it. `next_attempt_at` is the key's instant while the timer is pending, else None. `suspended`
+    is why a pending timer is suspended, such as `namespace:…` or `destination:…`; it is known only where the store was read.
+    `outcome` is that of a create."""
 
     timer: Timer
     uuid: bytes
@@ -43,9 +43,9 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store that end without all rows asked for, because few of those scanned match;
-    after them the page is short."""
+    """What to list. `execute_after` is inclusive, `execute_before` exclusive, in microseconds. `cursor` is that of the page
+    before. Empty `statuses` mean all. `reads_max` bounds the reads of the store that return fewer rows than asked for,
+    because few of the scanned rows match; after them the page is short."""
 
     namespace: str
     statuses: frozenset[Status] = frozenset()
@@ -61,8 +61,8 @@ class ListRequest:
 async def list_page(
     request: ListRequest, namespace: Namespace, total: int, read: Callable[[ListQuery], Awaitable[Listed]]
 ) -> tuple[list[TimerView], str | None]:
-    """The page that is asked for, and the cursor of the next one if one may follow. `total`: shards in all. `read` asks the
-    store, and raises what it raises; InvalidInput for a bad cursor."""
+    """The requested page, and the cursor of the next one if one may follow. `total` is the number of shards in all. `read`
+    queries the store, and its errors are raised. Raises InvalidInput for a bad cursor."""
     arc = namespace_hash(request.namespace)
     query = ListQuery(
         namespace=request.namespace,
@@ -92,17 +92,17 @@ async def list_page(
 
 
 def view_of(row: Row | None, shard_id: int) -> TimerView:
-    """The timer of a row that was just written, or of the one that stands instead."""
+    """The view of a row that was just written, or of the existing one that was found instead."""
     assert row is not None
     at, uuid = row.key
-    if isinstance(row, Standing):
+    if isinstance(row, ExistingRow):
         next_at = at if row.timer.status is Status.PENDING else None
         return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
     return TimerView(row.timer, uuid, shard_id, at)
 
 
 async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:
-    """The rows decoded, each with its shard, giving way to others in between."""
+    """The views of stored rows, each given with its shard. It lets other requests run in between."""
     views, decoded = [], 0
     for row, shard_id in rows:
         views.append(view_of_stored(row, shard_id))
@@ -114,7 +114,8 @@ async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) ->
 
 
 def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
-    """The timer of a row as the store has it; one that can't be read has its name, and the reason as its last error."""
+    """The view of a stored row. One that can't be decoded has its namespace, id and instant, and the reason as its last
+    error."""
     try:
         timer = decode_record(row.record)
     except RecordUndecodable as error:

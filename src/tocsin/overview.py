@@ -1,4 +1,4 @@
-"""The cluster at a glance: who is a member, who owns which shard, how full and how late its window is."""
+"""The cluster view: members, owners of shards, and the size and lag of each shard's window."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tocsin.ports.forward import NodeReport, ShardReport
 
 @dataclass(frozen=True, slots=True)
 class ShardView:
-    """A shard; window figures where its owner could be asked. `lag_us`: how long its oldest due timer has been waiting, 0
-    when none is due."""
+    """A shard. Fields of its window are None if its owner did not answer. `lag_us` is how long the oldest due timer has
+    waited; 0 when none is due."""
 
     shard_id: int
     epoch: int
@@ -29,7 +29,7 @@ class ShardView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A member of the cluster. What only it can say is None when it could not be asked."""
+    """A member of the cluster. Fields that only the member itself reports are None if it did not answer."""
 
     node: str
     incarnation: str
@@ -60,7 +60,7 @@ class ClusterView:
 
 
 def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeReport:
-    """What this node says of itself."""
+    """This node's report about itself."""
     reason = supervisor.dispatcher.paused_reason
     now_us = context.clock.now_us()
     shards = []
@@ -73,7 +73,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
                 shard.shard_id,
                 window.epoch,
                 len(window.rows),
-                window.flights_count,
+                window.in_flight_count,
                 window.horizon[0] if window.horizon[0] > 0 else None,
                 window.longest_wait_us(now_us),
             )
@@ -84,13 +84,15 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
 def cluster_view(
     supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport], *, alone: bool = False
 ) -> ClusterView:
-    """`reports` are those of the other nodes, by incarnation. `alone`: the store is this node's only: other members are
-    former starts of it."""
+    """The cluster as this node sees it. `reports` are those of the other nodes, by incarnation. `alone`: the store belongs to
+    this node alone, so other members are its former starts and are left out."""
     reports = {**reports, supervisor.incarnation: own}
-    told = {shard.shard_id: (incarnation, shard) for incarnation, report in reports.items() for shard in report.shards}
-    owners = _owners(supervisor, told)
+    reported = {
+        shard.shard_id: (incarnation, shard) for incarnation, report in reports.items() for shard in report.shards
+    }
+    owners = _owners(supervisor, reported)
     shards = [
-        _shard_view(supervisor, shard_id, owners[shard_id], told.get(shard_id))
+        _shard_view(supervisor, shard_id, owners[shard_id], reported.get(shard_id))
         for shard_id in range(supervisor.total_shards)
     ]
     return ClusterView(
@@ -107,16 +109,16 @@ def cluster_view(
 
 
 def _owners(
-    supervisor: Supervisor, told: Mapping[int, tuple[bytes, ShardReport]]
+    supervisor: Supervisor, reported: Mapping[int, tuple[bytes, ShardReport]]
 ) -> dict[int, tuple[bytes | None, int]]:
-    """Owner and epoch of each shard: as read from the store, or as the owner itself says when that is newer."""
+    """Owner and epoch of each shard: as read from the store, or as the owner reports if its epoch is newer."""
     owners: dict[int, tuple[bytes | None, int]] = {}
     for shard_id in range(supervisor.total_shards):
         state = supervisor.states.get(shard_id)
         owner, epoch = (state.owner, state.epoch) if state is not None else (None, 0)
-        said = told.get(shard_id)
-        if said is not None and said[1].epoch >= epoch:
-            owner, epoch = said[0], said[1].epoch
+        newest = reported.get(shard_id)
+        if newest is not None and newest[1].epoch >= epoch:
+            owner, epoch = newest[0], newest[1].epoch
         owners[shard_id] = (owner, epoch)
     return owners
 
@@ -125,7 +127,7 @@ def _node_views(
     supervisor: Supervisor, reports: Mapping[bytes, NodeReport], owners: list[bytes | None]
 ) -> list[NodeView]:
     membership = supervisor.membership
-    namesakes = {incarnation for incarnations in membership.namesakes().values() for incarnation in incarnations}
+    shared_names = {incarnation for incarnations in membership.shared_names().values() for incarnation in incarnations}
     views = []
     for member in sorted(membership.members(), key=lambda member: (member.node, member.incarnation)):
         report = reports.get(member.incarnation)
@@ -139,7 +141,7 @@ def _node_views(
                 sum(1 for owner in owners if owner == member.incarnation),
                 membership.leaving(member.incarnation),
                 membership.skewed(member.incarnation),
-                member.incarnation in namesakes,
+                member.incarnation in shared_names,
                 *(
                     (None, None, None, None, None)
                     if report is None
@@ -157,16 +159,16 @@ def _node_views(
 
 
 def _shard_view(
-    supervisor: Supervisor, shard_id: int, known: tuple[bytes | None, int], told: tuple[bytes, ShardReport] | None
+    supervisor: Supervisor, shard_id: int, known: tuple[bytes | None, int], reported: tuple[bytes, ShardReport] | None
 ) -> ShardView:
     owner, epoch = known
     names = {member.incarnation: member.node for member in supervisor.membership.members()}
     names[supervisor.incarnation] = supervisor.node
     name = names.get(owner, owner.hex()) if owner is not None else None
     here = owner == supervisor.incarnation
-    if told is None or told[0] != owner:
+    if reported is None or reported[0] != owner:
         return ShardView(shard_id, epoch, name, owned_here=here)
-    report = told[1]
+    report = reported[1]
     return ShardView(
         shard_id,
         epoch,

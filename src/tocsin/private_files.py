@@ -1,4 +1,4 @@
-"""Files and folders that nobody but the user of this process can read: timers, keys and service calls are in them."""
+"""Private files and folders, readable only by the user of this process: they contain timers, keys and service calls."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-#: What nobody else may do.
+#: The permission bits of other users.
 OTHERS = 0o077
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
-#: What SQLite puts beside a database; it gives them the database's own mode.
+#: Suffixes of the files that SQLite keeps beside a database, with the database's mode.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 #: The names of databases and locks in a data folder.
 _OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z")
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder where it is missing. Raises OSError."""
+    """Creates the folder if it is missing. Raises OSError."""
     folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def make_database(path: Path) -> None:
-    """Makes an empty file where there is none, and takes one that is there, and what is beside it, from others. Raises
-    OSError for a file that can't be made."""
+    """Creates an empty private file, or makes an existing one and SQLite's files beside it private. Raises OSError if the
+    file can't be created."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
     for suffix in _BESIDE:
@@ -32,9 +32,10 @@ def make_database(path: Path) -> None:
 
 
 def tighten_folder(folder: Path) -> list[Path]:
-    """Takes a data folder of before from others, if nothing else is in it; which of the files in it others can still read.
+    """Makes the files of an existing data folder private, and the folder itself if nothing else is in it. Returns the files
+    that other users can still read.
 
-    A folder that holds somebody's other files, such as the working directory, stays as it is: the files are what counts.
+    A folder that holds other files, such as the working directory, keeps its mode: the data files are what matters.
     """
     if not folder.is_dir():
         return []

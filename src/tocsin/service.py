@@ -1,6 +1,6 @@
-"""The timer service's use cases: what the API, the CLI's demo and (later) the agent call.
+"""The timer service's use cases, as the API, the pages, the CLI's demo and the agent call them.
 
-Everything here speaks in domain values; texts, statuses and JSON belong to `tocsin.api`.
+Parameters and results are domain values; texts, HTTP statuses and JSON belong to `tocsin.http` and `tocsin.api`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
-from tocsin.engine.rows import OpKind, Row, Standing, WriteOp
+from tocsin.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
@@ -50,7 +50,18 @@ __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService"
 
 T = TypeVar("T")
 
-#: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
+#: Reasons of a pause of the dispatcher, as texts.
+_PAUSE_TEXTS = {
+    "starting": "the node is starting",
+    "lease": "node lease expired",
+    "clock_skew": "the node's clock differs from the store's",
+    "clock_jump": "the node's wall clock jumped",
+    "unwritten_results": "too many results of attempts wait to be written",
+    "stopped": "the node has stopped",
+}
+
+#: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
+#: was made.
 NAMESPACE_TRIES_MAX = 10
 
 
@@ -74,29 +85,29 @@ class TimerService:
         self._shared = not context.store.capabilities.exclusive
         self._namespace_change = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        #: Whether this node runs the service agent now.
+        #: Tells whether this node runs the service agent now.
         self.has_agent: Callable[[], bool] = bool
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
-        """From now on, writes for shards that this node doesn't own go to the nodes that do."""
+        """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
         self._forwarder, self._peers = forwarder, peers
         self._supervisor.results.submit = self._submit
 
     @property
     def writes_waiting(self) -> int:
-        """Client writes that wait for their batch."""
+        """Clients' writes that have not been answered yet."""
         return self._waiting
 
     # ------------------------------------------------------------------ timers
 
     async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
-        """Stores the (validated) timer, durably when it returns: in the place of one of the same id, or as the condition
-        says. Secrets that it names as redacted are those of the timer that is stored under its name, pending or finished,
-        when this begins.
+        """Stores a validated timer; it is durable when this returns. It replaces an existing timer of the same id, unless the
+        condition says otherwise. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
+        its id, pending or finished, when this begins.
 
-        Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition TimerExists, IdempotencyConflict.
+        Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition also TimerExists, IdempotencyConflict.
         """
-        shard_id, uuid = await self._found(timer.namespace, timer.id)
+        shard_id, uuid = await self._locate(timer.namespace, timer.id)
         self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
             for known in (await complete([(timer, condition)], self.get_many)).values():
@@ -112,11 +123,11 @@ class TimerService:
         settle: Callable[[TimerView | TocsinError], None],
         condition: Condition | None = None,
     ) -> None:
-        """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
-        can be told at once is raised instead. `settle` must not raise."""
+        """Like `create`, without waiting: `settle` is called once, with the view when the timer is durable, or with the
+        error. Errors that are known at once are raised instead. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if unknown or withheld(timer.url, timer.headers):
-            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle, condition))
+            task = asyncio.get_running_loop().create_task(self._create_in_task(timer, settle, condition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
@@ -128,7 +139,7 @@ class TimerService:
 
         self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
-    async def _begin_after_look(
+    async def _create_in_task(
         self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
     ) -> None:
         try:
@@ -141,12 +152,12 @@ class TimerService:
     async def create_many(
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
     ) -> list[TimerView | TocsinError]:
-        """The same for many, in order, each with its condition if there are any; each fails alone."""
+        """Like `create` for many timers: the results are in order, and each timer fails on its own."""
         results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         left = len(timers)
         for namespace in {timer.namespace for timer in timers}:
-            await self._look_for(namespace)
+            await self._ensure_namespace_known(namespace)
         on = conditions if conditions is not None else [None] * len(timers)
         incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
         known = await complete(incomplete, self.get_many)
@@ -184,16 +195,16 @@ class TimerService:
 
     def require_format_2(self, what: str) -> None:
         """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
-        field of the request that asks for one."""
+        field of the request that needs the format."""
         if self._shared and not self._supervisor.membership.format_2:
             raise ClusterUpgrading(
-                f"{what} can't be used yet: a node of an earlier release may still be running, which would not understand "
-                "it; try again when every node runs this release"
+                f"{what} can't be used yet: a node of an earlier release, which can't read it, may still be running; try "
+                "again when every node runs this release"
             )
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
-        """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
-        shard_id, uuid = await self._found(namespace, timer_id)
+        """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
         found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
         row = found and (found.live or found.finished)
         if not row:
@@ -201,8 +212,9 @@ class TimerService:
         return view_of_stored(row, shard_id)
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
-        """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
-        await self._look_for(namespace)
+        """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
+        Unavailable."""
+        await self._ensure_namespace_known(namespace)
         shards: dict[int, dict[bytes, str]] = {}
         for timer_id in timer_ids:
             shard_id, uuid = self._place(namespace, timer_id)
@@ -216,9 +228,9 @@ class TimerService:
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
-        """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable. Redacted secrets as in
-        `create`."""
-        shard_id, uuid = await self._found(namespace, timer_id)
+        """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
+        InvalidInput, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
         if changes.body is not msgspec.UNSET:
             self.require_format_2("body")
         url, headers = changes.url or None, changes.headers or None
@@ -233,25 +245,26 @@ class TimerService:
         return view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
-        """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
-        shard_id, uuid = await self._found(namespace, timer_id)
+        """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
         await self._write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
 
-    async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
-        await self._look_for(namespace)
+    async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        await self._ensure_namespace_known(namespace)
         return self._place(namespace, timer_id)
 
-    async def _look_for(self, namespace: str) -> None:
-        """Where nodes share the store, one that this node doesn't know may be another's work: by a read begun now."""
+    async def _ensure_namespace_known(self, namespace: str) -> None:
+        """Reads the namespaces if this node doesn't know this one: where nodes share the store, another may have created
+        it."""
         if self._shared and namespace not in self._context.namespaces:
             await self.refresh_namespaces()
 
     def knows_namespace(self, name: str, version: int) -> bool:
-        """See the port LocalWrites."""
+        """Whether this node knows the namespace in that version or a later one."""
         return self._context.knows_namespace(name, version)
 
     async def refresh_namespaces(self) -> None:
-        """See the port LocalWrites."""
+        """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
         await self._read(self._context.refresh_namespaces())
 
     def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
@@ -264,11 +277,11 @@ class TimerService:
     def _namespace(self, name: str) -> Namespace:
         found = self._context.namespaces.get(name)
         if found is None:
-            raise NamespaceNotFound(f"no namespace {name!r}; create it first with namespaces/create")
+            raise NamespaceNotFound(f"there is no namespace {name!r}; create it first with namespaces/create")
         return found
 
     async def _write(self, shard_id: int, op: WriteOp) -> Row | None:
-        """The durable answer to one client's write; raises its error."""
+        """Submits one client's write and returns its durable answer; raises its error."""
         future: asyncio.Future[Row | TocsinError | None] = asyncio.get_running_loop().create_future()
 
         def settle(answer: Row | TocsinError | None) -> None:
@@ -284,24 +297,25 @@ class TimerService:
     def _submit(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
         limits = self._context.limits
         if self._waiting >= limits.pending_writes_max:
-            raise Overloaded(f"{self._waiting} writes are waiting already (pending_writes_max); try again later")
+            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
 
         def reply(answer: Row | TocsinError | None) -> None:
-            # They hold one another; left so, each write would wait for the garbage collector, whose pauses get long.
+            # The two refer to each other; without this, every write would wait for the garbage collector, and its pauses
+            # grow.
             op.reply = None
             self._waiting -= 1
             if type(answer) is ShardMoved and self._forwarder is not None:
-                self._forward_or_tell(shard_id, op, settle)
+                self._forward_or_fail(shard_id, op, settle)
             else:
                 settle(answer)
 
         boot_us = self._context.clock.boottime_us()
         if self._shared and not self._supervisor.in_touch(boot_us):
-            # After a standstill, what lay here unread may have been given up by its client, and written anew elsewhere.
-            raise ShardMoved("this node has lost touch with the store; nothing was written, try again")
+            # After a pause of this process, the client of a request unread until now may have retried it at another node.
+            raise ShardMoved("this node has no recent contact with the store; nothing was written, try again")
         op.deadline_us = boot_us + limits.write_timeout_us
         shard = self._supervisor.shards[shard_id]
-        if self._forwarder is not None and not shard.takes:
+        if self._forwarder is not None and not shard.accepts_writes:
             self._forward(shard_id, op, settle)
             return
         op.reply = reply
@@ -309,18 +323,18 @@ class TimerService:
         self._waiting += 1
 
     def _forward(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
-        """Leaves the write to the shard's owner. Raises Overloaded."""
+        """Forwards the write to the shard's owner. Raises Overloaded."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
         if op.timer is not None and op.kind is OpKind.CREATE:
-            # Named by the owner that had accepted it: the next one names it anew.
+            # Set by the owner that accepted it before; the next owner sets its own.
             op.timer.firing = ""
 
         def reply(answer: Written | TocsinError | None) -> None:
             self._waiting -= 1
             if isinstance(answer, Written):
                 row = Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0)
-                settle(row if answer.outcome is Outcome.CREATED else Standing(row, answer.outcome))
+                settle(row if answer.outcome is Outcome.CREATED else ExistingRow(row, answer.outcome))
             else:
                 settle(answer)
 
@@ -333,31 +347,32 @@ class TimerService:
         self._forwarder.forward(write, reply)
         self._waiting += 1
 
-    def _forward_or_tell(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
+    def _forward_or_fail(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
         try:
             self._forward(shard_id, op, settle)
         except TocsinError as error:
             settle(error)
 
     def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
-        """Another node's write, or one that waited for this node to own its shard: see the port LocalWrites."""
+        """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.
+        Raises ShardMoved, RequestExpired, Overloaded."""
         shard = self._supervisor.shards.get(write.shard_id)
         window = shard.window if shard is not None else None
         if shard is None or window is None or epoch not in (None, window.epoch):
-            raise ShardMoved(f"shard {write.shard_id} isn't owned here in this epoch")
+            raise ShardMoved(f"this node does not own shard {write.shard_id} in this epoch")
         self._accept(shard, write, settle)
 
     def _accept(self, shard: Shard, write: Write, settle: Settle) -> None:
         limits = self._context.limits
         if write.deadline_us <= self._context.clock.boottime_us():
-            raise RequestExpired("the time budget ran out before it could be written")
+            raise RequestExpired("the request's time budget ran out; nothing was written")
         if self._waiting >= limits.pending_writes_max:
-            raise Overloaded(f"{self._waiting} writes are waiting already (pending_writes_max); try again later")
+            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
 
         def reply(answer: Row | TocsinError | None) -> None:
             self._waiting -= 1
             if isinstance(answer, Row):
-                outcome = answer.outcome if isinstance(answer, Standing) else Outcome.CREATED
+                outcome = answer.outcome if isinstance(answer, ExistingRow) else Outcome.CREATED
                 settle(Written(answer.timer, answer.key[0], outcome))
             else:
                 settle(answer)
@@ -372,18 +387,18 @@ class TimerService:
         self._waiting += 1
 
     async def _read(self, call: Awaitable[T]) -> T:
-        """The store's answer; its failures as Unavailable."""
+        """The result of a store call; its errors as Unavailable."""
         try:
             return await self._context.bounded(call)
         except StoreCorrupted:
             raise
         except StoreError as error:
-            raise Unavailable(f"the store can't be read now: {error}") from error
+            raise Unavailable(f"the store is not available, try again: {error}") from error
 
     # ------------------------------------------------------------------ namespaces
 
     def retry_policy(self, timer: Timer) -> RetryPolicy:
-        """The policy that its next failed attempt would go by, as far as this node knows."""
+        """The retry policy that applies to the timer's next failed attempt, as far as this node knows."""
         return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
 
     async def namespaces(self) -> list[Namespace]:
@@ -403,14 +418,15 @@ class TimerService:
         retry: RetryPolicy | None = None,
         reserved: bool = False,
     ) -> Namespace:
-        """NamespaceExists, InvalidInput. Only with `reserved` the name may be one of the server's own."""
+        """Creates a namespace. Only with `reserved` may the name begin with the server's prefix. Raises NamespaceExists,
+        InvalidInput, ClusterUpgrading, Unavailable."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
-            reason = f"names that begin with {RESERVED_PREFIX!r} are reserved for the server; choose another"
+            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
             raise InvalidInput(FieldError("name", reason))
         self._check_namespace_format(answers, retry)
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
-            raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))
+            raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the store's number of shards"))
         now = self._context.clock.now_us()
         namespace = Namespace(
             name,
@@ -425,7 +441,7 @@ class TimerService:
             retry=retry,
         )
         if not await self._read(self._context.store.put_namespace(namespace, create=True)):
-            raise NamespaceExists(f"there is a namespace {name!r} already")
+            raise NamespaceExists(f"a namespace {name!r} already exists")
         self._context.changed_namespace(namespace)
         return namespace
 
@@ -441,9 +457,12 @@ class TimerService:
         answers: Answers | None = None,
         retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Namespace:
-        """Changes what is not None; a `retry` of None returns to the default policy. A new secret signs alone at once, and so
-        ends a rotation. When it returns, every node that may fire a timer goes by it: at the latest after a fifth more than
-        `namespaces_lease`. NamespaceNotFound, InvalidInput, Conflict, Unavailable."""
+        """Changes the fields that are not None; a `retry` of None restores the default policy. A new secret signs alone at
+        once, which ends a rotation.
+
+        When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
+        `namespaces_lease`. Raises NamespaceNotFound, InvalidInput, Conflict, ClusterUpgrading, Unavailable.
+        """
 
         self._check_namespace_format(answers, retry)
 
@@ -462,22 +481,22 @@ class TimerService:
         return await self._change_everywhere(name, change)
 
     async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
-        """Signs with `fresh`, and for the grace with what it replaces, too. As `update_namespace`; RotationPending,
-        and ClusterUpgrading where two would have to sign."""
+        """Signs with `fresh`, and during the grace also with the secret that it replaces. Like `update_namespace`; also
+        raises RotationPending within the grace of another rotation."""
 
         def change(known: Namespace) -> Namespace:
             now_us = self._context.clock.now_us()
             signing = known.signing.rotated(fresh, now_us, grace_us, force=force)
             if signing.previous:
-                # A node of an earlier release would sign with the new one alone, and drop the others when it writes.
-                self.require_format_2("a grace")
+                # A node of an earlier release would sign with the new secret alone, and drop the others when it writes.
+                self.require_format_2("a grace period")
             return known.changed(now_us, signing)
 
         return await self._change_everywhere(name, change)
 
     async def _change_everywhere(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
-        """Makes the change; returns when every node that may fire a timer goes by it (rule 23)."""
-        # One after another on this node, so that they don't make one another try again.
+        """Makes the change; returns when every node that may fire a timer applies it (rule 23)."""
+        # One at a time on this node, so that changes don't force one another to retry.
         async with self._namespace_change:
             changed = await self._change_namespace(name, change)
         if self._peers is not None:
@@ -485,14 +504,15 @@ class TimerService:
         return changed
 
     def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
-        """A node of an earlier release would not go by them, and would drop them with its next change of the namespace."""
+        """Raises ClusterUpgrading while a node of an earlier release may be running, which would ignore these fields, and
+        drop them with its next change of the namespace."""
         if answers is Answers.STRICT:
             self.require_format_2("answers")
         if isinstance(retry, RetryPolicy):
             self.require_format_2("retryPolicy")
 
     async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
-        """Makes the change to the namespace as it is stored, whoever else changes it meanwhile."""
+        """Makes the change to the stored namespace, again if others change it at the same time."""
         context = self._context
         for _ in range(NAMESPACE_TRIES_MAX):
             await self.refresh_namespaces()
@@ -500,10 +520,10 @@ class TimerService:
             if await self._read(context.store.put_namespace(changed, create=False)):
                 context.changed_namespace(changed)
                 return changed
-        raise Conflict(f"namespace {name!r} was changed by others {NAMESPACE_TRIES_MAX} times meanwhile; try again")
+        raise Conflict(f"others changed namespace {name!r} at the same time {NAMESPACE_TRIES_MAX} times; try again")
 
     async def ensure_default_namespace(self) -> None:
-        """The namespace `default` exists from the first start on."""
+        """Creates the namespace `default` if it does not exist."""
         if DEFAULT_NAMESPACE not in {namespace.name for namespace in await self.namespaces()}:
             try:
                 await self.create_namespace(DEFAULT_NAMESPACE)
@@ -513,13 +533,13 @@ class TimerService:
     # ------------------------------------------------------------------ the node and its cluster
 
     async def cluster(self) -> ClusterView:
-        """Nodes, shards, owners; what other nodes know of themselves as far as they answer in time."""
+        """Nodes, shards and owners, with the reports of the nodes that answer in time."""
         others = await self._peers.reports() if self._peers is not None else {}
         alone = self._context.store.capabilities.exclusive
         return cluster_view(self._supervisor, self.report(), others, alone=alone)
 
     def report(self) -> NodeReport:
-        """What this node says of itself."""
+        """This node's report about itself."""
         return report_of(self._supervisor, self._context, agent=self.has_agent())
 
     @property
@@ -528,8 +548,8 @@ class TimerService:
         return self._supervisor.node
 
     def other_nodes(self) -> Mapping[bytes, str]:
-        """Names of the other nodes that live, by incarnation. Where a store is one node's alone there are none: what looks
-        like one is a former start of this node."""
+        """Names of the other living nodes, by incarnation. An exclusive store has none: its other members are former starts
+        of this node."""
         if self._context.store.capabilities.exclusive:
             return {}
         known = self._supervisor.membership
@@ -537,27 +557,28 @@ class TimerService:
         return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}
 
     async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """What another node says of itself and has counted, as Peers has it; Unavailable."""
+        """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
         if self._peers is None:
-            raise Unavailable("this node does not meet others")
+            raise Unavailable("this node is not connected to other nodes")
         return await self._peers.statistics(incarnation, after_us)
 
     @property
     def clock_distrusted(self) -> bool:
-        """Whether this node's clock has been off the store's for a while, and other nodes' haven't: what goes by a clock
-        had better run there."""
+        """Whether this node's clock has differed from the store's for a while, and other nodes' have not: what depends on a
+        clock should run there."""
         return self._supervisor.clock_distrusted
 
     def not_ready_because(self) -> list[str]:
-        """Why the node should get no traffic now; empty when it is ready."""
+        """The reasons why the node should get no traffic now; empty when it is ready."""
         supervisor = self._supervisor
         reasons = []
         if supervisor.closing or supervisor.draining:
             reasons.append("the node is shutting down")
         elif not supervisor.joined:
-            reasons.append("the node watches the others before it takes its share of the shards")
-        if supervisor.dispatcher.paused_reason is not None:
-            reasons.append(f"nothing rings: {supervisor.dispatcher.paused_reason}")
+            reasons.append("the node observes the other members before it takes its share of the shards")
+        paused = supervisor.dispatcher.paused_reason
+        if paused is not None:
+            reasons.append(f"dispatch paused: {_PAUSE_TEXTS.get(paused, paused)}")
         if self._context.store.capabilities.exclusive:
             missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
             if missing:
@@ -566,13 +587,14 @@ class TimerService:
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
-        """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
-        await self._look_for(request.namespace)
+        """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
+        NamespaceNotFound, Unavailable."""
+        await self._ensure_namespace_known(request.namespace)
         namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
         return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 
 
-#: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
+#: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.
 _WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: OpKind[kind.name] for kind in WriteKind}
 _UNANSWERED = ShardUnavailable("not answered")

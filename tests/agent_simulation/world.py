@@ -17,7 +17,7 @@ from tocsin.model import uuid7
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import MessageDeadLettered
 from tocsin.testing.clock import EPOCH_US
-from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
+from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 
 from .bus import BUS_LIMITS, Broker
 from .chaos import Chaos
@@ -140,7 +140,7 @@ class World:
         try:
             with patch.object(uuid7, "RandomPool", lambda: self._random_bytes):
                 self.loop.run_until_complete(self._main())
-        except (NothingToDo, TimeStandsStill) as error:
+        except (NothingScheduled, TimeNotAdvancing) as error:
             self.broken("STANDSTILL", str(error))
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")

@@ -1,4 +1,4 @@
-"""The specification keeps its own rules."""
+"""The memory store, which is the specification, passes the store conformance tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MySQL, here MariaDB, keeps the store port's rules."""
+"""The MySQL store, on MariaDB, passes the store conformance tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.testing.store_conformance import StoreConformance
 
 
 def database_of(folder: Path) -> str:
-    """A database of its own for each folder."""
+    """Each folder has its own database."""
     return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
@@ -28,8 +28,8 @@ class TestMysqlStore(StoreConformance):
 
 
 class TestMysqlStoreWithSmallPages(TestMysqlStore):
-    """Pages are cut by octets all the time, ranges are deleted in many pieces, batches take many packets and cross the
-    lanes of several writers."""
+    """With small limits: pages are shortened by their bytes, ranges are deleted in many steps, and batches need many packets
+    and several writers' lanes."""
 
     examples = 20
 
@@ -37,7 +37,7 @@ class TestMysqlStoreWithSmallPages(TestMysqlStore):
         return MysqlStore(
             self.server.url(database_of(folder)),
             writers=3,
-            read_octets_max=20,
-            statement_octets_max=700_000,
+            read_bytes_max=20,
+            statement_bytes_max=700_000,
             delete_rows_max=2,
         )

@@ -1,4 +1,4 @@
-"""PostgreSQL keeps the store port's rules."""
+"""The PostgreSQL store passes the store conformance tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.testing.store_conformance import StoreConformance
 
 
 def schema_of(folder: Path) -> str:
-    """A schema of its own for each folder."""
+    """Each folder has its own schema."""
     return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
@@ -28,9 +28,9 @@ class TestPostgresStore(StoreConformance):
 
 
 class TestPostgresStoreWithSmallPages(TestPostgresStore):
-    """Pages are cut by octets all the time, and batches cross the lanes of several writers."""
+    """With small limits: pages are shortened by their bytes, and batches need several writers' lanes."""
 
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_octets_max=20)
+        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_bytes_max=20)

@@ -1,4 +1,4 @@
-"""SQLite keeps the store port's rules."""
+"""The SQLite store passes the store conformance tests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class TestSqliteStore(StoreConformance):
 
 
 class TestSqliteStoreWithSmallPages(StoreConformance):
-    """Pages are cut by octets all the time, and the file is used with another page size."""
+    """With small limits and another page size: pages of lists are shortened by their bytes."""
 
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return SqliteStore(folder / "tocsin.db", page_bytes=8192, read_octets_max=20)
+        return SqliteStore(folder / "tocsin.db", page_bytes=8192, read_bytes_max=20)

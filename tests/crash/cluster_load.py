@@ -1,4 +1,4 @@
-"""Clients that create, replace, update and delete timers through any node of a cluster, and what they were told."""
+"""Clients that create, replace, update and delete timers through any node of a cluster, and a ledger of the answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PACE_S = 0.05
 
 
 class ClusterLoad:
-    """`failures` are answers other than yes and no, and requests that were not answered; each counted by its kind."""
+    """The clients. `failures` counts, by kind, answers that are neither success nor refusal, and requests without an
+    answer."""
 
     def __init__(self, servers: list[ServerProcess], ledger: Ledger, url: str, seed: int) -> None:
         self.failures: Counter[str] = Counter()
@@ -32,11 +33,11 @@ class ClusterLoad:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the clients."""
         self._tasks = [asyncio.create_task(self._client(number)) for number in range(CLIENTS)]
 
     async def stop(self) -> None:
-        """Each client ends the request that it is at."""
+        """Stops the clients; each finishes its present request."""
         self._stopping = True
         await asyncio.gather(*self._tasks)
 
@@ -84,7 +85,7 @@ class ClusterLoad:
 
 
 async def drained(server: ServerProcess, ledger: Ledger, timeout_s: float = 60.0) -> None:
-    """Returns when nothing is owed or pending any more, or when that takes too long: the reckoning tells which."""
+    """Returns when no timer is owed or pending any more, or after a time limit; the later check tells which."""
     client = Client(server.address)
     query = {"namespace": "default", "status": "pending", "limit": 1}
     with contextlib.suppress(TimeoutError):
@@ -98,7 +99,7 @@ async def drained(server: ServerProcess, ledger: Ledger, timeout_s: float = 60.0
 
 
 def latest(ledger: Ledger) -> float:
-    """Seconds by which the latest first attempt came after its instant."""
+    """The greatest lag of a first attempt, in seconds."""
     due = {(timer, c.version): c.execute_at for timer, changes in ledger.changes.items() for c in changes}
     late_us = [
         receipt.arrived_at - due[timer, receipt.version]
@@ -110,7 +111,7 @@ def latest(ledger: Ledger) -> float:
 
 
 def reckon(ledger: Ledger, load: ClusterLoad, before_us: int) -> None:
-    """What was promised has to have been kept; duplicates only of what rang shortly before a fault."""
+    """Checks that every guarantee holds, with duplicates only of calls shortly before a fault."""
     acked = ledger.acknowledged
     received = sum(len(receipts) for receipts in ledger.receipts.values())
     duplicates, unexplained = ledger.duplicates(before_us)

@@ -1,4 +1,4 @@
-"""A cluster of three nodes at work: what the tests of its faults begin with."""
+"""A cluster of three nodes under load, for the tests of its faults."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ BEFORE_FAULT_US = 2_000_000
 
 
 def found_lost(server: ServerProcess) -> int:
-    """How many shards a node that came back late has found to be others': by the fence, or because the batch that was under
-    way when it stood still never got an answer, which may have been one of all its shards."""
+    """How many shards a node lost that was frozen for too long: by the fence, or because the batch under way when it froze,
+    possibly of all its shards, got no answer."""
     lines = [json.loads(line) for line in server.log().splitlines() if '"event": "shard lost"' in line]
     return len({line["shard_id"] for line in lines if line["reason"] in ("fenced", "unknown_outcome")})
 
 
 class Run(NamedTuple):
-    """What is under way."""
+    """The running cluster and its load."""
 
     servers: list[ServerProcess]
     ledger: Ledger
     load: ClusterLoad
 
     def acknowledged(self) -> int:
-        """How many writes clients were told are done."""
+        """How many writes have been acknowledged."""
         return sum(change.acked_at is not None for changes in self.ledger.changes.values() for change in changes)
 
     async def goes_on(self, writes: int = 300, timeout_s: float = 60.0) -> None:
-        """Returns when so many more are."""
+        """Returns when so many more writes have been acknowledged."""
         least = self.acknowledged() + writes
 
         async def are_more() -> bool:
@@ -48,13 +48,13 @@ class Run(NamedTuple):
         await until(are_more, timeout_s)
 
     def fault(self, lasting_us: int = 0) -> int:
-        """Notes that something breaks now, or went on breaking until `lasting_us` from now; returns the instant."""
+        """Records a fault that begins now and lasts for `lasting_us`; returns the instant."""
         begun = now_us()
         self.ledger.kills += range(begun, begun + lasting_us + 1, 1_000_000)
         return begun
 
     async def reckoned(self, before_us: int = BEFORE_FAULT_US) -> None:
-        """Ends the load and compares what was promised with what came."""
+        """Ends the load and checks the ledger."""
         await self.load.stop()
         await drained(self.servers[0], self.ledger)
         reckon(self.ledger, self.load, before_us)
@@ -67,8 +67,8 @@ async def three_nodes(
     *,
     prepare: Callable[[list[ServerProcess]], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Run]:
-    """Three nodes that share the shards, each with its own way to the database, and clients at work. `prepare` is called
-    before they start."""
+    """Three nodes that share the shards, each with its own route to the database, under load. `prepare` is called before they
+    start."""
     servers = [node(folder, name, url, "--shards", "12") for name, url in zip(NAMES, urls, strict=True)]
     if prepare is not None:
         await prepare(servers)
@@ -80,7 +80,7 @@ async def three_nodes(
 
 @asynccontextmanager
 async def at_work(servers: list[ServerProcess]) -> AsyncIterator[Run]:
-    """Clients, and a receiver that now and then fails, of nodes that run."""
+    """Clients of running nodes, and a receiver that sometimes fails."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     chance, ledger = random.Random(seed), Ledger()

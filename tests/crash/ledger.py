@@ -1,4 +1,4 @@
-"""What clients were told and what the receiver got, and whether the two can both be true."""
+"""A ledger of acknowledged writes and received calls, and the checks that they agree."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from tocsin.model.instants import parse_instant
 
-#: What the dead server had sent may be read this much later.
+#: Calls that a killed server had sent may be read this much later.
 _STILL_ARRIVING_US = 1_000_000
 
 
 @dataclass(slots=True)
 class Change:
-    """One write of a client: `version` identifies its payload; `acked_at` is None while (or for ever) unknown."""
+    """One write of a client: `version` identifies its payload; `acked_at` is None while the outcome is unknown."""
 
     version: int
     deletes: bool
@@ -43,18 +43,18 @@ class Ledger:
 
     @property
     def acknowledged(self) -> int:
-        """Writes that a client heard to be done."""
+        """The number of acknowledged writes."""
         return sum(change.acked_at is not None for changes in self.changes.values() for change in changes)
 
     def receive(self, body: dict[str, object], arrived_at: int) -> None:
-        """Notes a call."""
+        """Adds a call."""
         payload = body["payload"]
         assert isinstance(payload, dict)
         receipt = Receipt(payload["v"], int(str(body["attempt"])), parse_instant(str(body["firedAt"])), arrived_at)
         self.receipts[str(body["timerId"])].append(receipt)
 
     def missing(self) -> list[str]:
-        """Timers whose last acknowledged state must still ring and hasn't."""
+        """Timers whose last acknowledged state had to fire and did not."""
         return [timer for timer in self.changes if self._owed(timer)]
 
     def _owed(self, timer: str) -> bool:
@@ -62,12 +62,12 @@ class Ledger:
         return self.owes(timer) and not any(change.version in rung for change in self._possible(timer))
 
     def owes(self, timer: str) -> bool:
-        """Whether the timer's last acknowledged state has to ring, if it hasn't: no delete was done, or may have been."""
+        """Whether the timer's last acknowledged state has to fire: no delete was done or may have been done."""
         possible = self._possible(timer)
         return bool(possible) and not any(change.deletes for change in possible)
 
     def _possible(self, timer: str) -> list[Change]:
-        """The last acknowledged change, and later ones that may have been done; nothing when none was acknowledged."""
+        """The last acknowledged change, and later ones that may have been done; empty when none was acknowledged."""
         changes = [change for change in self.changes[timer] if not change.refused]
         acked = [index for index, change in enumerate(changes) if change.acked_at is not None]
         return changes[acked[-1] :] if acked else []
@@ -83,7 +83,7 @@ class Ledger:
         ]
 
     def after_change(self) -> list[tuple[str, Receipt, Change]]:
-        """Calls begun after a later change of the timer had been acknowledged."""
+        """Calls that fired after a later change of the timer had been acknowledged."""
         wrong = []
         for timer, receipts in self.receipts.items():
             changes = [change for change in self.changes[timer] if not change.refused]

@@ -1,4 +1,4 @@
-"""Nodes whose clocks are wrong, for real: nothing rings early, and what they should have rung others do, soon."""
+"""Real nodes with wrong clocks: no timer fires early, and other nodes soon fire the timers of their shards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
             await shared_by(run.servers[:2], {"one", "two"})
             print(f"handed over after {(now_us() - wrong_at) / 1e6:.1f} s")
             run.fault()
-            # It still takes writes for others.
+            # It still accepts writes and forwards them.
             await run.goes_on()
             assert not await is_ready(run.servers[2])
             (third,) = [node for node in (await view(run.servers[0]))["nodes"] if node["node"] == "three"]

@@ -1,5 +1,5 @@
-"""Three nodes on one database under load, and what may happen to them: nothing acknowledged is lost, nothing rings that
-must not, and whoever is left goes on."""
+"""Three nodes on one database under load, with faults: no acknowledged write is lost, no canceled timer fires, and the
+remaining nodes continue."""
 
 from __future__ import annotations
 
@@ -141,5 +141,5 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
 
 
 async def incarnations(server: ServerProcess) -> set[str]:
-    """The starts of nodes that live."""
+    """The incarnations of the living nodes."""
     return {node["incarnation"] for node in (await view(server))["nodes"] if node["alive"]}

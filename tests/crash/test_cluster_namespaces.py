@@ -1,4 +1,4 @@
-"""A namespace is changed while a node stands still: that costs a bounded time, and no call of that node afterwards."""
+"""A change of a namespace while a node is frozen: it takes a bounded time, and the node makes no call of it afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_a_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_p
     async with Receiver(answer) as receiver, running(*servers):
         await shared_by(servers, {"one", "two"})
         client = Client(servers[0].address)
-        # Due from now on until long after the node has woken up; both nodes own some, and have loaded them.
+        # Due from now until long after the node resumes; both nodes own and have loaded some.
         began = now_us() + 500_000
         timers = [
             {
@@ -49,7 +49,7 @@ async def test_a_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_p
         frozen.process.send_signal(signal.SIGCONT)
         assert (status, answered["paused"]) == (200, True)
         print(f"acknowledged after {(acknowledged - asked) / 1e6:.1f} s")
-        # Nobody could confirm for the node that stood still.
+        # The frozen node could not confirm the change.
         assert acknowledged - asked > LEASE_US // 2
 
         async def serves() -> bool:

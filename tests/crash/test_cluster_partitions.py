@@ -1,5 +1,5 @@
-"""A node that can't reach the database, the other nodes, or either, while all live and nobody's connection is closed: what
-was promised is kept, its shards ring elsewhere where they must, and it comes back by itself."""
+"""Partitions: a node can't reach the database, the other nodes, or both, while no connection is closed. Guarantees hold,
+other nodes fire the timers of its shards where necessary, and it rejoins by itself."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 
-#: As long as a node may go on ringing after it has heard from the database for the last time (`node_lease`).
+#: How long a node may fire after its last contact with the database (`node_lease`).
 _LEASE_US = 3_000_000
 _STAYS_CUT_OFF_S = 4
 
 
 class _Network(NamedTuple):
-    """The third node's way to the database, and everybody's way to each node."""
+    """The third node's route to the database, and the routes between the nodes."""
 
     to_database: Proxy
     to_nodes: list[Proxy]
 
     def cut_off_third_from_peers(self, server: ServerProcess) -> None:
-        """Nothing passes between it and the other nodes, whoever connected."""
+        """Blocks all traffic between the third node and the others, in both directions."""
         assert server.process is not None
         for proxy in self.to_nodes[:2]:
             proxy.silence(server.process.pid)
         self.to_nodes[2].silence()
 
     def heal(self) -> None:
-        """All is as it was."""
+        """Ends all partitions."""
         for proxy in (self.to_database, *self.to_nodes):
             proxy.speak()
 
@@ -109,7 +109,7 @@ async def test_partitioned_nodes_keep_their_shards(tmp_path: Path, postgresql_ur
         before = await owners(run.servers[0])
         run.fault()
         network.cut_off_third_from_peers(run.servers[2])
-        # Slowly: whoever asks a node for a shard on the other side waits for as long as a write may take.
+        # It is slow: a write for a shard on the other side waits for its whole time budget.
         await run.goes_on(20)
         await asyncio.sleep(_STAYS_CUT_OFF_S)
         assert await owners(run.servers[0]) == before == await owners(run.servers[2])

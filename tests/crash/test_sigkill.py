@@ -1,4 +1,4 @@
-"""The real server, killed at random moments under load: nothing acknowledged is lost, nothing rings that must not."""
+"""The real server, killed at random moments under load: no acknowledged write is lost, no canceled timer fires."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tocsin.model.instants import format_instant
 KILLS = 20
 CLIENTS = 24
 LIFETIME_S = (0.3, 1.6)
-#: A client's pause between two requests, on average: most of the machine is left to the server, which starts the sooner.
+#: A client's average pause between two requests, which leaves most of the machine to the server, so that it starts sooner.
 PACE_S = 0.02
-#: Fewer writes prove little.
+#: With fewer writes the test would prove little.
 ACKNOWLEDGED_MIN = 1_000
 #: Results are durable within the commit interval; under load on a small machine a batch may take longer.
 BEFORE_KILL_US = 2_000_000
@@ -32,7 +32,7 @@ def now_us() -> int:
 
 
 class Load:
-    """Clients that create, replace, update and delete timers of their own, one request after another each."""
+    """Clients that create, replace, update and delete their own timers, each one request at a time."""
 
     def __init__(self, server: ServerProcess, ledger: Ledger, url: str, seed: int) -> None:
         self._server, self._ledger, self._url = server, ledger, url
@@ -112,7 +112,7 @@ async def test_twenty_kills_under_load_lose_nothing(tmp_path: Path) -> None:
         await asyncio.gather(*clients)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                # Only the server's own list tells that nothing is pending; it is asked until then.
+                # Only the server's list shows that nothing is pending, so it is polled until then.
                 while ledger.missing() or await _pending(server):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
         assert await server.stop() == 0

@@ -255,7 +255,7 @@ async def test_namespace_is_created_paused_resumed_and_updated(shown: Window, ap
     form = page.locator("form[action='/namespaces/create']")
     await form.get_by_label("Name").fill("no spaces here")
     await form.get_by_role("button").click()
-    await expect(page.get_by_role("alert")).to_contain_text("is not a namespace's name")
+    await expect(page.get_by_role("alert")).to_contain_text("is not a valid namespace name")
     await form.get_by_label("Name").fill("billing")
     await form.get_by_label("Retention", exact=True).fill("7d")
     await form.get_by_role("button").click()

@@ -1,1 +1,1 @@
-"""The pure window under random interleavings of everything that can happen to it."""
+"""The pure window under random interleavings of all its events."""

@@ -1,6 +1,7 @@
-"""Random interleavings of everything that can happen to the pure window: one shard, several owners, one fenced store.
+"""Random interleavings of the pure window's events: one shard, several owners, one fenced store.
 
-No loop and no tasks: each step is one action drawn by chance, and the rules are checked after each. Time is in ticks.
+There is no event loop and there are no tasks: each step is one random action, and the invariants are checked after each step.
+Time is in ticks.
 """
 
 from __future__ import annotations
@@ -13,8 +14,18 @@ import msgspec
 from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
-from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, LoadRequest, OpKind, Row, WriteOp
-from tocsin.engine.window import Window, revived
+from tocsin.engine.rows import (
+    Batch,
+    Conclusion,
+    FinalAttempt,
+    InFlightAttempt,
+    LoadRequest,
+    NextAttempt,
+    OpKind,
+    Row,
+    WriteOp,
+)
+from tocsin.engine.window import Window, decoded_row
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Timer, decode_record
@@ -28,7 +39,7 @@ _HEALING_ROUNDS = 300
 
 
 class Letter:
-    """A batch on its way to the store, and its answer on the way back."""
+    """A batch on its way to the store, or its answer on the way back."""
 
     def __init__(self, owner: Owner, batch: Batch) -> None:
         self.owner = owner
@@ -37,12 +48,12 @@ class Letter:
 
 
 class Owner:
-    """One claim's holder, as the engine around the window would be."""
+    """The owner of one claim, in place of the engine around the window."""
 
-    def __init__(self, node: int, incarnation: bytes, epoch: int, adrift: list[Flight], now: int) -> None:
+    def __init__(self, node: int, incarnation: bytes, epoch: int, orphaned: list[InFlightAttempt], now: int) -> None:
         self.node = node
         self.incarnation = incarnation
-        self.window = Window(0, epoch, incarnation, adrift=adrift)
+        self.window = Window(0, epoch, incarnation, orphaned=orphaned)
         self.letter: Letter | None = None
         self.load: tuple[LoadRequest, Loaded | None] | None = None
         self.waiting: list[Row] = []
@@ -52,15 +63,15 @@ class Owner:
 
 
 class Interleaving:
-    """One seeded run. `run` returns what was broken, or None."""
+    """One seeded run. `run` returns the violated invariant, or None."""
 
     def __init__(self, seed: int) -> None:
         self._rng = rng = random.Random(f"interleaving/{seed}")
         self.trace: list[tuple[Any, ...]] = []
         self.faulty = seed % 3 != 0
-        self._rung: set[bytes] | None = None if self.faulty else set()
-        # Attempts under way whose request will turn out not to have been sent.
-        self._unsent: set[Flight] = set()
+        self._fired: set[bytes] | None = None if self.faulty else set()
+        # In-flight attempts that will turn out not to have been sent.
+        self._unsent: set[InFlightAttempt] = set()
         self.store = MemoryStore()
         self.now = 1_000
         self.skew = [0, 0, 0]
@@ -85,7 +96,7 @@ class Interleaving:
         raise Violation(kind, detail)
 
     def run(self) -> Violation | None:
-        """Steps, healing, reckoning."""
+        """Runs the steps, heals all faults, and checks the end state."""
         try:
             for _ in range(self._steps):
                 self._rng.choice(_ACTIONS)(self)
@@ -102,14 +113,14 @@ class Interleaving:
     def _claim(self, node: int) -> Owner:
         epoch = self.store._shards[0].epoch if 0 in self.store._shards else 0
         incarnation = bytes([node]) * 8 + self._claims.to_bytes(8, "big")
-        adrift: list[Flight] = []
+        orphaned: list[InFlightAttempt] = []
         for owner in [o for o in self.owners if o.node == node]:
             incarnation = owner.incarnation
-            adrift = [flight for flights in owner.window.flights.values() for flight in flights]
+            orphaned = [attempt for attempts in owner.window.in_flight.values() for attempt in attempts]
             self._drop(owner)
         self._claims += 1
         granted = at_once(self.store.claim(0, expected_epoch=epoch, owner=incarnation))
-        owner = Owner(node, incarnation, granted, adrift, self.now)
+        owner = Owner(node, incarnation, granted, orphaned, self.now)
         self.owners.append(owner)
         self.say("claim", node, granted)
         return owner
@@ -127,7 +138,7 @@ class Interleaving:
         return next((o for o in self.owners if (o.window.epoch, o.incarnation) == (shard.epoch, shard.owner)), None)
 
     def fault(self) -> None:
-        """Another node takes over once the lease allows it, a crash, a cut, a skewed clock."""
+        """Lets another node take over once the lease allows it, after a crash, a cut or with a skewed clock."""
         if not self.faulty:
             return
         chance = self._rng.random()
@@ -143,14 +154,14 @@ class Interleaving:
             self.say("crash", owner.node)
             self._drop(owner)
         elif chance < 0.6 and present is not None:
-            # A graceful hand-over in the midst of everything.
+            # A graceful hand-over at any moment.
             self._drop(present)
             self._claim(self._rng.randrange(3))
         else:
             self.skew[self._rng.randrange(3)] = self._rng.randint(-4, 4)
 
     def beat(self) -> None:
-        """Heartbeats renew the lease of whoever reaches the store; a lapsed one is verified first."""
+        """Renews the leases of the owners that reach the store; an expired one is verified first."""
         for owner in list(self.owners):
             if owner.cut_off:
                 continue
@@ -160,13 +171,13 @@ class Interleaving:
                 owner.last_beat = self.now
 
     def tick(self) -> None:
-        """Time passes."""
+        """Lets time pass."""
         self.now += self._rng.randint(1, 3)
 
     # ------------------------------------------------------------------ clients
 
     def client(self) -> None:
-        """A request for a timer that none is under way for."""
+        """A request for a timer for which no other request is under way."""
         rng = self._rng
         uuid = rng.choice(self.uuids)
         if uuid in self.busy or not self.owners:
@@ -220,7 +231,7 @@ class Interleaving:
     # ------------------------------------------------------------------ committer
 
     def send(self, owner: Owner | None = None, *, all_of_it: bool = False) -> None:
-        """Assembles a batch and sends it, cut as small as failures ask for."""
+        """Assembles a batch and sends it, as small as earlier failures require."""
         owner = owner or self._any_owner()
         if owner is None or owner.letter is not None:
             return
@@ -248,7 +259,7 @@ class Interleaving:
         self.say("send", window.epoch, _seen(batch))
 
     def network(self, letter: Letter | None = None) -> None:
-        """A batch arrives, is lost, or fails; or its answer comes back or not."""
+        """Delivers, loses or fails a batch, or delivers or loses its answer."""
         if letter is None:
             if not self.letters:
                 return
@@ -298,25 +309,25 @@ class Interleaving:
             self._failed(owner, batch)
 
     def _failed(self, owner: Owner, batch: Batch) -> None:
-        """Rule 5: ever smaller parts, until the offender is refused."""
+        """Rule 5: bisects a failed batch until the offending operation is refused."""
         window = owner.window
         window.abandon(batch)
         if len(batch.ops) == 1 and owner.cut is not None:
             op = window.pending.popleft()
             window.refuse(op, DefiniteFailure("refused"), self.now)
         elif not batch.ops and owner.cut is None and len(batch.finished) == 1 and not batch.store.upserts:
-            window.give_up(batch.finished[0], self.now)
+            window.delete_refused(batch.finished[0], self.now)
         else:
             owner.cut = max(len(batch.ops) // 2, 1)
 
     def refused(self) -> None:
-        """What was refused is tried again."""
+        """Tries refused changes again."""
         owner = self._any_owner()
         if owner is not None:
             owner.window.try_refused_again(self.now - 10)
 
     def timeout(self) -> None:
-        """Rule 3: an outcome is given up; the claim is taken anew by the same node, or lost to another."""
+        """Rule 3: the outcome of a batch becomes unknown; the node claims the shard again, or loses it to another."""
         owner = self._any_owner()
         if not self.faulty or owner is None or owner.letter is None:
             return
@@ -329,7 +340,7 @@ class Interleaving:
     # ------------------------------------------------------------------ loader
 
     def load(self, owner: Owner | None = None) -> None:
-        """The next of: announce, read, join."""
+        """The next step of a load: announce it, read the page, or merge it."""
         owner = owner or self._any_owner()
         if owner is None or owner.cut_off:
             return
@@ -348,11 +359,11 @@ class Interleaving:
         if self.faulty and self._rng.random() < 0.05:
             window.load_failed(request)
             return
-        joined = window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+        joined = window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
         self.say("joined", window.epoch, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
 
     def truncate(self) -> None:
-        """Memory is short."""
+        """Truncates the window, as when memory is short."""
         owner = self._any_owner()
         if owner is not None and owner.window.rows:
             owner.window.truncate(self._rng.randrange(len(owner.window.rows)))
@@ -361,7 +372,7 @@ class Interleaving:
     # ------------------------------------------------------------------ dispatcher
 
     def dispatch(self, owner: Owner | None = None, *, ring: bool = False) -> None:
-        """A due row rings, waits for its destination, or is suspended."""
+        """Fires, defers or suspends a due row."""
         owner = owner or self._any_owner()
         if owner is None or self.now - owner.last_beat >= _LEASE:
             return
@@ -369,7 +380,7 @@ class Interleaving:
         if owner.waiting and rng.random() < 0.5:
             row = owner.waiting.pop(0)
             if window.holds(row) and row.key[0] <= self.now + self.skew[owner.node]:
-                self._ring(owner, row)
+                self._fire(owner, row)
             elif window.holds(row):
                 window.put_back(row)
             return
@@ -378,53 +389,53 @@ class Interleaving:
             return
         chance = 0.0 if ring else rng.random()
         if chance < 0.7:
-            self._ring(owner, due)
+            self._fire(owner, due)
             return
-        window.set_aside()
+        window.defer()
         if chance < 0.9:
             owner.waiting.append(due)
         else:
             self.say("park", due.key[1].hex()[:4])
             window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
-    def _ring(self, owner: Owner, row: Row) -> None:
-        flight = owner.window.dispatch(row)
+    def _fire(self, owner: Owner, row: Row) -> None:
+        attempt = owner.window.dispatch(row)
         if self._rng.random() < self._unsent_rate:
             self.say("not sent", owner.window.epoch, row.key[1].hex()[:4])
-            self._unsent.add(flight)
+            self._unsent.add(attempt)
             return
-        if self._rung is not None:
-            if row.generation in self._rung:
+        if self._fired is not None:
+            if row.generation in self._fired:
                 self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
-            self._rung.add(row.generation)
+            self._fired.add(row.generation)
         token = token_of(row.timer.payload)
         self.say("RING", owner.window.epoch, row.key[1].hex()[:4], token)
         self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
 
     def answer(self, *, finish: float = 0.6) -> None:
-        """An attempt under way ends."""
+        """Ends an in-flight attempt."""
         owner = self._any_owner()
-        if owner is None or not owner.window.flights:
+        if owner is None or not owner.window.in_flight:
             return
         rng, window = self._rng, owner.window
-        flight = rng.choice(rng.choice(list(window.flights.values())))
-        if flight in self._unsent:
-            self._unsent.discard(flight)
-            window.not_sent(flight)
+        attempt = rng.choice(rng.choice(list(window.in_flight.values())))
+        if attempt in self._unsent:
+            self._unsent.discard(attempt)
+            window.not_sent(attempt)
             return
-        token = token_of(flight.row.timer.payload)
-        timer = msgspec.structs.replace(flight.row.timer)
-        conclusion: Conclusion = Finish(timer)
+        token = token_of(attempt.row.timer.payload)
+        timer = msgspec.structs.replace(attempt.row.timer)
+        conclusion: Conclusion = FinalAttempt(timer)
         final = rng.random() < finish
         if not final:
             again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
-            conclusion = Again(timer, again)
-        self.ledger.answered(flight.row.key[1], token, Answer.DONE if final else Answer.FAILED)
-        decides = window.answered(flight, conclusion, self.now)
-        self.say("answer", window.epoch, flight.row.key[1].hex()[:4], token, final, decides)
+            conclusion = NextAttempt(timer, again)
+        self.ledger.answered(attempt.row.key[1], token, Answer.DONE if final else Answer.FAILED)
+        decides = window.answered(attempt, conclusion, self.now)
+        self.say("answer", window.epoch, attempt.row.key[1].hex()[:4], token, final, decides)
 
     def resume(self) -> None:
-        """What was suspended comes back."""
+        """Resumes a suspended row."""
         owner = self._any_owner()
         if owner is None or owner.cut_off:
             return
@@ -448,9 +459,9 @@ class Interleaving:
     def _check_memory(self, window: Window) -> None:
         if window.bytes != sum(row.size for row in window.rows.values()):
             self._broken("ACCOUNT", f"{window.bytes} bytes")
-        if window.flights_count != sum(len(flights) for flights in window.flights.values()):
-            self._broken("ACCOUNT", f"{window.flights_count} flights")
-        known = {*window._order, *window._aside}
+        if window.in_flight_count != sum(len(attempts) for attempts in window.in_flight.values()):
+            self._broken("ACCOUNT", f"{window.in_flight_count} attempts")
+        known = {*window._order, *window._deferred}
         for row in window.rows.values():
             if row.key not in known:
                 self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is in no order")
@@ -458,7 +469,7 @@ class Interleaving:
                 self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is beyond the horizon")
 
     def _check_complete(self, owner: Owner) -> None:
-        """Rule 7 for the owner, against the store; what a batch under way has written is known only to the store."""
+        """Checks rule 7 for the owner against the store, apart from rows that a batch under way has written."""
         window = owner.window
         letter = owner.letter
         unsure = set(letter.batch.final) if letter is not None and letter.result is Applied.DURABLE else set()
@@ -466,7 +477,7 @@ class Interleaving:
             if stored.suspended is not None or stored.key > window.horizon or uuid in unsure:
                 continue
             row = window.rows.get(uuid)
-            if (row is None or row.generation != stored.generation) and not window._known(revived(stored)):
+            if (row is None or row.generation != stored.generation) and not window._known(decoded_row(stored)):
                 self._broken("INCOMPLETE", f"{uuid.hex()[:4]} at {stored.execute_at}, horizon {window.horizon[0]}")
         for uuid, row in window.rows.items():
             durable = self.store._shards[0].live.get(uuid)
@@ -495,7 +506,7 @@ class Interleaving:
         window = owner.window
         for part in (
             window.rows,
-            window.held,
+            window.awaiting_write,
             window.retrying,
             window.finished,
             window._client_ops,
@@ -514,7 +525,7 @@ class Interleaving:
             self.load(owner)
         for _ in range(5):
             self.dispatch(owner, ring=True)
-        while owner.window.flights:
+        while owner.window.in_flight:
             self.answer(finish=1.0)
         if self._rng.random() < 0.3:
             self.resume()

@@ -1,5 +1,5 @@
-"""Creates on a condition against a perfect memory: what one list of events would answer, the window answers, whatever it has
-in memory, in the store, or on the way there, and whoever owns the shard meanwhile."""
+"""Conditional creates compared with a reference model: the window's answers equal the model's, whatever is in memory, in the
+store or on the way there, and whichever node owns the shard."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tests.simulation.link import at_once
-from tocsin.engine.rows import Again, Batch, Finish, OpKind, Row, Standing, WriteOp
-from tocsin.engine.window import Window, revived
+from tocsin.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.engine.window import Window, decoded_row
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import IdempotencyConflict, TimerExists, TimerNotFound, TimerNotPending
 from tocsin.model.instants import US_PER_DAY
@@ -26,7 +26,7 @@ _PENDING = Status.PENDING
 
 @dataclass(frozen=True)
 class Known:
-    """A timer: who created it, what it fires as, its keys with the hashes of what was asked for, how it ended."""
+    """A timer in the model: its create, its firing, its keys with the hashes of the requests, its end."""
 
     number: int
     firing: str
@@ -35,7 +35,7 @@ class Known:
 
 
 class Model:
-    """All timers of one namespace: the one that stands of each id, and the latest that has ended and is retained."""
+    """The reference model of one namespace: each id's live timer, and the latest finished one that is retained."""
 
     def __init__(self, mode: HistoryMode) -> None:
         self.mode = mode
@@ -49,7 +49,7 @@ class Model:
             self.retained[uuid] = timer
 
     def answer(self, op: WriteOp, number: int) -> object:
-        """What the operation is answered, and its effect."""
+        """Applies an operation and returns its answer."""
         uuid = op.uuid
         former = self.live.get(uuid) or self.retained.get(uuid)
         if op.kind is OpKind.CREATE:
@@ -85,13 +85,13 @@ class Model:
 
 
 def op_firing(op: WriteOp) -> str:
-    """What the window calls the firing that an update begins."""
+    """The name of the firing that an update begins."""
     epoch, sequence = int.from_bytes(op.generation[:8], "big"), int.from_bytes(op.generation[-8:], "big")
     return f"{epoch:x}-{sequence:x}"
 
 
 class Run:
-    """One seed."""
+    """One seeded run."""
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(f"repeats/{seed}")
@@ -102,12 +102,12 @@ class Run:
         self.numbers: dict[int, int] = {}
         self.now = 1_000
         self.claims = 0
-        #: Firings of which somebody was answered that they are over.
+        #: Firings that an answer has reported as finished.
         self.over: set[str] = set()
         self.claim()
 
     def claim(self) -> None:
-        """Another owner; what the former one had in memory is gone."""
+        """Changes the owner; the former one's memory is lost."""
         self.claims += 1
         self.owner = self.claims.to_bytes(16, "big")
         epoch = at_once(self.store.claim(0, expected_epoch=self.claims - 1, owner=self.owner))
@@ -117,7 +117,7 @@ class Run:
         request = self.window.announce_load((self.now + self.rng.choice((5, 1_000)), b"\xff" * 16))
         if request is not None:
             page = at_once(self.store.load(0, request.after, request.up_to, self.rng.choice((1, 10))))
-            self.window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+            self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def accept(self) -> None:
         rng, uuid = self.rng, self.rng.choice(self.uuids)
@@ -139,7 +139,7 @@ class Run:
         return None if key is None and on_conflict is OnConflict.REPLACE else Condition(on_conflict, key)
 
     def commit(self) -> None:
-        """A batch, which lands or doesn't, and whose answer is heard or isn't."""
+        """Commits a batch, which may be lost, and whose answer may be lost."""
         rng, window = self.rng, self.window
         rows_max = rng.choice((1, 2, 100))
         uuids = window.to_fetch(rows_max)
@@ -154,7 +154,7 @@ class Run:
         )  # fmt: skip
         self.check_answers(batch)
         if rng.random() < 0.1:
-            # It never lands, and whoever sent it is gone.
+            # It never takes effect, and its sender is gone.
             self.model = before
             self.claim()
             return
@@ -181,7 +181,7 @@ class Run:
 
     def note_over(self, batch: Batch) -> None:
         for answer in batch.answers:
-            if isinstance(answer, Standing) and answer.timer.status is not _PENDING:
+            if isinstance(answer, ExistingRow) and answer.timer.status is not _PENDING:
                 self.over.add(answer.timer.firing)
 
     def fire(self) -> None:
@@ -194,13 +194,13 @@ class Run:
         assert decode_record(self.store._shards[0].live[row.key[1]].record).firing == firing
 
     def answered(self) -> None:
-        flights = [flight for each in self.window.flights.values() for flight in each]
-        if not flights:
+        attempts = [attempt for each in self.window.in_flight.values() for attempt in each]
+        if not attempts:
             return
-        flight = self.rng.choice(flights)
-        timer = msgspec.structs.replace(flight.row.timer, status=self.rng.choice((Status.COMPLETED, Status.FAILED)))
-        end = Finish(timer) if self.rng.random() < 0.8 else Again(flight.row.timer, self.now + 2)
-        self.window.answered(flight, end, self.now)
+        attempt = self.rng.choice(attempts)
+        timer = msgspec.structs.replace(attempt.row.timer, status=self.rng.choice((Status.COMPLETED, Status.FAILED)))
+        end = FinalAttempt(timer) if self.rng.random() < 0.8 else NextAttempt(attempt.row.timer, self.now + 2)
+        self.window.answered(attempt, end, self.now)
 
     def tick(self) -> None:
         self.now += 1
@@ -214,8 +214,8 @@ class Run:
 
 
 def seen(answer: object, expected: object) -> object:
-    """The answer in the model's words."""
-    if isinstance(answer, Standing):
+    """The answer in the model's form."""
+    if isinstance(answer, ExistingRow):
         assert isinstance(expected, tuple)
         return (answer.outcome, _as_known(answer, expected[1].number))
     if isinstance(answer, Row):
@@ -230,7 +230,7 @@ def _as_known(row: Row, number: int) -> Known:
 
 
 @pytest.mark.parametrize("first", range(0, 1_000, _CHUNK))
-def test_every_create_is_answered_as_a_perfect_memory_would(first: int) -> None:
+def test_every_create_is_answered_as_by_a_reference_model(first: int) -> None:
     for seed in range(first, first + _CHUNK):
         try:
             Run(seed).run()

@@ -8,7 +8,7 @@ from tests.properties.interleavings import Interleaving
 
 _CHUNK = 500
 
-#: Seeds that found something once.
+#: Seeds that once failed.
 REGRESSIONS = [
     154,  # suspended timers came back only at even ticks (a fault of the driver)
     2193,  # set aside while due, rung after the wall clock had gone back
@@ -16,19 +16,19 @@ REGRESSIONS = [
 
 
 @pytest.mark.parametrize("first", range(0, 4_000, _CHUNK))
-def test_rules_hold_after_every_step(first: int) -> None:
+def test_invariants_hold_after_every_step(first: int) -> None:
     for seed in range(first, first + _CHUNK):
         violation = Interleaving(seed).run()
         assert violation is None, f"seed {seed}: {violation}"
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)
-def test_what_failed_once_holds(seed: int) -> None:
+def test_seeds_that_failed_once_pass(seed: int) -> None:
     violation = Interleaving(seed).run()
     assert violation is None, str(violation)
 
 
-def test_an_interleaving_replays() -> None:
+def test_interleaving_is_reproducible() -> None:
     first, second = Interleaving(17), Interleaving(17)
     assert first.run() is second.run() is None
     assert first.trace == second.trace

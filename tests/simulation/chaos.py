@@ -1,4 +1,4 @@
-"""What goes wrong, and its end."""
+"""Faults and operations injected during a run, and the healing at its end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from .world import World
 
 SECOND = 1_000_000
-#: How long a secret that was rotated away signs, too.
+#: How long a replaced secret continues to sign.
 GRACE_US = 5 * SECOND
 
 
 class Chaos:
-    """Faults in faulty runs; in the others only what a healthy service meets: pauses, silent hosts, bad rows."""
+    """Injects faults in faulty runs; in the others only what a healthy service meets: pauses, silent hosts, bad rows."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,7 +33,7 @@ class Chaos:
         self._tasks: list[asyncio.Task[None]] = []
         self._bad_rows = 0
         self._ending: set[Node] = set()
-        # One change of each kind at a time of each namespace: then what was acknowledged last counts.
+        # One change of each kind at a time for each namespace, so that the last acknowledged one counts.
         self._turns: dict[tuple[str, str], asyncio.Lock] = {}
         self._secrets: dict[str, int] = {}
         for node in world.nodes:
@@ -46,7 +46,7 @@ class Chaos:
             world.network.repeat_rate = self._rng.choice((0.0, 0.1))
 
     async def run(self, until_s: float) -> None:
-        """One mishap after another."""
+        """Injects one fault after another."""
         rng, world = self._rng, self._world
         founding_s = self._world.rng("founding").uniform(0.0, 15.0)
         self._tasks.append(world.loop.create_task(self._found_namespace(world.namespaces[-1], founding_s)))
@@ -68,7 +68,7 @@ class Chaos:
             self._tasks.append(world.loop.create_task(rng.choice(kinds)(rng.choice(world.nodes))))
 
     async def heal(self) -> None:
-        """Everything is put right; what is still under way is waited for."""
+        """Heals all faults and waits for what is still under way."""
         world = self._world
         world.say("healing")
         for node in world.nodes:
@@ -129,7 +129,7 @@ class Chaos:
         self._world.say("uncut", node.name)
 
     async def _part(self, node: Node) -> None:
-        """The node and another hear nothing of one another; both reach the store."""
+        """Cuts the link between the node and another; both still reach the store."""
         world = self._world
         pair = frozenset((node.name, self._rng.choice(world.nodes).name))
         world.network.cuts.add(pair)
@@ -139,7 +139,7 @@ class Chaos:
         world.say("joined", *sorted(pair))
 
     async def _break(self, node: Node) -> None:
-        """Connections break; sometimes the nodes can't connect again for a while."""
+        """Breaks connections; sometimes the nodes can't connect again for a while."""
         network = self._world.network
         for pair in network.break_some():
             if self._rng.random() < 0.5:
@@ -155,7 +155,7 @@ class Chaos:
         offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)
         node.clock.jump(offset_us)
         self._world.say("jump", node.name, offset_us)
-        # Most are set right soon; some are off for so long that others take over.
+        # Most are corrected soon; some are wrong for so long that other nodes take over.
         await asyncio.sleep(self._rng.uniform(0, self._rng.choice((8, 8, 25))))
         node.clock.correct()
         self._world.say("clock corrected", node.name)
@@ -182,7 +182,7 @@ class Chaos:
     # ------------------------------------------------------------------ daily life
 
     async def _hand_over(self, until_s: float) -> None:
-        """Nodes end in order and come back, as in a rolling restart, the next once the last has joined: nobody may notice."""
+        """Restarts the nodes gracefully, the next once the last has joined, as in a rolling restart: no client may notice."""
         world, rng = self._world, self._world.rng("rolling restart")
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(8, 20))
@@ -229,7 +229,7 @@ class Chaos:
             world.ledger.secret[name] = number
 
     async def _blind(self, node: Node) -> None:
-        """The node can't read namespaces, of which one is paused meanwhile, for longer than it may go by what it knows."""
+        """Keeps the node from reading namespaces for longer than their lease, while one of them is paused."""
         node.link.blind = True
         self._world.say("blind", node.name)
         pausing = self._world.loop.create_task(self._pause_namespace(node))
@@ -238,7 +238,7 @@ class Chaos:
         await pausing
 
     async def _change_and_go(self, node: Node) -> None:
-        """A node changes a secret, of which no other node hears, takes timers, and hands its shards over."""
+        """Lets a node change a secret that no other node reads, accept timers, and hand its shards over."""
         cuts = self._world.network.cuts
         pairs = {frozenset((node.name, other.name)) for other in self._world.nodes if other is not node} - cuts
         cuts |= pairs
@@ -249,12 +249,12 @@ class Chaos:
         await changing
 
     async def _found_namespace(self, name: str, after_s: float) -> None:
-        """It has a secret from the first moment on."""
+        """Creates a namespace with a secret."""
         world = self._world
         await asyncio.sleep(after_s)
 
         async def found(service: TimerService) -> None:
-            # It does, if an earlier try was done without an answer.
+            # It exists if an earlier try was done without an answer.
             with contextlib.suppress(NamespaceExists):
                 await service.create_namespace(name, num_shards=world.total_shards, secret="1", retry=NAMESPACE_POLICY)
 
@@ -268,7 +268,7 @@ class Chaos:
     async def _insist(
         self, make: Callable[[TimerService], Coroutine[Any, Any, Any]], first: Node | None = None
     ) -> None:
-        """Asks one node after another until one has done it."""
+        """Asks one node after another until one has made the change."""
         world = self._world
         while True:
             await asyncio.sleep(self._rng.uniform(0.01, 0.2))
@@ -291,7 +291,7 @@ class Chaos:
         self._world.answering_since_us[host] = self._world.true_us()
 
     async def _bad_row(self, node: Node) -> None:
-        """A row that nobody can decode appears, as after a fault of the disk or of another program."""
+        """Writes an undecodable row, as after a fault of the disk or of another program."""
         world = self._world
         shards = world.store._shards
         if self._bad_rows >= 2 or not shards:

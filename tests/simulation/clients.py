@@ -1,4 +1,4 @@
-"""Clients: one per timer, one request at a time, the same request again while it is answered Unavailable."""
+"""Clients: one for each timer, one request at a time; a request answered with Unavailable is repeated."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ _POLICIES = (
     RetryPolicy(max_attempts=3, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
     RetryPolicy(max_attempts=1_000, initial_interval_us=1, max_interval_us=SECOND),
 )
-#: The write was certainly not done: answers that say so, and an answer that never comes says nothing.
+#: Answers after which the write was certainly not done. A missing answer is not one of them.
 _REFUSED = (RequestExpired, Overloaded, DefiniteFailure, ShardMoved)
 
 
 class _Refused(Unavailable):
-    """Nobody could be asked."""
+    """No node could be asked."""
 
 
 class Client:
-    """Writes one timer, again and again."""
+    """Writes one timer repeatedly."""
 
     def __init__(self, world: World, number: int, *, patient: bool = False) -> None:
         self._world = world
-        # Whether it lets each timer come to its end.
+        # Whether it waits until each timer has finished.
         self._patient = patient
         self._rng = world.rng("client", number)
         self._id = f"t{number}"
@@ -60,7 +60,7 @@ class Client:
         self.shard_id = shard_of(namespace_hash(self._namespace), self.uuid, world.total_shards, world.total_shards)
 
     async def run(self, until_s: float) -> None:
-        """Until that moment of the loop's clock."""
+        """Writes until that time of the loop's clock."""
         rng = self._rng
         await self._world.exists[self._namespace].wait()
         while self._patient and self._world.loop.time() < until_s:
@@ -153,7 +153,7 @@ class Client:
             states.discard(ABSENT)
 
     async def _insist(self, make: object) -> tuple[Row | TocsinError | None, bool]:
-        """The last answer, and whether no earlier try may have been done unheard."""
+        """The last answer, and whether no earlier try may have been done without an answer."""
         heard_all = True
         answer: Row | TocsinError | None = None
         for _ in range(1 if self._world.storm else self._rng.choice((1, 4, 12))):
@@ -189,7 +189,7 @@ class Client:
             self._taken(node, op)
             shard.accept(op)
 
-        # As a part of the node: what accepting sets in motion belongs to it.
+        # In the node's context: what accepting schedules belongs to the node.
         task = node.inside(accept())
         await asyncio.wait({task}, timeout=5.0)
         if not task.done():
@@ -200,14 +200,14 @@ class Client:
         return answer.result() if answer.done() else Unavailable("no answer in time")
 
     async def _ask_anyone(self, node: Node, op: WriteOp) -> Row | TocsinError | None:
-        """Through the node's use cases: it brings the write to the owner, or waits for one."""
+        """Writes through the node's use cases: the node forwards the write to the owner, or waits for one."""
         service = node.service
         assert service is not None
         answer: asyncio.Future[Row | TocsinError | None] = self._world.loop.create_future()
 
         async def submit() -> None:
             try:
-                await service._look_for(self._namespace)
+                await service._ensure_namespace_known(self._namespace)
                 self._taken(node, op)
                 service._submit(self.shard_id, op, lambda result: None if answer.done() else answer.set_result(result))
             except TocsinError as error:
@@ -215,19 +215,20 @@ class Client:
 
         self._world.say("client asks", node.name)
         node.inside(submit())
-        # Longer than its time budget and the store's: whoever gives up earlier may be overtaken by what he gave up.
+        # Longer than the request's time budget and the store's time-out: a client that retries earlier may be overtaken by
+        # its former request.
         await asyncio.wait({answer}, timeout=20.0)
         if node.service is not service:
-            # The node has died: what it had sent may be on its way for a while, and a client has to wait for that.
+            # The node was killed: what it had sent may still be under way for a while, and a client has to wait for it.
             await asyncio.sleep(self._world.cluster_limits.message_age_max_us / 1e6)
         return answer.result() if answer.done() else Unavailable("no answer in time")
 
     def _taken(self, node: Node, op: WriteOp) -> None:
-        """As the node knows the namespace now, the timer is to be called, or as it is later."""
+        """Records the namespace as the node knows it now: the timer fires with it, or with a later version."""
         payload = op.timer.payload if op.timer is not None else op.changes.payload if op.changes is not None else UNSET
         if payload is not UNSET and node.context is not None:
             known = node.context.namespaces.get(self._namespace)
-            # A node that has died and begun anew since it was asked takes nothing.
+            # A node that was restarted since it was asked accepts nothing.
             if known is not None:
                 self._world.ledger.taken(token_of(payload), secret_number(known.secret))
 
@@ -236,7 +237,7 @@ class Client:
         if shard is not None and shard.window is not None:
             shard.window.view(self.uuid)
 
-    # ------------------------------------------------------------------ an answer is durable when it is heard
+    # ------------------------------------------------------------------ an answer implies durability
 
     def _found(self) -> Found | None:
         shard = self._world.store._shards.get(self.shard_id)

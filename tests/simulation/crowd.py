@@ -1,4 +1,4 @@
-"""One node of the real engine in virtual time, beside receivers that hang: for scenarios about lateness and fairness."""
+"""One node of the real engine in virtual time with receivers that hang, for scenarios about lateness and fairness."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ SECOND = 1_000_000
 
 
 class Call(NamedTuple):
-    """A request that went out."""
+    """A request that was sent."""
 
     invocation: Invocation
     at_us: int
 
 
 class Receivers:
-    """The caller: a host named `hung…` does not answer until `healed`, the others do after 10 ms. The first `unsent` requests
-    to a host don't leave the machine."""
+    """The caller. A host named `hung…` does not answer until `healed`, others answer after 10 ms. The first `unsent` requests
+    to a host are not sent."""
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self.calls: list[Call] = []
@@ -54,7 +54,7 @@ class Receivers:
         return url.split("/")[2]
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        """Answers as the host does."""
+        """Starts the call; the answer is the host's."""
         host = self.destination(invocation.url)
         outcome: Outcome = Response(200)
         delay_s, sent_at = 0.01, self._now_us()
@@ -96,38 +96,38 @@ class Crowd:
             self.context, node="n", address="n", total_shards=shards, fatal=lambda error: self.errors.append(error)
         )
         self.errors: list[BaseException] = []
-        #: Namespaces that are paused from the beginning.
+        #: Namespaces that are paused at the start.
         self.paused: set[str] = set()
         self._stored = 0
         self._kept: dict[int, list[StoredRow]] = {}
 
     def now_us(self) -> int:
-        """The wall clock, which is the store's."""
+        """The wall clock, which is also the store's."""
         return EPOCH_US + self.loop.now_us()
 
-    def _timer(self, name: str, host: str, due_s: float, namespace: str, octets: int, timeout_s: float) -> Timer:
+    def _timer(self, name: str, host: str, due_s: float, namespace: str, size: int, timeout_s: float) -> Timer:
         due = EPOCH_US + int(due_s * SECOND)
-        payload = msgspec.Raw(b'"' + b"x" * octets + b'"')
+        payload = msgspec.Raw(b'"' + b"x" * size + b'"')
         return Timer(
             namespace, name, due, f"http://{host}/", due, due, payload=payload, timeout_us=int(timeout_s * 1e6)
         )
 
     def keep(
-        self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0,
+        self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0,
         shard: int = 0, suspended: str | None = None,
     ) -> None:  # fmt: skip
-        """Puts a timer into the store, due so many seconds after the beginning."""
-        row = self.row(name, host, due_s, namespace=namespace, octets=octets, timeout_s=timeout_s)
+        """Puts a timer into the store, due `due_s` seconds after the start."""
+        row = self.row(name, host, due_s, namespace=namespace, size=size, timeout_s=timeout_s)
         self._kept.setdefault(shard, []).append(stored(row, suspended))
 
     def row(
-        self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0
+        self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0
     ) -> Row:
         """A timer as a former owner of its shard would have written it."""
-        timer = self._timer(name, host, due_s, namespace, octets, timeout_s)
+        timer = self._timer(name, host, due_s, namespace, size, timeout_s)
         self._stored += 1
-        born = generation(0, bytes(16), self._stored)
-        return Row((timer.execute_at, timer_uuid(namespace, name)), born, timer, 0)
+        row_generation = generation(0, bytes(16), self._stored)
+        return Row((timer.execute_at, timer_uuid(namespace, name)), row_generation, timer, 0)
 
     def create(self, name: str, host: str, due_s: float, *, namespace: str = "a", shard: int = 0) -> None:
         """A client's create, now."""
@@ -152,8 +152,8 @@ class Crowd:
         *,
         before: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
-        """Starts the node, runs for so long (`then` beside it, from the first second on; `before` comes before its start),
-        and kills it."""
+        """Starts the node, runs for the given time, and kills it. `before` runs before the start, `then` beside the node from
+        the first second on."""
 
         async def life() -> None:
             for name in ("a", "b"):

@@ -1,4 +1,4 @@
-"""What clients were promised, what was seen to ring, and whether the two agree."""
+"""The ledger of a run: acknowledged writes, observed calls, and the checks that they agree."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tocsin.model.timer import Status, Timer
 
 #: The token of "no pending timer"; tokens of writes count from 1.
 ABSENT = 0
-#: What timers without a policy of their own go by, in every namespace.
+#: The retry policy of timers without one of their own, in every namespace.
 NAMESPACE_POLICY = RetryPolicy(max_attempts=1)
 
 
 class Violation(AssertionError):
-    """A promise was broken; `kind` is the stable word by which runs are compared."""
+    """A guarantee was violated. `kind` is a stable word that identifies the violation across runs."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -23,7 +23,7 @@ class Violation(AssertionError):
 
 
 class Answer(Enum):
-    """What the receiver's answer says of the attempt. After `REFUSED` there is no other."""
+    """The result of an attempt by the receiver's answer. No attempt follows `REFUSED`."""
 
     DONE = 1
     REFUSED = 2
@@ -49,23 +49,23 @@ class Ledger:
         self.fires: dict[int, int] = {}
         self.done: set[int] = set()
         self.duplicates = 0
-        # The answers that the service heard, by token, and how many attempts failed, by timer and by token.
+        # The answers that the service received, by token, and how many attempts failed, by timer and by token.
         self._heard: dict[int, set[Answer]] = {}
         self._failures: dict[bytes, int] = {}
         self._failures_of: dict[int, int] = {}
         self.attempts_max: dict[int, int] = {}
         self._deletes: set[bytes] = set()
-        # Requests that went out, by message id: one for all attempts of a firing.
+        # Requests that were sent, by message id: one id for all attempts of a firing.
         self._sent: dict[bytes, int] = {}
-        #: Tokens of creates with an idempotency key, and as what each has fired.
+        #: Tokens of creates with an idempotency key, and the firings of each.
         self.keyed: set[int] = set()
         self._fired_as: dict[int, str] = {}
-        #: Roots of which a client was answered that they have come to their end.
+        #: Roots that an answer to a client has reported as finished.
         self.over: set[int] = set()
         #: Timers that were ever acknowledged.
         self.created: set[bytes] = set()
         self.early_us_max = 0
-        #: Namespaces whose pause was acknowledged, and whose end of it nobody has asked for.
+        #: Namespaces whose pause was acknowledged, and for which no resume was requested.
         self.paused: set[str] = set()
         #: The secrets of a namespace are numbered, 0: none. The latest one that was acknowledged, by namespace; and the one
         #: that was known where a write was taken, the earliest one of those of its tries, by root.
@@ -88,40 +88,40 @@ class Ledger:
         return self._tokens
 
     def states(self, uuid: bytes) -> set[int]:
-        """The tokens of the states in which the timer may be."""
+        """The tokens of the timer's possible states."""
         return self.possible.setdefault(uuid, {ABSENT})
 
     def is_settled(self, token: int) -> bool:
-        """Whether the service has heard a final answer for it."""
+        """Whether the service has received a final answer for the token."""
         return self.root[token] in self.settled
 
     # ------------------------------------------------------------------ answers to clients
 
     def acknowledged(self, uuid: bytes, token: int, at: int = 0) -> None:
-        """The write (or delete: ABSENT) is durable, as its client was answered at that instant."""
+        """Records an acknowledgement: the write (or delete: ABSENT) is durable."""
         self.possible[uuid] = {token}
         self.acknowledged_at[token] = at
 
     def late_since(self, token: int) -> int | None:
-        """From when on the timer is late by what was promised; None while nobody has been promised anything."""
+        """The instant from which on the timer is late; None while no write was acknowledged."""
         promised = 0 if token != self.root[token] else self.acknowledged_at.get(token)
         return None if promised is None else max(self.wanted[token], promised)
 
     def gone(self, uuid: bytes, answer: str) -> None:
-        """The service said that no pending timer exists: that must be so, and stay so."""
+        """Records the answer that no pending timer exists, which must be true and stay true."""
         states = self.states(uuid)
         if not any(token == ABSENT or self.is_settled(token) for token in states):
             self._broken("LOST", f"{uuid.hex()[:6]} was answered {answer} in states {sorted(states)}")
         self.possible[uuid] = {ABSENT}
 
     def taken(self, token: int, secret: int) -> None:
-        """A node that knows this secret of its namespace takes the write."""
+        """Records that a node that knows this secret of its namespace accepts the write."""
         self.signed_since[token] = min(secret, self.signed_since.get(token, secret))
 
     # ------------------------------------------------------------------ calls of the receiver
 
     def called(self, namespace: str, token: int, secret: int, who: str) -> None:
-        """A call begins, signed with that secret."""
+        """Records the start of a call that is signed with that secret."""
         if namespace in self.paused:
             self._broken("PAUSED", f"{namespace} token {token} by {who} after an acknowledged pause")
         expected = max(self.secret.get(namespace, 0), self.signed_since.get(self.root[token], 0))
@@ -131,7 +131,7 @@ class Ledger:
             )
 
     def rang(self, uuid: bytes, token: int, node_now: int, true_now: int, doubt_us: int, who: str) -> None:
-        """The receiver was called."""
+        """Records a call of the receiver."""
         root = self.root[token]
         self.fires[root] = self.fires.get(root, 0) + 1
         what = f"{uuid.hex()[:6]} token {token} by {who}"
@@ -150,20 +150,22 @@ class Ledger:
             self.settled.add(root)
 
     def fired_as(self, token: int, message_id: str) -> None:
-        """The call has that id: one for all calls of a create with a key, however often it was asked for."""
+        """Records the call's id: all calls of a create with a key have the same one, however often the create was
+        repeated."""
         if token in self.keyed and self._fired_as.setdefault(token, message_id) != message_id:
             self._broken("TWICE", f"token {token} fired as {self._fired_as[token]}, and as {message_id}")
         if self.root[token] in self.over:
             self._broken("OVER", f"token {token} fires after an answer that it has finished")
 
     def sent(self, uuid: bytes, attempt: int) -> None:
-        """A request went out that says which attempt it is. Only those that were sent count: none was left out."""
+        """Records a sent request with its attempt number: attempts that were not sent don't count, so no number is
+        skipped."""
         self._sent[uuid] = self._sent.get(uuid, 0) + 1
         if attempt > self._sent[uuid]:
             self._broken("COUNTED", f"{uuid.hex()[:6]}: attempt {attempt} is the {self._sent[uuid]}th that was sent")
 
     def answered(self, uuid: bytes, token: int, answer: Answer) -> None:
-        """The service heard the receiver's answer."""
+        """Records that the service received the receiver's answer."""
         self._heard.setdefault(token, set()).add(answer)
         if answer in (Answer.FAILED, Answer.REFUSED):
             self._failures[uuid] = self._failures.get(uuid, 0) + 1
@@ -172,15 +174,15 @@ class Ledger:
         if answer in (Answer.DONE, Answer.REFUSED) or exhausted:
             self.settled.add(self.root[token])
         if answer is not Answer.FAILED:
-            # Nothing of this token should ring again.
+            # Nothing of this token may fire again.
             self.done.add(token)
 
     def delete_asked(self, uuid: bytes) -> None:
-        """A client wants the timer deleted."""
+        """Records that a client requests the timer's deletion."""
         self._deletes.add(uuid)
 
     def finished_as(self, uuid: bytes, token: int, timer: Timer) -> None:
-        """What a finished timer's history says must be true. An update begins another firing and counts attempts on."""
+        """Checks a finished timer's history. An update begins another firing and does not reset the number of attempts."""
         what = f"{uuid.hex()[:6]} token {token} {timer.status} after {timer.attempts} attempts"
         heard, sent, failures = self._heard.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
         if timer.attempts > sent:
@@ -198,7 +200,7 @@ class Ledger:
     # ------------------------------------------------------------------ against the store
 
     def check(self, live: dict[bytes, int]) -> None:
-        """`live` has the token of every timer that the store has: whoever was promised to ring is there or has rung."""
+        """Checks `live`, the token of every timer in the store: each acknowledged timer is there or has fired."""
         for uuid, states in self.possible.items():
             if any(token == ABSENT or self.is_settled(token) for token in states):
                 continue
@@ -209,7 +211,7 @@ class Ledger:
                 return
 
     def check_drained(self, live: dict[bytes, int]) -> None:
-        """At the end of a healed run nothing is pending any more."""
+        """Checks that nothing is pending at the end of a healed run."""
         self.check(live)
         for uuid, token in live.items():
             states = self.states(uuid)

@@ -1,4 +1,4 @@
-"""A node's way to the common store: slow, failing, cut, with unknown outcomes and writes that land late."""
+"""A node's link to the shared store: slow, failing or cut, with unknown outcomes and late effects."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tocsin.stores.memory import MemoryStore
 
 T = TypeVar("T")
 
-#: Where the store and the receiver run: no node's.
+#: The context of the store and the receiver, which belong to no node.
 OUTSIDE = contextvars.Context()
 
 
 def at_once(call: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that waits for nothing, as the memory store's."""
+    """The result of a coroutine that never waits, such as those of the memory store."""
     try:
         call.send(None)
     except StopIteration as end:
@@ -29,13 +29,14 @@ def at_once(call: Coroutine[Any, Any, Any]) -> Any:
 
 
 class Link:
-    """The part of the store port that the engine uses, over a network that may do anything but lie."""
+    """The part of the store port that the engine uses, over a network that may lose and delay everything but corrupts
+    nothing."""
 
     def __init__(self, store: MemoryStore, rng: random.Random, say: Callable[..., None]) -> None:
         self.capabilities = store.capabilities
         self.fault_rate = 0.0
         self.slow_rate = 0.0
-        #: "" connected; "refused" fails fast; "silent" never answers; "deaf" delivers, but loses the answers.
+        #: "": connected; "refused": fails fast; "silent": never answers; "deaf": delivers, but loses the answers.
         self.cut = ""
         self.poison: set[bytes] = set()
         #: Whether the namespaces can't be read, while everything else works.
@@ -46,7 +47,7 @@ class Link:
         self._say = say
 
     async def _call(self, work: Callable[[], Coroutine[Any, Any, T]], *, writes: str = "") -> T:
-        """Sends the request, has it done when it arrives, and waits for the answer."""
+        """Sends the request, executes it when it arrives, and waits for the answer."""
         loop, rng = asyncio.get_running_loop(), self._rng
         there, back = rng.uniform(0.0003, 0.003), rng.uniform(0.0003, 0.003)
         if rng.random() < self.slow_rate:
@@ -98,13 +99,11 @@ class Link:
         return await self._call(self._store.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         def work() -> Coroutine[Any, Any, int | None]:
             self._say("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
-            return self._store.claim(
-                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
-            )
+            return self._store.claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
         return await self._call(work, writes="claim")
 
@@ -145,7 +144,7 @@ class Link:
             )
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        # A page may be cut short for reasons of the database's own; only `complete_to` says how far it reaches.
+        # A database may shorten a page; only `complete_to` tells how far it is complete.
         if limit > 1 and self._rng.random() < 0.2:
             limit = self._rng.randint(1, limit)
         return await self._call(lambda: self._store.load(shard_id, after, up_to, limit))

@@ -7,7 +7,7 @@ from .mutation_operators import always, drop, leave_out, narrow, never, replace
 
 WINDOW = "tocsin.engine.window:Window."
 DISPATCHER = "tocsin.engine.dispatcher:Dispatcher."
-_RARE = "tests/simulation/test_rare_orders.py::"
+_RARE = "tests/simulation/test_rare_interleavings.py::"
 _LATENESS = "tests/simulation/test_lateness.py::"
 _WINDOW = "tests/unit/test_window.py::"
 
@@ -27,7 +27,7 @@ MUTATIONS = [
     mutation(
         "suspended timers are forgotten",
         14,
-        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.lately", by="suspended.found"),
+        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.recent", by="suspended.found"),
     ),
     mutation(
         "deferred timers of a hung host fill the window",
@@ -43,36 +43,36 @@ MUTATIONS = [
     mutation(
         "a destination whose last deferred timer is gone is never forgotten",
         0,
-        drop(DISPATCHER + "_invoke_first", "self._admission.settle"),
-        caught_by=_RARE + "test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled",
+        drop(DISPATCHER + "_fire_first", "self._admission.settle"),
+        caught_by=_RARE + "test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled",
     ),
     mutation(
         "a request that was not sent counts",
         24,
         never(DISPATCHER + "_done", "NotSent"),
-        caught_by=_LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
+        caught_by=_LATENESS + "test_unsent_attempt_is_repeated_soon_and_not_counted",
     ),
     mutation(
         "a timer whose request was not sent is forgotten",
         24,
         drop(WINDOW + "not_sent", "self._add"),
-        caught_by=_LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
+        caught_by=_LATENESS + "test_unsent_attempt_is_repeated_soon_and_not_counted",
     ),
     mutation(
         "a timer whose request was not sent returns although it was overwritten",
         24,
-        leave_out(WINDOW + "not_sent", "flight.stale"),
+        leave_out(WINDOW + "not_sent", "attempt.stale"),
     ),
     mutation(
         "the result of a handed-over attempt is forgotten",
         25,
-        drop(DISPATCHER + "_done", "self.results.bring"),
-        caught_by=_RARE + "test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner",
+        drop(DISPATCHER + "_done", "self.results.send"),
+        caught_by=_RARE + "test_result_of_a_handed_over_attempt_reaches_the_new_owner",
     ),
     mutation(
         "the result of a handed-over attempt applies to any generation",
         25,
         narrow(WINDOW + "_resolve", "present.generation", and_="kind is not OpKind.CONCLUDE"),
-        caught_by=_WINDOW + "test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed",
+        caught_by=_WINDOW + "test_handed_over_result_is_ignored_after_the_timer_changed",
     ),
 ]

@@ -10,7 +10,7 @@ SHARD = "tocsin.engine.shard:Shard."
 STORE = "tocsin.stores.memory:MemoryStore."
 SUPERVISOR = "tocsin.engine.supervisor:Supervisor."
 DISPATCHER = "tocsin.engine.dispatcher:Dispatcher."
-_RARE = "tests/simulation/test_rare_orders.py::"
+_RARE = "tests/simulation/test_rare_interleavings.py::"
 _SUPERVISOR = "tests/unit/test_supervisor.py::"
 
 
@@ -46,49 +46,49 @@ MUTATIONS = [
         "what was fetched for a batch outlives the claim",
         17,
         drop(SHARD + "own", "self._fetched"),
-        caught_by=_RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+        caught_by=_RARE + "test_state_read_under_a_former_claim_is_not_used",
     ),
     mutation(
         "what is being fetched for a batch outlives the claim",
         17,
         always(SHARD + "fetch", "self.window is window"),
-        caught_by=_RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+        caught_by=_RARE + "test_state_read_under_a_former_claim_is_not_used",
     ),
     mutation(
         "orphaned attempts are never forgotten",
         0,
-        drop(SHARD + "forget_flight", "self._adrift.remove"),
+        drop(SHARD + "forget_attempt", "self._orphaned.remove"),
     ),
     mutation(
         "the store claims without comparing the heartbeat counter",
         6,
         leave_out(STORE + "claim", "member.counter"),
-        caught_by=_RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+        caught_by=_RARE + "test_owner_that_resumes_just_before_a_claim_keeps_its_shard",
     ),
     mutation(
         "a claim names no heartbeat counter",
         6,
-        replace(SUPERVISOR + "_take", "standing", by="None", in_="context.store.claim"),
-        caught_by=_RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+        replace(SUPERVISOR + "_take", "presumed_dead", by="None", in_="context.store.claim"),
+        caught_by=_RARE + "test_owner_that_resumes_just_before_a_claim_keeps_its_shard",
     ),
     mutation("the node lease never ends", 6, replace(DISPATCHER + "renew", "lease_until", by="lease_until + 10**15")),
     mutation(
         "timers fire before the lapsed node lease is verified",
         6,
         drop(SUPERVISOR + "_beat_now", "self._verify"),
-        caught_by=_SUPERVISOR + "test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took",
+        caught_by=_SUPERVISOR + "test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired",
     ),
     mutation(
         "the node lease counts from the heartbeat's reply",
         6,
         replace(SUPERVISOR + "_beat_now", "sent", by="done", in_="self._last_ok = ..."),
-        caught_by=_RARE + "test_the_lease_counts_from_when_the_heartbeat_was_sent",
+        caught_by=_RARE + "test_node_lease_begins_when_the_heartbeat_is_sent",
     ),
     mutation(
         "heartbeats overtake one another",
         25,
         rewrite(SUPERVISOR + "_beat", "self._beating", to="await self._beat_now()"),
-        caught_by=_RARE + "test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves",
+        caught_by=_RARE + "test_slow_heartbeat_does_not_clear_the_leaving_flag",
     ),
     mutation(
         "a claim is used before the namespaces are read",
@@ -107,7 +107,7 @@ MUTATIONS = [
     mutation(
         "a deferred timer fires although the clock was set back",
         12,
-        leave_out(DISPATCHER + "_invoke_first", "row.key[0] <= now"),
-        caught_by=_RARE + "test_what_waits_while_the_clock_is_set_back_is_not_called_early",
+        leave_out(DISPATCHER + "_fire_first", "row.key[0] <= now"),
+        caught_by=_RARE + "test_deferred_timer_is_not_early_after_the_clock_is_set_back",
     ),
 ]

@@ -7,7 +7,7 @@ from .mutation_operators import Edit, drop, leave_out, narrow, never, replace, r
 
 EXISTING = "tocsin.engine.existing:"
 _WINDOW = "tests/unit/test_window.py::"
-_PERFECT = "tests/properties/test_repeats.py::test_every_create_is_answered_as_a_perfect_memory_would"
+_PERFECT = "tests/properties/test_repeats.py::test_every_create_is_answered_as_by_a_reference_model"
 
 
 def _simulated(name: str, rule: int, *edits: Edit, caught_by: str = "") -> Mutation:
@@ -51,7 +51,7 @@ MUTATIONS = [
             timer.keys = (*timer.keys, *keys)[-4:]
             """,
         ),
-        caught_by=_WINDOW + "test_a_create_that_is_assembled_again_remembers_its_key_once",
+        caught_by=_WINDOW + "test_create_that_is_assembled_again_stores_its_key_once",
     ),
     _simulated(
         "a timer without history keeps no keys",
@@ -62,7 +62,7 @@ MUTATIONS = [
         "keys are forgotten with a short retention",
         26,
         replace(EXISTING + "kept_for_its_keys", "max(retention_us, KEYS_KEPT_US)", by="retention_us"),
-        caught_by=_WINDOW + "test_a_key_outlives_its_timer_by_a_day_in_a_slim_record",
+        caught_by=_WINDOW + "test_idempotency_key_outlives_its_timer_by_a_day_in_a_slim_record",
     ),
     _simulated(
         "a conditional create compares only with timers in memory",

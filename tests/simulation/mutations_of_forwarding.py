@@ -20,7 +20,7 @@ MUTATIONS = [
         "a forwarded write is accepted in any epoch",
         19,
         never(SERVICE + "accept", "window.epoch"),
-        caught_by=_FORWARDED + "test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other",
+        caught_by=_FORWARDED + "test_forwarded_write_is_accepted_only_in_its_epoch",
     ),
     mutation(
         "a request that was sent is sent again elsewhere",
@@ -80,7 +80,7 @@ MUTATIONS = [
         "a forwarded write is accepted after its deadline",
         21,
         never(SERVICE + "_accept", "write.deadline_us"),
-        caught_by=_FORWARDED + "test_a_forwarded_write_is_refused_when_it_is_late_or_there_is_no_such_shard",
+        caught_by=_FORWARDED + "test_late_or_misdirected_forwarded_write_is_refused",
     ),
     mutation(
         "a former connection stays valid",
@@ -115,17 +115,17 @@ MUTATIONS = [
         "an earlier read of the namespaces overwrites a later one",
         23,
         always("tocsin.engine.context:Context.read_namespaces", "self._learned_from.get"),
-        caught_by=_NAMESPACES + "test_a_reading_of_before_does_not_undo_a_later_one",
+        caught_by=_NAMESPACES + "test_read_that_began_earlier_does_not_undo_a_later_read",
     ),
     mutation(
         "a deferred timer fires in a paused namespace",
         23,
-        leave_out("tocsin.engine.dispatcher:Dispatcher._invoke_first", "namespace is not None", "namespace.paused"),
+        leave_out("tocsin.engine.dispatcher:Dispatcher._fire_first", "namespace is not None", "namespace.paused"),
     ),
     mutation(
         "a namespace is written whatever its version",
         0,
         leave_out("tocsin.stores.memory:MemoryStore.put_namespace", "stored.version"),
-        caught_by=_NAMESPACES + "test_changes_at_two_nodes_at_once_both_count",
+        caught_by=_NAMESPACES + "test_concurrent_changes_on_two_nodes_both_apply",
     ),
 ]

@@ -16,12 +16,14 @@ MUTATIONS = [
     mutation(
         "a bisected batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
     ),
-    mutation("one bad row blocks the batch", 5, drop("tocsin.engine.committer:Lane._cut_ops", "shard.refuse_first")),
+    mutation(
+        "one bad row blocks the batch", 5, drop("tocsin.engine.committer:CommitLane._bisect_ops", "shard.refuse_first")
+    ),
     mutation(
         "an operation that the store refused is forgotten",
         5,
         drop(WINDOW + "refuse", "self._refused"),
-        caught_by=_WINDOW + "test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten",
+        caught_by=_WINDOW + "test_refused_retry_neither_fires_nor_is_lost",
     ),
     # commits
     mutation("a commit does not enter the window", 8, never(WINDOW + "committed", "stays.key")),
@@ -36,22 +38,22 @@ MUTATIONS = [
         "a commit keeps the states before its row",
         8,
         drop(WINDOW + "committed", "self._forget_former"),
-        caught_by=_WINDOW + "test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor",
+        caught_by=_WINDOW + "test_row_loaded_before_its_commit_is_confirmed_supersedes_former_states",
     ),
     mutation(
         "a superseded result is not reinstated once its row is durable",
         10,
         only_if(WINDOW + "committed", "self._reinstate", condition="op.uuid not in batch.final"),
-        caught_by=_WINDOW + "test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit",
+        caught_by=_WINDOW + "test_result_superseded_by_its_own_rows_write_counts_after_the_commit",
     ),
     # loads
-    mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._overruled")),
+    mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._changed_since_load")),
     mutation(
         "a write beyond the end of the load does not overrule it",
         9,
         only_if(
             WINDOW + "committed",
-            "self._overruled[uuid] = stays",
+            "self._changed_since_load[uuid] = stays",
             condition="stays is not None and stays.key <= self._load.up_to",
         ),
     ),
@@ -85,14 +87,17 @@ MUTATIONS = [
     mutation(
         "undecodable rows count as finished",
         15,
-        rewrite(WINDOW + "loaded", "self.held", to="self.finished[uuid] = Finished(row, row.timer, 0)"),
+        rewrite(WINDOW + "loaded", "self.awaiting_write", to="self.finished[uuid] = Finished(row, row.timer, 0)"),
     ),
     mutation(
-        "a truncation keeps the load", 13, drop(WINDOW + "truncate", "_load"), drop(WINDOW + "truncate", "_overruled")
+        "a truncation keeps the load",
+        13,
+        drop(WINDOW + "truncate", "_load"),
+        drop(WINDOW + "truncate", "_changed_since_load"),
     ),
     mutation("a truncation keeps the horizon", 13, drop(WINDOW + "truncate", "self.horizon")),
     # generations and operations
-    mutation("a result decides whatever the generation", 10, never(WINDOW + "answered", "flight.superseded")),
+    mutation("a result decides whatever the generation", 10, never(WINDOW + "answered", "attempt.superseded")),
     mutation(
         "generations are counted for each timer",
         10,
@@ -109,7 +114,7 @@ MUTATIONS = [
     mutation(
         "a delete under way allows a retry",
         10,
-        drop(WINDOW + "accept", "self.flights"),
+        drop(WINDOW + "accept", "self.in_flight"),
         drop(WINDOW + "_resolve", "answered is None"),
         never(WINDOW + "dispatch", "uuid in self._client_ops"),
     ),
@@ -138,7 +143,7 @@ MUTATIONS = [
             if op.kind is OpKind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:
                 self.pending.append(op)
             """,
-            before="op.overrules",
+            before="op.supersedes",
         ),
     ),
     mutation(
@@ -179,7 +184,7 @@ MUTATIONS = [
         "not-pending replies do not wait for the finished delete",
         16,
         drop(WINDOW + "_resolve", "batch.relied_on"),
-        caught_by=_WINDOW + "test_not_pending_is_said_only_with_the_delete_of_what_has_finished",
+        caught_by=_WINDOW + "test_not_pending_reply_commits_with_the_finished_delete",
     ),
     mutation(
         "a write that waited is written after its deadline",
@@ -188,11 +193,15 @@ MUTATIONS = [
     ),
     # the delete watermark
     mutation("the delete watermark passes the window", 11, leave_out(WINDOW + "_first_unfinished", "self._order")),
-    mutation("the delete watermark passes deferred timers", 11, leave_out(WINDOW + "_first_unfinished", "self._aside")),
+    mutation(
+        "the delete watermark passes deferred timers", 11, leave_out(WINDOW + "_first_unfinished", "self._deferred")
+    ),
     mutation(
         "the delete watermark passes in-flight attempts", 11, drop(WINDOW + "_first_unfinished", "min(limit, key)")
     ),
-    mutation("the delete watermark passes superseded results", 11, drop(WINDOW + "_first_unfinished", "held.row.key")),
+    mutation(
+        "the delete watermark passes superseded results", 11, drop(WINDOW + "_first_unfinished", "awaiting.row.key")
+    ),
     mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "_first_unfinished", "row.key")),
     mutation("the delete watermark passes the batch's upserts", 11, drop(WINDOW + "_first_unfinished", "upsert.uuid")),
     mutation("the delete watermark passes the horizon", 11, leave_out(WINDOW + "_take_finished", "self.horizon")),

@@ -1,4 +1,4 @@
-"""The network between the nodes: slow, cut, with connections that one side believes in longer than the other."""
+"""The network between the nodes: slow or cut, with connections that one side takes for open longer than the other."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from .node import Node
     from .world import World
 
-#: As the real one: for connecting, and proving who one is.
+#: Time limit for connecting and authenticating, as in the real one.
 DIAL_S = 2.0
 
 
 def within(node: Node) -> contextvars.Context:
-    """What runs in it belongs to the node: it waits while the node is frozen."""
+    """Runs its body in the node's context, so that it waits while the node is frozen."""
     context = contextvars.copy_context()
     context.run(NODE.set, node.name)
     return context
 
 
 class Pipe:
-    """One side's channel. What it sends arrives in order, or not at all from some moment on."""
+    """One side's channel. Its messages arrive in order, up to a moment from which on none arrives."""
 
     def __init__(self, network: Network, node: Node, rng: random.Random) -> None:
         self.congested = False
@@ -41,7 +41,7 @@ class Pipe:
         self._over = False
 
     def send(self, payload: bytes) -> None:
-        """See Channel."""
+        """Sends a message, if the connection still passes messages."""
         other = self.other
         if self._over or other is None or self._network.swallows(self._node, other._node):
             return
@@ -60,11 +60,11 @@ class Pipe:
             self.end.received(payload)
 
     def close(self) -> None:
-        """See Channel."""
+        """Closes the channel. The other side is notified later, after it has read what was sent before."""
         self.abort()
 
     def abort(self) -> None:
-        """See Channel. The other side hears of it later; what it had not read by then, it reads first."""
+        """Closes the channel. The other side is notified later, after it has read what was sent before."""
         if self._over:
             return
         self._over, self.end = True, None
@@ -76,7 +76,7 @@ class Pipe:
         loop.call_at(max(self._arrives_at, loop.time() + delay_s), other.fail, "closed", context=within(other._node))
 
     def fail(self, reason: str) -> None:
-        """The connection is over as this side sees it."""
+        """Ends the connection for this side."""
         end, self.end = self.end, None
         self._over = True
         if end is not None:
@@ -84,7 +84,7 @@ class Pipe:
 
 
 class Network:
-    """All connections. `cuts` are pairs between which nothing passes; who sends there hears nothing of it."""
+    """All connections. `cuts` are pairs of nodes between which nothing passes; senders are not notified."""
 
     def __init__(self, world: World) -> None:
         self.slow_rate = 0.0
@@ -101,8 +101,8 @@ class Network:
         return frozenset((one.name, other.name)) in self.cuts
 
     def leave_unread(self, node: Node, seconds: float) -> None:
-        """What is sent to the node lies unread for so long, while it goes on otherwise; the senders' connections break
-        meanwhile, and it hears of that when it reads again."""
+        """Keeps messages to the node unread for a time while the node runs otherwise. The senders' connections break
+        meanwhile, which the node notices when it reads again."""
         loop = asyncio.get_running_loop()
         until_s = self._unread_until[node.name] = loop.time() + seconds
         for pipe in [pipe for pipe in self._pipes if pipe.other is not None and pipe.other._node is node]:
@@ -112,25 +112,25 @@ class Network:
                 loop.call_at(late_s, pipe.other.fail, "broken", context=within(node))
 
     def read_at(self, node: Node) -> float:
-        """The earliest moment at which the node reads what is sent now."""
+        """The earliest time at which the node reads a message that is sent now."""
         until_s = self._unread_until.get(node.name, 0.0)
         if until_s <= asyncio.get_running_loop().time():
             return 0.0
         return until_s + self._rng.choice((0.0, self._rng.expovariate(1.0)))
 
     def listen(self, node: Node, cluster: Cluster, incarnation: bytes) -> None:
-        """The node takes connections from now on."""
+        """Lets the node accept connections."""
         self._listening[node.name] = (node, cluster, incarnation)
 
     def gone(self, node: Node) -> None:
-        """Its process has ended: the system closes its connections."""
+        """Closes the connections of a node whose process has ended."""
         self._listening.pop(node.name, None)
         for pipe in [pipe for pipe in self._pipes if pipe._node is node]:
             pipe.abort()
         self._pipes = [pipe for pipe in self._pipes if not pipe._over]
 
     def break_some(self) -> list[frozenset[str]]:
-        """Connections break, for one side at first; between whom."""
+        """Breaks connections, for one side first; returns the nodes concerned."""
         broken = []
         for pipe in self._pipes:
             if not pipe._over and self._rng.random() < 0.5:
@@ -145,7 +145,7 @@ class Network:
         return broken
 
     def dial_from(self, node: Node, own: bytes) -> Callable[[bytes, str, CallerEnd], Any]:
-        """How the node connects."""
+        """The function with which the node connects."""
 
         async def dial(incarnation: bytes, address: str, end: CallerEnd) -> None:
             met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -170,7 +170,7 @@ class Network:
     def _proven(
         self, node: Node, own: bytes, target: tuple[Node, Cluster, bytes], end: CallerEnd, met: asyncio.Future[None]
     ) -> None:
-        """At the called node: the caller has proven itself; its welcome is under way."""
+        """Completes the connection at the called node: the caller is authenticated, and its welcome is under way."""
         called, cluster, _ = target
         if met.done() or self._listening.get(called.name) != target or self.swallows(node, called):
             return
@@ -187,6 +187,6 @@ class Network:
             end.opened(ours)
             met.set_result(None)
 
-        # Nothing that the called node sends gets there before its welcome.
+        # Messages of the called node arrive after its welcome.
         theirs._arrives_at = asyncio.get_running_loop().time() + self._rng.uniform(0.0005, 0.005)
         asyncio.get_running_loop().call_at(theirs._arrives_at, welcome, context=within(node))

@@ -1,4 +1,4 @@
-"""A node of the simulation: the real supervisor, with its own clock, link and receiver; starts, crashes, comes back."""
+"""A node of the simulation: the real supervisor with its own clock, link and receiver, which can crash and restart."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NodeGone(Exception):
 
 
 class Node:
-    """Its name stays; each start has a new incarnation."""
+    """A simulated node. Its name stays; each start has a new incarnation."""
 
     def __init__(self, world: World, name: str) -> None:
         self.name = name
@@ -68,13 +68,13 @@ class Node:
         return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts))
 
     def inside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Runs it as a part of the node, so that freezing the node stops it."""
+        """Runs a coroutine in the node's context, so that freezing the node stops it."""
         context = contextvars.copy_context()
         context.run(NODE.set, self.name)
         return self._world.loop.create_task(work, context=context)
 
     async def ask(self, work: Coroutine[Any, Any, T]) -> T:
-        """A request to the node: its result; NodeGone if its process ends meanwhile."""
+        """Runs a request at the node and returns its result. Raises NodeGone if the node's process ends meanwhile."""
         task = self.inside(work)
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
@@ -86,7 +86,7 @@ class Node:
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begins a new incarnation; tries until the store lets it."""
+        """Starts a new incarnation; retries until the store is available."""
         self._boot = self.inside(self._start())
 
     async def _start(self) -> None:
@@ -149,7 +149,7 @@ class Node:
         self._world.network.gone(self)
 
     async def crash(self) -> None:
-        """The process is gone from one moment to the next."""
+        """Kills the process."""
         self._say("crash")
         self.thaw()
         self.receiver.connected = False
@@ -165,7 +165,7 @@ class Node:
             await self.inside(supervisor.kill())
 
     async def close(self) -> None:
-        """An orderly end."""
+        """Stops the node gracefully."""
         self._say("close")
         self.thaw()
         if self._boot is not None:
@@ -180,40 +180,40 @@ class Node:
         self.receiver.connected = False
 
     def freeze(self) -> None:
-        """The process stands still; time does not."""
+        """Freezes the process while time advances."""
         self.frozen = True
         self._world.loop.freeze(self.name)
 
     def thaw(self) -> None:
-        """It goes on as if nothing had been."""
+        """Resumes the process."""
         if self.frozen:
             self.frozen = False
             self._world.loop.thaw(self.name)
 
-    # ------------------------------------------------------------------ seen from outside
+    # ------------------------------------------------------------------ inspection
 
     def shard(self, shard_id: int) -> Shard | None:
-        """The shard, if this node believes to own it and is reachable."""
+        """The shard, if this node takes itself for its owner and is reachable."""
         if self.supervisor is None or self.frozen:
             return None
         shard = self.supervisor.shards[shard_id]
         return shard if shard.window is not None and not shard.draining else None
 
     def leaks(self) -> Iterator[str]:
-        """What a drained node still has in memory and should not."""
+        """What a drained node has in memory and should not have."""
         if self.supervisor is None or self.context is None:
             return
         for shard in self.supervisor.shards.values():
             window = shard.window
             if window is None:
                 continue
-            for part in ("rows", "flights", "finished", "held", "retrying", "pending"):
+            for part in ("rows", "in_flight", "finished", "awaiting_write", "retrying", "pending"):
                 left = {
                     uuid: row for uuid, row in dict.fromkeys(getattr(window, part)).items() if part != "pending"
                 } or (window.pending if part == "pending" else ())
                 if left:
                     yield f"{self.name} shard {shard.shard_id}: {len(left)} {part}"
-            if window._client_ops or window.bytes or window.flights_count:
+            if window._client_ops or window.bytes or window.in_flight_count:
                 yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.bytes}"
         if self.context.window_timers or self.context.window_bytes:
             yield f"{self.name}: account of {self.context.window_timers} timers, {self.context.window_bytes} bytes"
@@ -230,19 +230,22 @@ class Node:
             "shards that wait for a slot",
             [shard.shard_id for shard in (*dispatcher._starved, *dispatcher._continuing)],
         )
-        # Whoever did not answer is remembered for a while, with a lower limit, and everybody else is forgotten.
+        # Destinations that did not answer are remembered for a while with a lower limit; all others are forgotten.
         others = [each for each in admission.destinations.values() if each not in admission._idle]
         yield "destinations", [(each.name, each.limit, each.in_flight, each.waiting) for each in others]
-        yield "attempts of former claims", [flight for shard in supervisor.shards.values() for flight in shard._adrift]
+        yield (
+            "attempts of former claims",
+            [attempt for shard in supervisor.shards.values() for attempt in shard._orphaned],
+        )
         yield "results on their way to another owner", supervisor.results.pending
-        # Lanes and what is done regularly, once each, and one thing at a time for each shard.
+        # One task for each lane and each periodic job, and at most one for each shard.
         most = len(supervisor._lanes) + 4 + supervisor.total_shards
         yield "tasks", len(supervisor._tasks) if len(supervisor._tasks) > most else 0
         if self.service is not None:
             yield "writes that wait for a batch", self.service.writes_waiting
         if self.cluster is not None:
             yield "writes that wait for an owner", self.cluster.router.waiting
-            # One may be connecting: a shard given back just now is reported to the others.
+            # One may be connecting: a shard released just now is announced to the others.
             waits = [link for link in self.cluster._links.values() if link._queue or link._in_flight]
             waits += [link for link in self.cluster._links.values() if link._in_doubt or link._asked]
             yield "links", [link.address for link in waits]

@@ -1,4 +1,4 @@
-"""The webhooks' receiver: scripted by chance, honest in the ledger."""
+"""The webhooks' receiver: its answers are random and recorded in the ledger."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from .world import World
 
 
-#: The namespace whose timers' receiver hangs until everything is healed.
+#: The namespace whose receiver hangs until everything is healed.
 CROWD_NAMESPACE = "c"
 
 
 class Payload(msgspec.Struct):
-    """What the simulation's timers carry."""
+    """The payload of the simulation's timers."""
 
     token: int
 
@@ -40,17 +40,17 @@ def token_of(payload: bytes | msgspec.Raw) -> int:
 
 
 def secret_number(secret: str | None) -> int:
-    """Which of its namespace's secrets it is; 0: none."""
+    """The secret's number in its namespace; 0: none."""
     return 0 if secret is None else int(secret)
 
 
 def payload_of(token: int) -> msgspec.Raw:
-    """The payload that carries a token."""
+    """The payload with a token."""
     return msgspec.Raw(b'{"token":%d}' % token)
 
 
 class Receiver:
-    """A node's caller, and what it calls. A node that is gone hears nothing; its requests have been sent."""
+    """A node's caller, and the receiver. A node whose process has ended gets no answer, but its requests have been sent."""
 
     def __init__(self, world: World, node: Node, rng: random.Random) -> None:
         self.connected = True
@@ -64,12 +64,12 @@ class Receiver:
         return url.split("/")[2]
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        """Decides at once how this call will end."""
+        """Decides at once how this call ends."""
         world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
         token = token_of(invocation.payload)
         uuid = timer_uuid(invocation.namespace, invocation.timer_id)
         if not world.healed and rng.random() < world.unsent_rate:
-            # No connection, no descriptor: the receiver sees nothing of it.
+            # No connection or no descriptor: the receiver does not see the request.
             world.say("not sent", self._node.name, uuid.hex()[:6], token)
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
@@ -79,7 +79,7 @@ class Receiver:
             outcome, delay_s, answer = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, Answer.FAILED
         delay_s = max(delay_s, 0.0001)
         if world.faulty and rng.random() < 0.02:
-            # Received and answered, but too late for the service.
+            # Received and answered, but after the service's time-out.
             outcome, answer = NoResponse("CONNECTION_FAILED"), Answer.FAILED
         exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
 
@@ -96,7 +96,7 @@ class Receiver:
             done(exchange)
 
     def _decide(self, token: int, invocation: Invocation) -> tuple[Outcome, float, Answer]:
-        """(outcome, seconds, what that says)."""
+        """(outcome, seconds, result of the attempt)."""
         world, rng = self._world, self._rng
         chance = rng.random()
         delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))

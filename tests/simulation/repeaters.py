@@ -1,4 +1,5 @@
-"""Clients that create with idempotency keys, and ask again: after no answer, by another node, long after the timer fired."""
+"""Clients that create with idempotency keys and repeat the requests: without an answer, at another node, or long after the
+timer fired."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.engine.rows import OpKind, Row, Standing, WriteOp
+from tocsin.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import TimerExists, TocsinError
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
@@ -33,11 +34,11 @@ class Repeater(Client):
         self.uuid = timer_uuid(namespace, self._id)
         total = world.total_shards
         self.shard_id = shard_of(namespace_hash(namespace), self.uuid, total, total)
-        #: Tokens of the creates whose keys the timer remembers, the newest last.
+        #: Tokens of the creates whose keys the timer remembers, newest last.
         self._remembered: list[int] = []
 
     async def run(self, until_s: float) -> None:
-        """Until that moment of the loop's clock."""
+        """Writes until that time of the loop's clock."""
         rng, world = self._rng, self._world
         await world.exists[self._namespace].wait()
         while world.loop.time() < until_s:
@@ -56,7 +57,7 @@ class Repeater(Client):
                 await self._write(OpKind.UPDATE)
             else:
                 await self._delete()
-        # What is left of the time is for the timer to end.
+        # The remaining time is for the timer to finish.
         if self._remembered:
             await self._repeat(self._remembered[0])
 
@@ -79,11 +80,11 @@ class Repeater(Client):
         world.say("client", "CREATE", on_conflict.value, self.uuid.hex()[:6], token, keyed, "due", due)
         answer, heard_all = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
         while keyed and not heard_all and not isinstance(answer, Row | TimerExists):
-            # The key is for just that.
+            # Repeating it is what the key is for.
             await asyncio.sleep(rng.uniform(0, 1))
             answer, _ = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
         world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
-        if isinstance(answer, Standing):
+        if isinstance(answer, ExistingRow):
             self._check_standing(answer, token, heard_all=heard_all)
         elif isinstance(answer, Row):
             self._created(answer, token, keyed=keyed)
@@ -92,18 +93,18 @@ class Repeater(Client):
         elif isinstance(answer, _REFUSED) and heard_all:
             states.discard(token)
         else:
-            # Nobody knows, and what the timer remembers isn't known any more either.
+            # The outcome is unknown, and so are the keys that the timer remembers.
             self._remembered.clear()
 
     async def _repeat(self, token: int) -> None:
-        """Whatever became of it, the create is answered with what there is, and nothing more comes of it."""
+        """Repeats a create: the answer is the present timer, and nothing else is written."""
         world, rng = self._world, self._rng
         timer = Timer(self._namespace, self._id, self._due(), "http://host0/", 0, 0, payload=payload_of(token))
         condition = Condition(rng.choice(list(OnConflict)), CreateKey(str(token), ""))
         world.say("client", "REPEAT", self.uuid.hex()[:6], token)
         answer, _ = await self._insist(lambda: self._op(timer, condition))
         world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
-        if isinstance(answer, Standing):
+        if isinstance(answer, ExistingRow):
             self._check_standing(answer, token, heard_all=True)
         elif isinstance(answer, Row | TimerExists):
             world.broken(
@@ -124,8 +125,9 @@ class Repeater(Client):
         self._remembered = [*self._remembered, token][-KEYS_MAX:] if keyed else []
         self._check_stored(token)
 
-    def _check_standing(self, answer: Standing, token: int, *, heard_all: bool) -> None:
-        """The timer that stands is one that may stand, and its end, if it has one, is true and final."""
+    def _check_standing(self, answer: ExistingRow, token: int, *, heard_all: bool) -> None:
+        """Checks the existing timer that was answered: it is a possible one, and its end, if it has finished, is true and
+        final."""
         world, timer = self._world, answer.timer
         states = world.ledger.states(self.uuid)
         slim = timer.payload == NULL_PAYLOAD
@@ -133,7 +135,7 @@ class Repeater(Client):
         root = world.ledger.root[found]
         what = f"{self.uuid.hex()[:6]}: token {found} answered as {timer.status}, states {sorted(states)}"
         if root == token:
-            # A former try has made it; its receiver may have rescheduled it since.
+            # A former try has created it; its receiver may have rescheduled it since.
             if token not in self._remembered and answer.outcome is Outcome.REPLAYED:
                 self._remembered = [*self._remembered, token][-KEYS_MAX:]
         elif token not in self._remembered:
@@ -145,14 +147,14 @@ class Repeater(Client):
             world.ledger.acknowledged(self.uuid, found, world.true_us())
             self._check_stored(found)
         elif root not in pending and all(world.ledger.is_settled(state) for state in states if state != ABSENT):
-            # What came after it has ended without a trace, in a namespace that keeps none.
+            # A later timer has finished without a history row, in a namespace that keeps none.
             return
         elif timer.status is Status.CANCELED:
             if ABSENT not in states:
                 world.broken("WRONG ANSWER", what)
             world.ledger.acknowledged(self.uuid, ABSENT)
         elif slim:
-            # Rescheduled by its receiver, or updated: the slim record doesn't say as what it fired last.
+            # Rescheduled by its receiver, or updated: the slim record does not have its last firing.
             world.ledger.over.update(pending)
         elif not world.ledger.is_settled(found):
             world.broken("UNTRUE", what)
@@ -165,9 +167,9 @@ class Repeater(Client):
 
     async def _write(self, kind: OpKind) -> None:
         await super()._write(kind)
-        # Not every namespace keeps a trace of what has no key.
+        # Not every namespace keeps the history of timers without a key.
         self._world.ledger.created.discard(self.uuid)
 
 
 def _outcome(answer: Row | TocsinError | None) -> tuple[str, ...]:
-    return (answer.outcome.value, answer.timer.status.value) if isinstance(answer, Standing) else ()
+    return (answer.outcome.value, answer.timer.status.value) if isinstance(answer, ExistingRow) else ()

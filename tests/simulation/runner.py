@@ -1,4 +1,4 @@
-"""Runs many seeds."""
+"""Runs many seeds in parallel processes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Run(Protocol):
     trace: list[tuple[Any, ...]]
 
     def run(self) -> Violation | None:
-        """What was broken, or None."""
+        """The violation, or None."""
 
 
 def run_seed(make: Callable[[int], Run], seed: int) -> tuple[int, str | None]:
-    """(seed, what was broken)."""
+    """(seed, violation)."""
     violation = make(seed).run()
     return seed, None if violation is None else str(violation)
 

@@ -1,4 +1,4 @@
-"""Healthy timers are on time, whatever hangs beside them: scenarios in virtual time, so that seconds mean seconds."""
+"""Lateness of healthy timers beside receivers that hang: scenarios in virtual time, so that limits in seconds are exact."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tocsin.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
 
-#: A node that has just started suspends what can't go before it comes to what can.
+#: A node that has just started suspends timers that can't fire before it reaches those that can.
 LATE_S_MAX = 3.0
 
 
 @pytest.mark.parametrize(
-    ("shards", "hung", "octets"), [(1, 2_500, 10_000), (4, 6_000, 2_000)], ids=["one shard", "four shards"]
+    ("shards", "hung", "size"), [(1, 2_500, 10_000), (4, 6_000, 2_000)], ids=["one shard", "four shards"]
 )
-def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, octets: int) -> None:
+def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, size: int) -> None:
     crowd = Crowd(shards=16)
     for i in range(hung):
-        crowd.keep(f"h{i}", "hung", -60 + i / 1_000, octets=octets, shard=i % shards)
+        crowd.keep(f"h{i}", "hung", -60 + i / 1_000, size=size, shard=i % shards)
     for i in range(20):
         crowd.keep(f"f{i}", "fine", -30 + i, shard=i % shards)
 
@@ -35,12 +35,12 @@ def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, o
     assert max(late.values()) < LATE_S_MAX
 
 
-def test_suspended_timers_come_back_without_being_suspended_again_and_again() -> None:
+def test_resumed_timers_are_not_suspended_repeatedly() -> None:
     crowd = Crowd(shards=1, window_timers_max=200, destination_in_flight_max=20)
     for i in range(500):
         crowd.keep(f"h{i}", f"hung{i % 2}", -60 + i / 1_000, timeout_s=5.0)
     for i in range(300):
-        # Suspended long ago, with its reason gone, and behind all that can't go.
+        # Suspended long ago, its reason gone, and after all those that can't fire.
         crowd.keep(f"f{i}", "fine", -30 + i / 1_000, suspended="destination:fine" if i % 2 else "namespace:a")
 
     async def heal() -> None:
@@ -52,11 +52,11 @@ def test_suspended_timers_come_back_without_being_suspended_again_and_again() ->
     called = {call.invocation.timer_id for call in crowd.receivers.calls}
     assert len(called) == 800
     suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, TimerSuspended))
-    # Without a gap between going and coming back it would be once a second.
+    # Without the gap between suspending and resuming it would be once a second.
     assert max(suspensions.values()) <= 6
 
 
-def test_what_comes_back_little_by_little_does_not_have_everything_read_each_time() -> None:
+def test_gradual_resumption_does_not_read_all_suspended_rows_each_time() -> None:
     crowd = Crowd(shards=1, window_timers_max=2_000, destination_in_flight_max=10)
     for i in range(30_000):
         crowd.keep(f"p{i}", "fine", -90 + i / 1_000, namespace="b", suspended="namespace:b")
@@ -101,7 +101,7 @@ def test_one_namespace_alone_uses_nearly_all_slots() -> None:
     crowd.run(2, count)
 
 
-def test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing() -> None:
+def test_unsent_attempt_is_repeated_soon_and_not_counted() -> None:
     crowd = Crowd()
     crowd.receivers.unsent["fine"] = 30
     for i in range(20):

@@ -1,4 +1,4 @@
-"""Some hundred seeds in every test run; `make simulate` runs as many as one likes."""
+"""A few hundred seeds of the simulation in every test run; `make simulate` runs any number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .world import World
 _CHUNK = 25
 _HERE = Path(__file__).parents[2]
 
-#: Seeds that found something once.
+#: Seeds that once failed.
 REGRESSIONS = [
     8,  # a destination with a single waiting place never took back what was suspended for it
     296,  # an update with an unknown outcome, done after all
@@ -32,7 +32,7 @@ REGRESSIONS = [
 
 
 @pytest.mark.parametrize("first", range(0, 300, _CHUNK))
-def test_promises_hold_whatever_happens(first: int) -> None:
+def test_guarantees_hold_under_faults(first: int) -> None:
     for seed in range(first, first + _CHUNK):
         violation = World(seed).run()
         assert violation is None, f"seed {seed}: {violation}"
@@ -59,12 +59,12 @@ async def _noted(
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)
-def test_what_failed_once_holds(seed: int) -> None:
+def test_seeds_that_failed_once_pass(seed: int) -> None:
     violation = World(seed).run()
     assert violation is None, str(violation)
 
 
-def test_a_seed_replays_whatever_the_hash_seed() -> None:
+def test_seed_is_reproducible_with_any_hash_seed() -> None:
     program = (
         "from tests.simulation.world import World\nfor s in (1, 4, 7):\n w = World(s); w.run(); print(w.fingerprint())"
     )

@@ -1,4 +1,4 @@
-"""One seeded run: nodes, clients, chaos, healing, and the reckoning."""
+"""One seeded run: nodes, clients, faults, healing, and the final checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tocsin.ports.callback import Invocation
 from tocsin.ports.store import Capabilities, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
-from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
+from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 
 from .chaos import Chaos
 from .clients import Client
@@ -33,15 +33,17 @@ from .receiver import CROWD_NAMESPACE, secret_number, token_of
 from .repeaters import Repeater
 
 SECOND = 1_000_000
-#: Clients and faults are at work for so long; after it everything is healed and has to drain.
+#: How long clients and faults are active; afterwards everything is healed and has to drain.
 ACTIVE_S = 40.0
 DRAIN_S_MAX = 150.0
-#: In a run without faults; a host that falls silent is called less for a while, and what is suspended comes back later.
+#: The greatest lag in a run without faults. A host that stops answering is called less for a while, and suspended timers are
+#: resumed later.
 LATE_US_MAX = 10 * SECOND
-#: The same where a host gets a few calls at a time, some of which it does not answer, or where few timers may wait for it in
-#: memory: one that has been silent is down to one call at a time, and the others come back by turns.
+#: The same where a host gets a few calls at a time, some of which it does not answer, or where few timers may be deferred for
+#: it: a host that was silent gets one call at a time, and the others are resumed in turn.
 LATE_FEW_SLOTS_US_MAX = 20 * SECOND
-#: After all faults are gone, with everything that they have delayed due at once; some nodes make one call at a time.
+#: The greatest lag after all faults are healed, with everything that they delayed due at once; some nodes make one call at a
+#: time.
 LATE_HEALED_US_MAX = 30 * SECOND
 #: Undecodable rows that chaos writes belong to this namespace.
 BAD_NAMESPACE = "bad"
@@ -54,8 +56,8 @@ SMALL_TRANSACTIONS = Capabilities(range_delete=False, shards_together=False, bat
 
 
 class World:
-    """Everything of one seed. `run` returns its violation, or None. `small_transactions`: the store is like a database whose
-    transactions have room for a few rows of one shard and that deletes no ranges."""
+    """The world of one seed. `run` returns its violation, or None. `small_transactions`: a transaction of the store takes a few
+    rows of one shard, and the store deletes no ranges."""
 
     def __init__(self, seed: int, *, small_transactions: bool = False) -> None:
         self.seed = seed
@@ -63,17 +65,17 @@ class World:
         self.trace: list[tuple[Any, ...]] = []
         rng = self.rng("world")
         self.faulty = seed % 5 != 0
-        #: The faults are mostly those of the network between nodes, and clients write again at once, by another way.
+        #: Most faults are those of the network between nodes, and clients retry at once at another node.
         self.storm = seed % 5 == 4
-        #: Whether clients create with idempotency keys, and repeat that.
+        #: Whether clients create with idempotency keys and repeat these requests.
         self.repeated = seed % 4 == 2
         self.healed = False
-        #: The share of requests that never leave the machine, which is no fault of anybody's.
+        #: The share of requests that are not sent, which does not count as a fault.
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken)
         self.total_shards = rng.randint(1, 3)
-        # A node that was frozen, or cut off, for long enough is forgotten, and comes back.
+        # A node that was frozen or cut off for long enough is removed, and joins again.
         interval_us = self.rng("namespaces").choice((2, 10)) * SECOND
         self.limits = replace(
             self._limits(rng),
@@ -83,9 +85,9 @@ class World:
         )
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()
-        #: When a host that had fallen silent began to answer again.
+        #: When a host that had stopped answering began to answer again.
         self.answering_since_us: dict[str, int] = {}
-        #: Whether many large timers of a namespace of their own are due at a host that answers nobody until all is healed.
+        #: Whether many large timers of a namespace of their own are due at a host that does not answer until all is healed.
         self.crowded = self.rng("crowd").random() < 0.3
         if self.crowded:
             self.limits = replace(
@@ -95,7 +97,7 @@ class World:
             )  # fmt: skip
         self.healed_at_us = 0
         self.paused_namespaces: set[str] = set()
-        #: Which token each `webhook-id` brought.
+        #: The token of each `webhook-id`.
         self.fired: dict[str, int] = {}
         self.namespaces_unpaused_s = 0.0
         self.store = MemoryStore(_StoreClock(self.loop))
@@ -106,13 +108,13 @@ class World:
             send_queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
             frame_writes_max=rng.choice((1, 2, 500)),
             message_age_max_us=rng.choice((2, 10)) * SECOND,
-            # Longer than the store takes, so that nothing is waited for any more once all clients have ended.
+            # Longer than the store takes, so that nothing is pending once all clients have ended.
             answer_grace_us=self.limits.store_timeout_us + 5 * SECOND,
         )
         self.network = Network(self)
         names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
         self.nodes = [Node(self, name) for name in names]
-        #: The last one is made by a node while others run.
+        #: The last one is created by a node while others run.
         self.namespaces = ["a", "b", "c"]
         self.exists = {name: asyncio.Event() for name in self.namespaces}
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
@@ -120,7 +122,7 @@ class World:
             self.exists[FORGETFUL_NAMESPACE] = asyncio.Event()
             self.clients += [Repeater(self, 80, "a"), Repeater(self, 81, FORGETFUL_NAMESPACE)]
         if not self.faulty:
-            # One timer that the store never takes: it must cost nobody else anything (rule 5).
+            # A timer that the store always refuses: it must not affect others (rule 5).
             refused = Client(self, 90)
             self.clients.append(refused)
             self.clients += [Client(self, number, patient=True) for number in range(91, 97)]
@@ -129,7 +131,7 @@ class World:
         self._failed: asyncio.Future[None] | None = None
 
     def rng(self, *name: object) -> random.Random:
-        """A source of chance of its own for each part, so that one's draws don't shift another's."""
+        """A separate random generator for each part, so that one part's draws don't affect another's."""
         return random.Random("/".join(str(part) for part in (self.seed, *name)))
 
     @staticmethod
@@ -156,14 +158,14 @@ class World:
             purge_interval_us=20 * SECOND,
         )
 
-    # ------------------------------------------------------------------ what happened
+    # ------------------------------------------------------------------ trace and violations
 
     def say(self, *what: object) -> None:
         """Adds to the trace."""
         self.trace.append((self.loop.now_us(), *what))
 
     def broken(self, kind: str, detail: str) -> None:
-        """A promise was broken: the run ends with the first."""
+        """Records a violation; the run ends with the first."""
         self.say("VIOLATION", kind, detail)
         if self.violation is None:
             self.violation = Violation(kind, detail)
@@ -175,16 +177,16 @@ class World:
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]
 
     def rang(self, uuid: bytes, token: int, invocation: Invocation, node: Node, node_now: int) -> None:
-        """A receiver was called."""
+        """Records a call of a receiver."""
         self.say("RING", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
         if self.fired.setdefault(invocation.message_id, token) != token:
             self.broken(
                 "REUSED ID",
                 f"{invocation.message_id} brought token {self.fired[invocation.message_id]}, and now {token}",
             )
-        # A jump within the allowance goes unnoticed until the next heartbeat; a slow heartbeat leaves a doubt.
+        # A jump within the allowed skew is unnoticed until the next heartbeat; a slow heartbeat adds uncertainty.
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
-        # The first attempt came when the node's clock had reached the instant; that may have been set back since.
+        # The first attempt was made when the node's clock had reached the instant; the clock may have been set back since.
         own_now = node_now if invocation.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         self.ledger.fired_as(token, invocation.message_id)
@@ -196,12 +198,12 @@ class World:
             self._check_late(uuid, token, invocation)
 
     def _check_late(self, uuid: bytes, token: int, invocation: Invocation) -> None:
-        """Where nothing is wrong, or everything is put right, timers are on time, whatever else hangs."""
+        """Checks that timers are on time where nothing is wrong or everything is healed, whatever else hangs."""
         limits = self.limits
         if limits.callbacks_in_flight_max < 50 or limits.resume_rows < 50:
             return
         if limits.destination_in_flight_max < 4 or limits.window_timers_max < 50:
-            # Behind a few slow answers of its own host, with room for one in memory, a timer may wait for long.
+            # A timer may wait for long behind a few slow answers of its own host if only one may be deferred.
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
@@ -217,13 +219,13 @@ class World:
             self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late")
 
     def true_us(self) -> int:
-        """The store's clock, which is the true one."""
+        """The store's clock, which shows the true time."""
         return EPOCH_US + self.loop.now_us()
 
-    # ------------------------------------------------------------------ the store, from outside
+    # ------------------------------------------------------------------ inspection of the store
 
     def stored_tokens(self) -> dict[bytes, int]:
-        """The token of every live row that can be read."""
+        """The token of every live row that can be decoded."""
         tokens = {}
         for row in self.live_rows():
             try:
@@ -239,10 +241,10 @@ class World:
     # ------------------------------------------------------------------ the run
 
     def run(self) -> Violation | None:
-        """From the start to the reckoning."""
+        """Runs the seed from the start to the final checks."""
         try:
             self.loop.run_until_complete(self._main())
-        except (NothingToDo, TimeStandsStill) as error:
+        except (NothingScheduled, TimeNotAdvancing) as error:
             self.broken("STANDSTILL", str(error))
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")
@@ -284,20 +286,20 @@ class World:
         await chaos.heal()
         await asyncio.gather(*clients)
         await self._drain()
-        # A node whose last call before the healing went unanswered waits for its time-out, then finds out what it lost.
+        # A node whose last call before the healing was not answered waits for its time-out, then finds out what it lost.
         await asyncio.sleep(self.limits.store_timeout_us / 1e6 + 2.0)
         self._reckon()
         orderly = {node.context.incarnation for node in self.nodes if node.context is not None}
         for node in self.nodes:
             await node.close()
-        # Anyone may claim at once what is released, or whose owner is no member any more.
+        # Any node may claim at once a shard that is released, or whose owner is no longer a member.
         orderly &= {member.incarnation for member in await self.store.members()}
         owned = [state for state in await self.store.shards() if state.owner in orderly]
         if owned:
             self.broken("KEPT", f"shards not handed back: {owned}")
 
     async def _crowd(self) -> None:
-        """What a node finds that starts again while a receiver hangs."""
+        """Writes the rows that a node finds when it restarts while a receiver hangs."""
         rng = self.rng("crowd", "timers")
         crowded = Namespace(CROWD_NAMESPACE, self.total_shards, 0, 0, retry=NAMESPACE_POLICY)
         await self.store.put_namespace(crowded, create=True)
@@ -344,7 +346,7 @@ class World:
         self._check_history()
 
     def _check_history(self) -> None:
-        """Whoever finished has left a trace, and every trace is true."""
+        """Checks that every finished timer has its history row, and that every history row is true."""
         told: set[bytes] = set()
         for shard in self.store._shards.values():
             for uuid, versions in shard.history.items():

@@ -1,4 +1,4 @@
-"""The alarm of due timers, on an event loop that counts in milliseconds and rounds down, as uvloop does."""
+"""The alarm for due timers, on an event loop that rounds sleeps down to milliseconds, as uvloop does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer protocol, row by row of its table."""
+"""The callback protocol, row by row of its table."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def rescheduled(result: Verdict) -> tuple[int, bytes | None]:
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 @pytest.mark.parametrize("body", [b"", b" \r\n", b'{"ok":true}', b'{"ok": true}', b' { "ok" : true , "note" : [1] } '])
 @pytest.mark.parametrize("strict", [False, True])
-def test_done(status: int, body: bytes, strict: bool) -> None:
+def test_2xx_is_done(status: int, body: bytes, strict: bool) -> None:
     assert answer(body, status, strict=strict) == Done()
 
 
-def test_null_as_the_next_instant_is_none_at_all() -> None:
+def test_next_execute_at_null_means_none() -> None:
     assert (
         answer({"ok": True, "nextExecuteAt": None})
         == answer({"ok": True, "nextExecuteAt": None}, strict=True)
@@ -62,7 +62,7 @@ def test_null_as_the_next_instant_is_none_at_all() -> None:
 @pytest.mark.parametrize(
     "body", [b'{"ok":false}', b' {"ok" :\nfalse, "more": ["\xc3\xa9"] }\r\n', b'{"o\\u006b":false}']
 )
-def test_not_ok_is_retried(body: bytes, strict: bool) -> None:
+def test_ok_false_is_retried(body: bytes, strict: bool) -> None:
     result = answer(body, strict=strict)
     assert isinstance(result, Failed)
     assert not result.final
@@ -70,27 +70,27 @@ def test_not_ok_is_retried(body: bytes, strict: bool) -> None:
 
 
 @pytest.mark.parametrize("ok", [{}, {"ok": True}, {"ok": False}])
-def test_rescheduled(ok: dict[str, Any]) -> None:
+def test_next_execute_at_reschedules(ok: dict[str, Any]) -> None:
     wanted = {**ok, "nextExecuteAt": format_instant(TOMORROW)}
     assert rescheduled(answer(wanted)) == (TOMORROW, None)
     assert rescheduled(answer({**wanted, "payload": {"step": 2}})) == (TOMORROW, b'{"step": 2}')
     assert rescheduled(answer({**wanted, "payload": None})) == (TOMORROW, b"null")
 
 
-def test_rescheduled_into_the_past_is_due_at_once() -> None:
+def test_reschedule_into_the_past_is_due_at_once() -> None:
     assert rescheduled(answer({"nextExecuteAt": format_instant(NOW - HOUR)})) == (NOW - HOUR, None)
 
 
-def test_a_rescheduled_payload_is_no_deeper_than_a_created_one() -> None:
+def test_rescheduled_payload_has_the_depth_limit_of_a_created_one() -> None:
     def nested(levels: int) -> bytes:
         return b'{"nextExecuteAt":"2030-01-01T00:00:00Z","payload":' + b"[" * levels + b"]" * levels + b"}"
 
     assert isinstance(answer(nested(100)), Reschedule)
     result = answer(nested(101))
-    assert result == Failed("INVALID_CALLBACK_RESPONSE: payload has more than 100 levels")
+    assert result == Failed("INVALID_CALLBACK_RESPONSE: payload has more than 100 nested levels")
 
 
-def test_the_rescheduled_payload_doesn_t_keep_the_whole_answer() -> None:
+def test_rescheduled_payload_does_not_keep_the_whole_response_in_memory() -> None:
     body = b'{"nextExecuteAt":"2030-01-01T00:00:00Z","payload":7,"ballast":"' + b"x" * 60_000 + b'"}'
     result = answer(body)
     assert isinstance(result, Reschedule)
@@ -124,7 +124,7 @@ NOTHING_ASKED = [
     b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
     b'{"ok": true, "deep": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
 ]
-#: Bodies that want the timer at another instant, and can't have it.
+#: Bodies that ask for an invalid reschedule.
 WISHES_REFUSED = [
     b'{"nextExecuteAt": 5}',
     b'{"nextExecuteAt": ""}',
@@ -147,24 +147,24 @@ def is_invalid(result: Verdict) -> bool:
 
 
 @pytest.mark.parametrize("body", NOTHING_ASKED, ids=lambda body: body[:40].decode("latin-1"))
-def test_any_other_body_is_done_or_in_strict_mode_invalid_and_retried(body: bytes) -> None:
+def test_other_bodies_are_done_or_in_strict_mode_invalid_and_retried(body: bytes) -> None:
     assert answer(body) == Done()
     assert is_invalid(answer(body, strict=True))
 
 
 @pytest.mark.parametrize("body", WISHES_REFUSED, ids=lambda body: body[:40].decode("latin-1"))
-def test_a_reschedule_that_cannot_be_is_invalid_and_retried(body: bytes) -> None:
+def test_invalid_reschedule_is_retried(body: bytes) -> None:
     assert is_invalid(answer(body))
     assert is_invalid(answer(body, strict=True))
 
 
-def test_what_is_not_utf_8_is_not_json() -> None:
+def test_body_that_is_not_utf_8_is_not_json() -> None:
     for text in (b'{"ok": false, "why": "\xe9"}', b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "\xff"}'):
         assert answer(text) == Done()
     assert is_invalid(answer(b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "\xff"}', strict=True))
 
 
-def test_a_cut_answer_says_nothing_and_strict_mode_wants_it_whole() -> None:
+def test_truncated_body_is_ignored_and_invalid_in_strict_mode() -> None:
     for body in (b"", b'{"ok": true}', b'{"ok": false}', b'{"nextExecuteAt": "2030-01-01T00:00:00Z"}'):
         assert verdict(Response(200, body, truncated=True)) == Done()
         assert is_invalid(verdict(Response(200, body, truncated=True), strict=True))
@@ -188,7 +188,7 @@ def test_final_statuses(status: int) -> None:
         (NoResponse("EGRESS_REFUSED", "private", final=True), Failed("EGRESS_REFUSED: private", final=True)),
     ],
 )
-def test_no_answer_at_all(outcome: NoResponse, failed: Failed) -> None:
+def test_no_response_is_retried_unless_final(outcome: NoResponse, failed: Failed) -> None:
     assert verdict(outcome) == failed
 
 
@@ -246,7 +246,7 @@ HOSTILE = (
 
 
 @given(st.integers(100, 999), HOSTILE, st.none() | st.text(max_size=60), st.booleans(), st.booleans())
-def test_every_answer_has_a_verdict(
+def test_every_response_has_a_verdict(
     status: int, body: bytes, retry_after: str | None, truncated: bool, strict: bool
 ) -> None:
     result = verdict(Response(status, body, retry_after, truncated), strict=strict)
@@ -265,7 +265,7 @@ def kind(result: Verdict) -> str:
 
 
 def as_the_table_says(body: bytes, truncated: bool) -> str:
-    """The same by a decoder that takes bodies apart in full."""
+    """The expected verdict, by a decoder that decodes the whole body."""
     if truncated:
         return "Done"
     try:
@@ -287,7 +287,7 @@ PARTS = st.dictionaries(
 
 
 @given(PARTS)
-def test_what_is_done(parts: dict[str, Any]) -> None:
+def test_done_statuses_and_bodies(parts: dict[str, Any]) -> None:
     body, reschedules = msgspec.json.encode(parts), parts.get("nextExecuteAt") is not None
     assert (answer(body) == Done()) == (parts.get("ok") is not False and not reschedules)
     assert (answer(body, strict=True) == Done()) == (parts.get("ok") is True and not reschedules)

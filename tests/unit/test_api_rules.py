@@ -182,7 +182,7 @@ def test_a_name_may_have_the_letters_of_any_language(name: str) -> None:
     assert command.name == name
     # Tags are compared, not interpreted.
     if "\u200c" in name or "\u200d" in name:
-        with pytest.raises(InvalidInput, match=r"tags\[0\]: has the character U\+200[CD]"):
+        with pytest.raises(InvalidInput, match=r"tags\[0\]: has the invisible character U\+200[CD]"):
             rules().submission(ID, sent(tags=(name,)), 0, lambda: ID)
 
 

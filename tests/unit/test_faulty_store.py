@@ -1,4 +1,4 @@
-"""The faulty store does to calls what it says, and the same again for the same seed."""
+"""The faulty store injects faults as documented, and reproducibly for a seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_row(batch: ShardBatch, number: int) -> ShardBatch:
     return replace(batch, upserts=[row(number, number)])
 
 
-async def test_scripted_faults_come_in_order_and_then_the_plan() -> None:
+async def test_scripted_faults_precede_the_plan() -> None:
     inner = await opened()
     batch = await claimed(inner)
     store = FaultyStore(inner, Random(1), FaultPlan(late_s_max=0.0))
@@ -42,7 +42,7 @@ async def test_scripted_faults_come_in_order_and_then_the_plan() -> None:
     assert store.injected == {"fail": 1, "unknown_lost": 1, "unknown_done": 1}
 
 
-async def test_what_lands_late_is_what_was_sent_unless_fenced() -> None:
+async def test_late_effect_is_the_call_as_sent_unless_fenced() -> None:
     inner = await opened()
     batch = await claimed(inner)
     store = FaultyStore(inner, Random(1), FaultPlan(late_s_max=0.0))
@@ -61,7 +61,7 @@ async def test_what_lands_late_is_what_was_sent_unless_fenced() -> None:
     assert [r.execute_at for r in await loaded(inner)] == [1]
 
 
-async def test_a_cut_node_reaches_nothing_and_the_others_do() -> None:
+async def test_cut_node_reaches_nothing_and_others_are_unaffected() -> None:
     inner = await opened()
     both = FaultyStore(inner, Random(1), FaultPlan(cut_timeout_s=0.0))
     one, other = both.partitioned("one"), both.partitioned("other")
@@ -73,7 +73,7 @@ async def test_a_cut_node_reaches_nothing_and_the_others_do() -> None:
     assert len(await one.shards()) == 1
 
 
-async def test_calls_under_way_at_a_cut_are_unknown_with_or_without_effect() -> None:
+async def test_outcome_of_writes_under_way_at_a_cut_is_unknown() -> None:
     arrived = []
     for seed in range(20):
         inner = await opened()

@@ -1,4 +1,4 @@
-"""The use cases of one node, as other nodes' writes and its own that belong elsewhere meet them."""
+"""Writes of other nodes at their shard's owner, and a node's own writes for shards of other nodes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ DUE = 4_000_000_000_000_000
 
 
 class Silent:
-    """A caller that is never asked: nothing falls due here."""
+    """A caller that is never used: no timer is due in these tests."""
 
     def destination(self, url: str) -> str:
         return url
 
 
 class Elsewhere:
-    """A forwarder that answers as it is told."""
+    """A forwarder whose answers the test sets."""
 
     def __init__(self) -> None:
         self.answer: object = ShardMoved("nobody")
@@ -52,7 +52,7 @@ class Elsewhere:
 
 
 class Node:
-    """A node on a store that others share."""
+    """A node on a shared store."""
 
     def __init__(self, store: MemoryStore, **limits: int) -> None:
         self.clock = SystemClock()
@@ -94,7 +94,7 @@ async def node() -> AsyncIterator[Node]:
     await made.supervisor.close()
 
 
-async def test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other(node: Node) -> None:
+async def test_forwarded_write_is_accepted_only_in_its_epoch(node: Node) -> None:
     epoch = node.supervisor.shards[0].window.epoch  # type: ignore[union-attr]
     for other in (epoch - 1, epoch + 1):
         with pytest.raises(ShardMoved):
@@ -106,14 +106,14 @@ async def test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no
     assert node.service.writes_waiting == 0
 
 
-async def test_a_forwarded_write_is_refused_when_it_is_late_or_there_is_no_such_shard(node: Node) -> None:
+async def test_late_or_misdirected_forwarded_write_is_refused(node: Node) -> None:
     with pytest.raises(RequestExpired):
         node.service.accept(node.write(deadline_us=node.clock.boottime_us()), None, print)
     with pytest.raises(ShardMoved):
         node.service.accept(node.write()._replace(shard_id=7), None, print)
 
 
-async def test_what_is_not_owned_goes_to_who_owns_it(node: Node) -> None:
+async def test_write_for_a_shard_of_another_node_is_forwarded(node: Node) -> None:
     elsewhere = Elsewhere()
     node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
     assert (await node.service.create(timer("here"))).timer.id == "here"
@@ -132,7 +132,7 @@ async def test_what_is_not_owned_goes_to_who_owns_it(node: Node) -> None:
     node.supervisor.shards[0].closed = False
 
 
-async def test_what_was_accepted_and_then_lost_unwritten_goes_on_to_the_next_owner(node: Node) -> None:
+async def test_accepted_write_is_forwarded_after_the_claim_is_lost(node: Node) -> None:
     elsewhere = Elsewhere()
     elsewhere.answer = Written(timer("t"), DUE)
     node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ async def test_what_was_accepted_and_then_lost_unwritten_goes_on_to_the_next_own
     assert [write.timer.firing for write in elsewhere.writes if write.timer] == [""]
 
 
-async def test_a_write_whose_client_gave_up_may_be_done_until_its_time_is_over_and_not_later(node: Node) -> None:
+async def test_write_is_not_begun_after_its_deadline(node: Node) -> None:
     waiting: list[tuple[Write, Settle]] = []
     elsewhere = Elsewhere()
     elsewhere.forward = lambda write, settle: waiting.append((write, settle))  # type: ignore[method-assign]
@@ -164,7 +164,7 @@ async def test_a_write_whose_client_gave_up_may_be_done_until_its_time_is_over_a
     assert node.service.writes_waiting == 0
 
 
-async def test_a_node_that_lost_touch_with_the_store_takes_nothing_and_sends_nothing(
+async def test_node_without_recent_heartbeat_neither_accepts_nor_forwards_writes(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = Elsewhere()
@@ -175,7 +175,7 @@ async def test_a_node_that_lost_touch_with_the_store_takes_nothing_and_sends_not
     assert elsewhere.writes == []
 
 
-async def test_a_namespace_of_another_node_is_found_and_one_read_answers_all_who_wait(node: Node) -> None:
+async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Node) -> None:
     reads = 0
     read = node.context.store.namespaces
 
@@ -202,7 +202,7 @@ async def test_too_many_forwarded_writes_are_refused(node: Node, monkeypatch: py
 
 
 def ops_in_circles() -> int:
-    """Operations that nothing holds but themselves: only the garbage collector frees them, and its pauses grow with them."""
+    """Operations kept alive only by reference cycles, which the garbage collector has to free in growing pauses."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
@@ -212,7 +212,7 @@ def ops_in_circles() -> int:
         gc.garbage.clear()
 
 
-async def test_an_answered_write_is_freed_at_once(node: Node) -> None:
+async def test_answered_write_is_freed_at_once(node: Node) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -224,7 +224,7 @@ async def test_an_answered_write_is_freed_at_once(node: Node) -> None:
         gc.enable()
 
 
-async def test_so_is_one_that_was_forwarded(node: Node) -> None:
+async def test_answered_forwarded_write_is_freed_at_once(node: Node) -> None:
     elsewhere = Elsewhere()
     elsewhere.answer = ShardMoved("nobody")
     node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Identity and placement, against the standard library and against the vectors that every SDK reads."""
+"""Identity and placement, compared with the standard library and with the test vectors that every SDK uses."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def test_the_name_space_never_changes() -> None:
 
 
 @given(TEXT, TEXT)
-def test_the_uuid_is_that_of_the_standard_library(namespace: str, timer_id: str) -> None:
+def test_timer_uuid_equals_the_standard_librarys_uuid5(namespace: str, timer_id: str) -> None:
     expected = uuid.uuid5(ids.TOCSIN_NAMESPACE, f"{namespace}\0{timer_id}")
     assert ids.timer_uuid(namespace, timer_id) == expected.bytes
     assert ids.uuid_text(expected.bytes) == str(expected)
 
 
 @given(TEXT)
-def test_the_arc_begins_at_the_first_four_bytes_of_sha1(namespace: str) -> None:
+def test_arc_begins_at_the_first_four_bytes_of_sha1(namespace: str) -> None:
     assert ids.namespace_hash(namespace) == int(hashlib.sha1(namespace.encode()).hexdigest()[:8], 16)
 
 
 @given(TEXT, TEXT, st.integers(1, 300), st.integers(1, 200))
-def test_a_timer_lives_in_one_of_its_namespace_s_shards(namespace: str, timer_id: str, num: int, total: int) -> None:
+def test_timers_shard_is_one_of_its_namespaces_shards(namespace: str, timer_id: str, num: int, total: int) -> None:
     arc = ids.namespace_hash(namespace)
     shards = ids.shards_of_namespace(arc, num, total)
     assert ids.shard_of(arc, ids.timer_uuid(namespace, timer_id), num, total) in shards

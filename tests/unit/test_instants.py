@@ -1,4 +1,4 @@
-"""Instants and durations: exact round trips, never early, and reasons that say what would be right."""
+"""Instants and durations: exact round trips, rounding that is never early, and reasons that tell the correction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOON = 1_801_396_800 * US_PER_SECOND  # 2027-01-31T12:00:00Z
 
 
 @given(st.integers(INSTANT_MIN, INSTANT_MAX))
-def test_every_instant_survives_its_text(instant: int) -> None:
+def test_instants_round_trip_through_text(instant: int) -> None:
     assert parse_instant(format_instant(instant)) == instant
 
 
@@ -37,7 +37,7 @@ def test_agrees_with_datetime(moment: datetime, offset_min: int) -> None:
 
 
 @given(st.integers(0, 253_402_300_000), st.text("0123456789", min_size=1, max_size=15))
-def test_what_is_finer_than_a_microsecond_rounds_up(second: int, digits: str) -> None:
+def test_digits_finer_than_a_microsecond_round_up(second: int, digits: str) -> None:
     wanted = (second + Fraction(int(digits), 10 ** len(digits))) * US_PER_SECOND
     parsed = parse_instant(format_instant(second * US_PER_SECOND)[:-1] + f".{digits}Z")
     assert 0 <= parsed - wanted < 1
@@ -80,11 +80,11 @@ def test_reads(text: str, instant: int) -> None:
         ("２０２７-01-31T12:00:00Z", "RFC 3339"),
         ("2027-1-31T12:00:00Z", "RFC 3339"),
         ("2027-01-31T12:00:00.Z", "RFC 3339"),
-        ("2027-02-29T12:00:00Z", "calendar"),
-        ("2027-13-01T12:00:00Z", "calendar"),
-        ("2027-00-01T12:00:00Z", "calendar"),
-        ("2027-01-00T12:00:00Z", "calendar"),
-        ("0000-01-01T12:00:00Z", "calendar"),
+        ("2027-02-29T12:00:00Z", "date that does not exist"),
+        ("2027-13-01T12:00:00Z", "date that does not exist"),
+        ("2027-00-01T12:00:00Z", "date that does not exist"),
+        ("2027-01-00T12:00:00Z", "date that does not exist"),
+        ("0000-01-01T12:00:00Z", "date that does not exist"),
         ("2027-01-31T24:00:00Z", "time of day"),
         ("2027-01-31T12:60:00Z", "time of day"),
         ("2027-01-31T12:00:60Z", "time of day"),
@@ -119,7 +119,7 @@ def test_writes() -> None:
 
 
 @given(st.integers(0, 2**62 - 1))
-def test_every_duration_survives_its_text(duration: int) -> None:
+def test_durations_round_trip_through_text(duration: int) -> None:
     assert parse_duration(format_duration(duration)) == duration
 
 

@@ -1,4 +1,4 @@
-"""A page of a list: which reads of the store make one."""
+"""The store reads of one page of a list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 1_000
 
 
 class ManyRows:
-    """The list of a store with `ROWS` pending timers, each with a payload of that many characters."""
+    """Lists a store with `ROWS` pending timers, each with a payload of that many characters."""
 
     def __init__(self, payload_chars: int) -> None:
         payload = msgspec.Raw(b'"' + b"x" * payload_chars + b'"')
@@ -33,7 +33,7 @@ class ManyRows:
 
 
 @pytest.mark.parametrize(("payload_chars", "rows"), [(10, 500), (200_000, LIST_BYTES_MAX // 200_000 + 1)])
-def test_a_page_with_one_bounded_read_is_full_unless_its_rows_are_large(payload_chars: int, rows: int) -> None:
+def test_page_of_one_bounded_read_is_full_unless_its_rows_are_large(payload_chars: int, rows: int) -> None:
     request = ListRequest("shop", limit=500, reads_max=1)
     namespace = Namespace("shop", num_shards=1, created_at=0, updated_at=0)
     views, cursor = asyncio.run(list_page(request, namespace, 4, ManyRows(payload_chars).read))

@@ -1,4 +1,4 @@
-"""Who is alive, who should own what, and when that can be acted on."""
+"""Membership: living members, the assignment of shards, and the stability of the view."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def watched(*readings: tuple[int, list[Member]]) -> Membership:
     return membership
 
 
-def test_who_joins_unsettles_and_who_dies_does_not() -> None:
+def test_joining_member_resets_stability_and_dying_one_does_not() -> None:
     both = [(second, [row(A, second), row(B, 1)]) for second in range(7)]
     membership = watched(*both)
     assert not membership.alive(B)
@@ -36,16 +36,16 @@ def test_who_joins_unsettles_and_who_dies_does_not() -> None:
     assert membership.stable_for_us(7 * SECOND) == 0
 
 
-def test_who_did_not_look_has_seen_nobody_stand_still() -> None:
+def test_paused_observer_presumes_nobody_dead() -> None:
     membership = watched((0, [row(A, 0), row(B, 1)]), (1, [row(A, 1), row(B, 1)]), (20, [row(A, 2), row(B, 1)]))
     assert membership.alive(B)
-    assert membership.standing_still(B, 20 * SECOND) is None
+    assert membership.presumed_dead(B, 20 * SECOND) is None
     for second in range(21, 26):
         membership.observe([row(A, second), row(B, 1)], second * SECOND)
-    assert membership.standing_still(B, 25 * SECOND) == (B, 1)
+    assert membership.presumed_dead(B, 25 * SECOND) == (B, 1)
 
 
-def test_who_leaves_gets_nothing_but_can_be_reached() -> None:
+def test_leaving_member_gets_no_shards_and_stays_reachable() -> None:
     membership = watched((0, [row(A, 0), row(B, 0)]), (1, [row(A, 1), row(B, 1, leaving=True)]))
     assert {membership.wanted(shard) for shard in range(50)} == {A}
     assert membership.leaving(B)
@@ -53,7 +53,7 @@ def test_who_leaves_gets_nothing_but_can_be_reached() -> None:
     assert membership.alive(B)
 
 
-def test_record_format_2_waits_for_the_last_living_member_of_an_earlier_release() -> None:
+def test_record_format_2_requires_every_living_member_to_read_it() -> None:
     earlier = [Member(B, "b", "b:1", second) for second in range(2)]
     membership = Membership(A, TIMEOUT)
     assert not membership.format_2
@@ -68,7 +68,7 @@ def test_record_format_2_waits_for_the_last_living_member_of_an_earlier_release(
     assert membership.format_2
 
 
-def test_an_earlier_release_understands_who_leaves() -> None:
+def test_leaving_flag_is_readable_by_earlier_releases() -> None:
     assert announced("a:1", leaving=True, beside_earlier=True) == "a:1#leaving"
     assert announced("a:1", leaving=False, skewed=True, beside_earlier=True) == "a:1#skewed"
     assert announced("a:1", leaving=False, beside_earlier=True).partition("#")[2] not in (
@@ -78,13 +78,13 @@ def test_an_earlier_release_understands_who_leaves() -> None:
     )
 
 
-def test_alone_means_that_there_is_no_row_of_anybody() -> None:
+def test_alone_requires_that_no_other_member_row_exists() -> None:
     assert watched((0, [row(A, 0)])).alone()
     assert not watched((0, [row(A, 0), row(B, 0)])).alone()
     assert not Membership(A, TIMEOUT).alone()
 
 
-def test_a_node_that_comes_takes_only_its_share() -> None:
+def test_joining_node_moves_only_its_share() -> None:
     two = watched((0, [row(A, 0), row(B, 0)]))
     three = watched((0, [row(A, 0), row(B, 0), row(C, 0)]))
     before = [two.wanted(shard) for shard in range(300)]
@@ -94,7 +94,7 @@ def test_a_node_that_comes_takes_only_its_share() -> None:
 
 
 def named(*names: str) -> Membership:
-    """Members of these names, all alive; the first is this node."""
+    """A view with living members of these names; the first is this node."""
     rows = [Member(bytes([number]) * 16, name, f"{name}:1", 0) for number, name in enumerate(names)]
     membership = Membership(rows[0].incarnation, TIMEOUT)
     membership.observe(rows, 0)
@@ -106,14 +106,14 @@ def placed(membership: Membership, shards: int) -> list[str]:
     return [names[wanted] for shard in range(shards) if (wanted := membership.wanted(shard)) is not None]
 
 
-def test_the_placement_stays() -> None:
-    """Nodes of two releases have to agree, or they would hand shards to and fro."""
+def test_placement_is_stable_across_releases() -> None:
+    """Nodes of two releases must agree, or they would hand shards back and forth."""
     assert "".join(placed(named("a", "b", "c"), 32)) == PLACEMENT_ABC
     weird = ["zürich 1", "10.0.0.5:8080/0", "節点"]
     assert [weird.index(name) for name in placed(named(*weird), 16)] == PLACEMENT_WEIRD
 
 
-def test_every_node_sees_the_same_placement() -> None:
+def test_every_node_computes_the_same_placement() -> None:
     rows = [row(A, 0), row(B, 0), row(C, 0)]
     views = []
     for own in (A, B, C):
@@ -124,7 +124,7 @@ def test_every_node_sees_the_same_placement() -> None:
     assert all(view == views[0] for view in views)
 
 
-def test_a_node_that_goes_gives_its_share_to_all_others_and_moves_nothing_else() -> None:
+def test_leaving_nodes_share_spreads_and_nothing_else_moves() -> None:
     names = [f"node-{number}" for number in range(6)]
     before, after = placed(named(*names), 1_200), placed(named(*names[:-1]), 1_200)
     assert all(new == old for old, new in zip(before, after, strict=True) if old != names[-1])
@@ -139,20 +139,20 @@ def test_shares_are_even() -> None:
         assert all(400 < shares[name] < 600 for name in names)
 
 
-def test_nodes_of_one_name_leave_every_shard_to_one_of_them() -> None:
+def test_of_nodes_with_one_name_one_is_assigned_every_shard() -> None:
     membership = named("same", "same")
     assert {membership.wanted(shard) for shard in range(50)} == {bytes([1]) * 16}
 
 
-def test_a_counter_that_goes_back_moves_and_any_number_counts() -> None:
+def test_any_change_of_the_counter_counts_as_a_heartbeat() -> None:
     membership = watched((0, [row(A, 0), row(B, 2**62)]))
     for second, counter in enumerate((0, 1, 0, 2**62, -(2**62), 0), 1):
         membership.observe([row(A, second), row(B, counter)], second * SECOND)
     assert membership.alive(B)
-    assert membership.still_for_us(B, 6 * SECOND) == 0
+    assert membership.silent_for_us(B, 6 * SECOND) == 0
 
 
-def test_own_heartbeats_that_failed_unsettle_the_view() -> None:
+def test_failed_own_heartbeats_reset_stability() -> None:
     membership = watched(*[(second, [row(A, second), row(B, second)]) for second in range(7)])
     assert membership.stable_for_us(6 * SECOND) == 6 * SECOND
     membership.unsettle()
@@ -161,21 +161,21 @@ def test_own_heartbeats_that_failed_unsettle_the_view() -> None:
     assert membership.stable_for_us(8 * SECOND) == SECOND
 
 
-def test_a_node_that_sees_no_row_of_its_own_wants_nothing() -> None:
+def test_node_without_a_member_row_is_assigned_nothing() -> None:
     membership = watched((0, [row(B, 0)]))
     assert {membership.wanted(shard) for shard in range(20)} == {B}
     assert not membership.alone()
     assert not membership.alive(A)
 
 
-def test_who_stands_still_for_less_than_the_time_does_not_stand_still() -> None:
+def test_member_is_presumed_dead_only_after_the_timeout() -> None:
     membership = watched(*[(second, [row(A, second), row(B, 1)]) for second in range(5)])
-    assert membership.standing_still(B, 5 * SECOND - 1) is None
-    assert membership.standing_still(B, 5 * SECOND) == (B, 1)
-    assert membership.standing_still(C, 5 * SECOND) is None
+    assert membership.presumed_dead(B, 5 * SECOND - 1) is None
+    assert membership.presumed_dead(B, 5 * SECOND) == (B, 1)
+    assert membership.presumed_dead(C, 5 * SECOND) is None
 
 
-def test_a_node_doubts_everybody_s_life_but_its_own() -> None:
+def test_node_never_presumes_itself_dead() -> None:
     membership = watched(*[(second, [row(A, 1), row(B, second)]) for second in range(20)])
     assert membership.alive(A)
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}
@@ -185,59 +185,59 @@ def called(incarnation: bytes, counter: int, name: str = "same", *, leaving: boo
     return Member(incarnation, name, announced("x:1", leaving=leaving), counter)
 
 
-def test_two_that_live_with_one_name_are_told_after_the_timeout() -> None:
+def test_shared_name_is_reported_after_the_timeout() -> None:
     membership = Membership(A, TIMEOUT)
     for second in range(12):
-        # B comes at 3. Both move until the end; C has a name of its own.
+        # B joins at 3. The counters of both move until the end; C has another name.
         rows = [called(A, second), *([called(B, second)] if second >= 3 else []), called(C, second, "other")]
         membership.observe(rows, second * SECOND)
-        assert membership.namesakes() == ({"same": (A, B)} if second >= 8 else {})
-    # One of them leaves, and has left.
+        assert membership.shared_names() == ({"same": (A, B)} if second >= 8 else {})
+    # One of them is leaving, then gone.
     membership.observe([called(A, 12), called(B, 12, leaving=True)], 12 * SECOND)
-    assert membership.namesakes() == {}
+    assert membership.shared_names() == {}
     membership.observe([called(A, 13)], 13 * SECOND)
-    assert membership.namesakes() == {}
+    assert membership.shared_names() == {}
 
 
-def test_who_dies_makes_its_name_free_after_the_timeout() -> None:
+def test_dead_members_name_is_free_after_the_timeout() -> None:
     membership = Membership(A, TIMEOUT)
     for second in range(20):
         membership.observe([called(A, second), called(B, min(second, 10))], second * SECOND)
-        assert membership.namesakes() == ({"same": (A, B)} if 5 <= second < 15 else {})
+        assert membership.shared_names() == ({"same": (A, B)} if 5 <= second < 15 else {})
 
 
-def test_a_node_that_starts_again_has_its_name_to_itself() -> None:
-    # As it sees itself: its former row is there and stands still.
+def test_restarted_node_does_not_share_its_name_with_its_former_row() -> None:
+    # Its own view: the former row's counter does not move.
     own = watched(*((second, [called(A, second), called(B, 77)]) for second in range(20)))
-    assert own.namesakes() == {}
-    # As another sees it: the former one moved for long, but never beside the new one.
+    assert own.shared_names() == {}
+    # Another node's view: the former row's counter moved for long, but never beside the new one's.
     other = Membership(C, TIMEOUT)
     for second in range(40):
         rows = [called(C, second, "other"), called(B, min(second, 19)), *([called(A, second)] if second >= 20 else [])]
         other.observe(rows, second * SECOND)
-        assert other.namesakes() == {}
+        assert other.shared_names() == {}
 
 
-def test_of_three_with_one_name_the_dead_one_is_not_among_them() -> None:
+def test_dead_member_is_not_reported_as_sharing_a_name() -> None:
     membership = watched(*((second, [called(A, second), called(B, second), called(C, 5)]) for second in range(20)))
-    assert membership.namesakes() == {"same": (A, B)}
+    assert membership.shared_names() == {"same": (A, B)}
 
 
-def test_whose_clock_is_off_gets_nothing_while_others_are_right() -> None:
+def test_skewed_member_gets_no_shards_while_others_are_right() -> None:
     membership = watched((0, [row(A, 0), row(B, 0), row(C, 0, skewed=True)]))
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}
     assert membership.skewed(C)
-    assert membership.passed_over(C)
-    assert not membership.passed_over(A)
+    assert membership.excluded(C)
+    assert not membership.excluded(A)
     assert membership.address(C) == "c:1"
-    # A node that leaves doesn't become a better choice by that.
+    # A wrong clock of the others does not make a leaving node a candidate.
     membership.observe([row(A, 1, skewed=True), row(B, 1, leaving=True), row(C, 1, skewed=True)], SECOND)
     assert {membership.wanted(shard) for shard in range(50)} == {A, C}
-    assert not membership.passed_over(A)
-    assert membership.passed_over(B)
+    assert not membership.excluded(A)
+    assert membership.excluded(B)
 
 
-def test_what_a_newer_release_says_of_itself_does_no_harm() -> None:
+def test_unknown_member_flags_are_ignored() -> None:
     membership = watched((0, [row(A, 0), Member(B, "b", "b:1#dreaming", 0)]))
     assert membership.address(B) == "b:1"
-    assert not membership.passed_over(B)
+    assert not membership.excluded(B)

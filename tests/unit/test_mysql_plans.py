@@ -1,5 +1,5 @@
-"""Every statement whose cost matters goes by the index that it should and sorts nothing, also with statistics of an empty
-table; and none needs what TiDB lacks."""
+"""Query plans in MySQL: every statement whose cost matters uses the intended index and does not sort, also with statistics of
+an empty table; and no statement uses a feature that TiDB lacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tocsin.stores.sql_keys import LeftEdges
 from tocsin.stores.sql_rows import LIVE
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, uuid_of
 
-#: Octets of the parts of the keys: shard_id, row_type, instant, uuid with its length, uuid, generation.
+#: Sizes in bytes of the keys' parts: shard_id, row_type, instant, uuid with its length, uuid, generation.
 SHARD, TYPE, AT, UUID, FINISHED_UUID, GENERATION = 4, 1, 8, 18, 16, 32
 PLACE = SHARD + TYPE + AT + UUID
 
@@ -48,7 +48,7 @@ async def store(mysql_url: str) -> AsyncIterator[MysqlStore]:
 
 @pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
 async def session(store: MysqlStore, request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
-    """A session as the store's own are: with statistics of empty tables, with such that are out of date, with good ones."""
+    """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
     session = await connect(store._settings)
     await session.run(b"ANALYZE TABLE timers, history")
     if request.param != "empty":
@@ -64,7 +64,7 @@ async def session(store: MysqlStore, request: pytest.FixtureRequest) -> AsyncIte
 
 
 class Recorder:
-    """Passes statements on and remembers them."""
+    """Forwards statements and records them."""
 
     def __init__(self, session: Connection) -> None:
         self.statements: list[bytes] = []
@@ -87,10 +87,10 @@ class Recorder:
 
 
 async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, int]]:
-    """(table, index, octets of it that are used) of each step; nothing may be sorted or kept aside."""
+    """(table, index, used bytes of the index) of each step; checks that nothing is sorted or stored temporarily."""
     steps = []
     for values in await session.rows(b"EXPLAIN " + statement):
-        # MySQL has two columns more: partitions, and before the last one the share of rows that stay.
+        # MySQL has two more columns: partitions, and before the last one the share of rows that remain.
         _, _, table, *_, key, key_octets, _, _, extra = values if len(values) == 10 else (*values[:10], values[11])
         extra = extra or ""
         assert "filesort" not in extra
@@ -100,27 +100,27 @@ async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, in
     return steps
 
 
-async def test_loads_go_along_the_key(session: Connection) -> None:
+async def test_loads_use_the_primary_key(session: Connection) -> None:
     for each_max in (None, 16_000):
         for first, last in (((3, uuid_of(2)), (900, uuid_of(4))), ((5, uuid_of(1)), (5, uuid_of(2)))):
             statement = mysql_read.page(LIVE, 1, first, last, 100, each_max)
             assert await plan(session, statement) == [("timers", "PRIMARY", PLACE)]
 
 
-async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Connection) -> None:
+async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(session: Connection) -> None:
     statement = mysql_read.by_uuid(1, [uuid_of(1), uuid_of(2)])
     *others, newest = await plan(session, statement)
     assert others == [
         ("timers", "timers_by_uuid", SHARD + UUID),
         ("history", "history_by_uuid", SHARD + FINISHED_UUID + GENERATION),
     ]
-    # Of an index with no row, MySQL would rather read all than two ranges.
+    # MySQL prefers to scan an empty index instead of two ranges.
     empty = await session.rows(b"SELECT 1 FROM history LIMIT 1") == ()
     whole = SHARD + FINISHED_UUID + GENERATION if empty and "MariaDB" not in session.server.version else None
-    assert newest in [("history", "history_by_uuid", octets) for octets in (SHARD + FINISHED_UUID, whole)]
+    assert newest in [("history", "history_by_uuid", size) for size in (SHARD + FINISHED_UUID, whole)]
 
 
-async def test_shard_rows_are_named_one_by_one(session: Connection) -> None:
+async def test_shard_rows_are_read_by_primary_key(session: Connection) -> None:
     assert await plan(session, mysql_read.shard_rows(range(4))) == [("timers", "PRIMARY", PLACE)]
     for count in (1, 2, 64):
         fence = mysql_write.fence([replace(BATCH, shard_id=shard_id) for shard_id in range(count)])
@@ -128,28 +128,28 @@ async def test_shard_rows_are_named_one_by_one(session: Connection) -> None:
     assert await plan(session, mysql_write.release(1, 1, ALICE)) == [("timers", "PRIMARY", PLACE)]
 
 
-async def test_deletes_go_by_their_keys(session: Connection) -> None:
+async def test_deletes_use_their_indexes(session: Connection) -> None:
     (ranged,) = mysql_write.range_deletes([BATCH], {1: (2, uuid_of(1))}, 100)
     assert await plan(session, ranged) == [("timers", "PRIMARY", PLACE)]
     few, many = (mysql_write.uuid_delete(1, [hexed(uuid_of(i)) for i in range(count)]) for count in (4, 1_000))
     assert await plan(session, few) == [("timers", "timers_by_uuid", SHARD + UUID)]
     # In a table of fewer rows than the list has uuids, it may read the shard, but no other.
-    ((_, index, octets),) = await plan(session, many)
-    assert (index, octets >= SHARD) == ("timers_by_uuid", True)
+    ((_, index, size),) = await plan(session, many)
+    assert (index, size >= SHARD) == ("timers_by_uuid", True)
     assert await plan(session, mysql_write.purge(500, 100)) == [("history", "history_by_expiry", AT)]
 
 
-async def test_lists_read_each_range_in_order_from_its_place(session: Connection) -> None:
+async def test_lists_read_each_range_in_order_from_its_position(session: Connection) -> None:
     recorder: Any = Recorder(session)
     cursor = (5, uuid_of(1), b"g" * 32)
     await mysql_list.list_rows(recorder, ListQuery("default", (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000)
     for statement in recorder.statements:
-        for table, key, octets in await plan(session, statement):
+        for table, key, size in await plan(session, statement):
             assert key == "PRIMARY"
-            assert octets >= (PLACE if table == "timers" else SHARD + AT + FINISHED_UUID)
+            assert size >= (PLACE if table == "timers" else SHARD + AT + FINISHED_UUID)
 
 
-#: What MySQL or MariaDB have and TiDB lacks, ignores, or does otherwise.
+#: Features of MySQL or MariaDB that TiDB lacks, ignores, or implements differently.
 _FOREIGN = re.compile(
     r"SKIP\s+LOCKED|FOR\s+SHARE|LOCK\s+IN\s+SHARE\s+MODE|NOWAIT|RETURNING|LATERAL|JSON_TABLE|FOREIGN\s+KEY|REFERENCES|"
     r"CALL\s|PROCEDURE|FUNCTION|TRIGGER|HANDLER\s|LOCK\s+TABLES|XA\s|SAVEPOINT|SERIALIZABLE|FULLTEXT|SPATIAL|"
@@ -158,7 +158,7 @@ _FOREIGN = re.compile(
 )
 
 
-async def test_no_statement_needs_what_tidb_lacks(store: MysqlStore) -> None:
+async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> None:
     session = await connect(store._settings)
     recorder: Any = Recorder(session)
     batch = await claimed(store, 1)

@@ -1,4 +1,4 @@
-"""Values in statements, statements in packets, URLs, and what errors mean."""
+"""Literals in statements, statements in packets, URLs, and the translation of errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from asyncmy import errors
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreUnavailable
 from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_driver import Connection
-from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable, meaning_of
-from tocsin.stores.mysql_text import inserts, instant, octets, packets, place_range, text
+from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable, translate_error
+from tocsin.stores.mysql_text import bytes_literal, inserts, instant, packets, place_range, text
 
 U1, U2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
 
@@ -23,23 +23,23 @@ U1, U2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
 )
 def test_quotes_and_backslashes_are_escaped(value, written):
     assert text(value) == written
-    assert octets(value.encode()) == b"_binary" + written
+    assert bytes_literal(value.encode()) == b"_binary" + written
 
 
-def test_what_is_no_text_or_instant_is_refused():
+def test_invalid_texts_and_instants_are_refused():
     with pytest.raises(UnicodeError):
         text("\ud800")
     with pytest.raises(DefiniteFailure):
         instant(2**63)
 
 
-def test_ranges_of_places():
+def test_range_conditions_between_positions():
     assert place_range((5, U1), (5, U2)).startswith(b"timer_execute_at = 5 AND timer_uuid BETWEEN")
     assert b"BETWEEN 6" not in place_range((5, U1), (6, U2))
     assert b"timer_execute_at BETWEEN 6 AND 8" in place_range((5, U1), (9, U2))
 
 
-def test_rows_fill_statements_and_statements_fill_packets():
+def test_rows_and_statements_are_grouped_up_to_the_packet_size():
     rows = [b"(%d)" % i for i in range(10, 30)]
     cut = list(inserts(b"I ", rows, b" T", 19))
     assert cut[0] == b"I (10),(11),(12) T"
@@ -59,7 +59,7 @@ def error(code: int) -> errors.MySQLError:
 
 
 @pytest.mark.parametrize(
-    ("failure", "meaning"),
+    ("failure", "store_error"),
     [
         (error(1213), DefiniteFailure),
         (error(9007), DefiniteFailure),
@@ -76,13 +76,13 @@ def error(code: int) -> errors.MySQLError:
         (error(1146), StoreCorrupted),
     ],
 )
-def test_what_errors_mean(failure, meaning):
-    assert type(meaning_of(failure, "mysql://h/d", in_doubt=False)) is meaning
-    # A COMMIT that wasn't answered is in doubt whatever came instead.
-    assert type(meaning_of(failure, "mysql://h/d", in_doubt=True)) is OutcomeUnknown
+def test_errors_are_translated(failure, store_error):
+    assert type(translate_error(failure, "mysql://h/d", in_doubt=False)) is store_error
+    # The outcome of a COMMIT without an answer is unknown, whatever the error.
+    assert type(translate_error(failure, "mysql://h/d", in_doubt=True)) is OutcomeUnknown
 
 
-def test_which_sessions_go_on():
+def test_sessions_usable_after_an_error():
     assert not is_unusable(error(1213))
     assert not is_unusable(error(1205))
     assert not is_unusable(UnicodeError("bad"))
@@ -90,7 +90,7 @@ def test_which_sessions_go_on():
         assert is_unusable(failure)
 
 
-def test_which_commits_certainly_had_no_effect():
+def test_commit_errors_that_certainly_had_no_effect():
     assert is_undone(error(1213))
     assert not is_undone(error(1205))
     assert is_refused_commit(error(1213))
@@ -99,7 +99,7 @@ def test_which_commits_certainly_had_no_effect():
         assert not is_refused_commit(failure)
 
 
-async def test_a_password_that_takes_another_package_is_a_matter_of_settings(monkeypatch):
+async def test_missing_authentication_package_is_a_config_error(monkeypatch):
     async def refuse(**_):
         raise RuntimeError("'cryptography' package is required")
 
@@ -132,7 +132,7 @@ class Refusing:
         return "8.0.36"
 
 
-async def test_a_session_in_doubt_is_not_used_again():
+async def test_session_with_an_unknown_outcome_is_not_used_again():
     raw = Refusing(1180)
     connection = Connection(raw, 60)
     with pytest.raises(errors.MySQLError):
@@ -141,7 +141,7 @@ async def test_a_session_in_doubt_is_not_used_again():
     assert raw.sent == [b"BEGIN", b"COMMIT"]
 
 
-async def test_a_commit_that_was_undone_is_done_again_and_then_given_up():
+async def test_rolled_back_commit_is_retried_up_to_the_limit():
     raw = Refusing(1213)
     connection = Connection(raw, 60)
     with pytest.raises(errors.MySQLError):
@@ -151,16 +151,16 @@ async def test_a_commit_that_was_undone_is_done_again_and_then_given_up():
 
 
 class TestUrls:
-    def test_parts(self):
+    def test_url_parts(self):
         settings = MysqlStore("mysql://us%40er:p%2Fw%C3%BC@[::1]:3307/my-db?socket=/run/s")._settings
         arguments = settings.arguments(database=True)
         assert (arguments["user"], arguments["password"]) == ("us@er", "p/wü".encode())
         assert (arguments["host"], arguments["port"], arguments["unix_socket"]) == ("::1", 3307, "/run/s")
         assert (arguments["database"], arguments["ssl"]) == ("my-db", None)
-        assert settings.place == "mysql://[::1]:3307/my-db"
+        assert settings.safe_url == "mysql://[::1]:3307/my-db"
         assert settings.arguments(database=False)["database"] is None
 
-    def test_tls(self):
+    def test_tls_settings(self):
         settings = MysqlStore("mysql://u@h/d?ssl-mode=required")._settings
         context = settings.ssl_context()
         assert context is not None
@@ -169,7 +169,7 @@ class TestUrls:
         assert verified is not None
         assert verified.check_hostname
 
-    def test_authorities_are_read_once_and_again_when_their_file_was_renewed(self, tmp_path):
+    def test_ca_file_is_read_again_only_after_it_changed(self, tmp_path):
         file = tmp_path / "ca.pem"
         settings = []
         for instant_ns in (1, 2):
@@ -184,15 +184,15 @@ class TestUrls:
     @pytest.mark.parametrize(
         ("url", "said"),
         [
-            ("mysql://u:secret@h", "names no database"),
-            ("mysql://u:secret@h/a`b", "names no database"),
-            ("mysql://u:secret@h/d?charset=latin1", "no parameter charset"),
+            ("mysql://u:secret@h", "has no valid database name"),
+            ("mysql://u:secret@h/a`b", "has no valid database name"),
+            ("mysql://u:secret@h/d?charset=latin1", "unknown parameter charset"),
             ("mysql://u:secret@h/d?ssl-mode=maybe", "ssl-mode"),
             ("mysql://u:secret@h/d?ssl-ca=/nowhere", "No such file"),
             ("mysql://u:secret@h:port/d", "[Pp]ort"),
         ],
     )
-    def test_refusals(self, url, said):
+    def test_invalid_urls_are_refused_without_the_password(self, url, said):
         with pytest.raises(ConfigError, match=said) as refused:
             MysqlStore(url)
         assert "secret" not in str(refused.value)

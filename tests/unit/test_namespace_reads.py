@@ -1,4 +1,4 @@
-"""What a node knows of namespaces while they are read and changed at once."""
+"""A node's knowledge of namespaces while they are read and changed concurrently."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tocsin.telemetry.clock import SystemClock
 
 @dataclass
 class Gate:
-    """Where a call to the store waits, once it has been made."""
+    """A gate at which a call to the store waits after it was made."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     let: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Gated(MemoryStore):
-    """Answers readings of the namespaces, and takes changes of them, no sooner than it is let."""
+    """A store that answers reads and changes of namespaces only when the test lets it."""
 
     def __init__(self, *, exclusive: bool) -> None:
         super().__init__(SystemClock(), exclusive=exclusive)
@@ -58,8 +58,8 @@ async def opened(*, exclusive: bool) -> tuple[Node, Gated]:
 
 
 @pytest.mark.parametrize("by_itself", [False, True])
-async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> None:
-    """A namespace that was paused would ring until the next reading."""
+async def test_read_that_began_before_a_change_does_not_undo_it(by_itself: bool) -> None:
+    """Otherwise a paused namespace would fire until the next read."""
     node, store = await opened(exclusive=True)
     gate = store.reading = Gate()
     read = node.supervisor._read_namespaces if by_itself else node.service.namespaces
@@ -70,7 +70,7 @@ async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> No
     gate.let.set()
     await reading
     assert node.context.namespaces["default"].paused
-    # A reading of afterwards tells what others have changed.
+    # A later read returns what others have changed.
     (stored,) = await store.namespaces()
     changed = msgspec.structs.replace(stored, retention_us=7, version=stored.version + 1)
     assert await store.put_namespace(changed, create=False)
@@ -78,7 +78,7 @@ async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> No
     assert node.context.namespaces["default"].retention_us == 7
 
 
-async def test_a_reading_of_before_does_not_undo_a_later_one() -> None:
+async def test_read_that_began_earlier_does_not_undo_a_later_read() -> None:
     node, store = await opened(exclusive=False)
     gate = store.reading = Gate()
     earlier = asyncio.create_task(node.supervisor._read_namespaces())
@@ -92,7 +92,7 @@ async def test_a_reading_of_before_does_not_undo_a_later_one() -> None:
     assert node.context.namespaces["default"].paused
 
 
-async def test_changes_at_two_nodes_at_once_both_count() -> None:
+async def test_concurrent_changes_on_two_nodes_both_apply() -> None:
     one, store = await opened(exclusive=False)
     other = Node(store)
     gate = store.writing = Gate()
@@ -106,7 +106,7 @@ async def test_changes_at_two_nodes_at_once_both_count() -> None:
     assert await store.namespaces() == [changed]
 
 
-async def test_a_change_that_is_always_overtaken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_change_that_always_conflicts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     node, store = await opened(exclusive=False)
 
     async def overtaken(namespace: Namespace, *, create: bool) -> bool:
@@ -120,7 +120,7 @@ async def test_a_change_that_is_always_overtaken_is_refused(monkeypatch: pytest.
     assert not node.context.namespaces["default"].paused
 
 
-async def test_two_changes_at_once_both_count() -> None:
+async def test_concurrent_changes_on_one_node_both_apply() -> None:
     node, store = await opened(exclusive=True)
     gate = store.writing = Gate()
     one = asyncio.create_task(node.service.update_namespace("default", paused=True))
@@ -134,8 +134,8 @@ async def test_two_changes_at_once_both_count() -> None:
     assert (stored.paused, stored.history) == (True, HistoryMode.NONE)
 
 
-async def test_a_reading_that_fails_answers_nobody_else() -> None:
-    """Whoever waited for it would be told that a namespace of another node doesn't exist."""
+async def test_failed_read_answers_only_its_own_waiters() -> None:
+    """Otherwise the other waiters would be answered that another node's namespace does not exist."""
     node, store = await opened(exclusive=False)
     known = node.context.namespaces["default"]
     await store.put_namespace(Namespace("elsewhere", 1, 1, 1, known.history, known.retention_us, None), create=True)
@@ -143,7 +143,7 @@ async def test_a_reading_that_fails_answers_nobody_else() -> None:
     store.failures = 1
     first = asyncio.create_task(node.service.get("elsewhere", "t"))
     await gate.reached.wait()
-    # These want a reading of their own, and share one.
+    # These require a read of their own, and share one.
     others = [asyncio.create_task(node.service.get("elsewhere", "t")) for _ in range(3)]
     await asyncio.sleep(0)
     gate.let.set()
@@ -151,7 +151,7 @@ async def test_a_reading_that_fails_answers_nobody_else() -> None:
     assert [type(answer) for answer in answers] == [Unavailable, TimerNotFound, TimerNotFound, TimerNotFound]
 
 
-async def test_names_of_the_servers_own_namespaces_are_refused_to_clients() -> None:
+async def test_clients_cannot_create_reserved_namespaces() -> None:
     node, _ = await opened(exclusive=True)
     with pytest.raises(InvalidInput, match="reserved"):
         await node.service.create_namespace("tocsin.agent")

@@ -1,4 +1,5 @@
-"""Every statement whose cost matters goes by the index that it should, also with statistics of an empty table."""
+"""Query plans in PostgreSQL: every statement whose cost matters uses the intended index, also with statistics of an empty
+table."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
 
 @pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
 async def session(store: PostgresStore, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """A session as the store's own are: with statistics of empty tables, with such that are out of date, with good ones."""
+    """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
     session = await connect(store._settings)
     await _analyze(session)
     if request.param != "empty":
@@ -51,7 +52,7 @@ async def _analyze(session: Any) -> None:
 
 
 async def plan(session: Any, sql: str) -> str:
-    """The plan that is used whatever the parameters are."""
+    """The generic plan, which is used for all parameters."""
     count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
     await session.execute(f"DEALLOCATE ALL; PREPARE planned AS {sql}")
     lines = await session.fetch(f"EXPLAIN EXECUTE planned ({', '.join(['NULL'] * count)})")
@@ -62,7 +63,7 @@ def scans(text: str) -> list[str]:
     return [scan.strip() for scan in _SCANS.findall(text)]
 
 
-async def test_loads_go_along_the_key_and_sort_nothing(session: Any) -> None:
+async def test_loads_use_the_primary_key_without_sorting(session: Any) -> None:
     found = await plan(session, postgresql_read.LOAD)
     assert scans(found) == ["Index Scan using timers_pkey on timers"]
     assert "Sort" not in found
@@ -77,7 +78,7 @@ async def test_loads_go_along_the_key_and_sort_nothing(session: Any) -> None:
         assert part in condition[1].replace("ROW(", "(")
 
 
-async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Any) -> None:
+async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(session: Any) -> None:
     found = await plan(session, postgresql_read.FETCH)
     assert scans(found) == [
         "Index Scan using timers_by_uuid on timers",
@@ -91,23 +92,23 @@ async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:
     assert scans("\n".join(line[0] for line in lines)) == ["Index Scan using timers_shards on timers"]
 
 
-async def test_lists_read_each_range_in_order_from_its_place(session: Any) -> None:
+async def test_lists_read_each_range_in_order_from_its_position(session: Any) -> None:
     found = await plan(session, postgresql_list.LIST)
     assert scans(found) == ["Index Scan using timers_pkey on timers", "Index Scan using history_by_instant on history"]
-    # The whole is sorted by place once more, but only what matched.
+    # The result is sorted by position once more, but only the matching rows.
     for scan in found.split("->"):
         if scan.strip().startswith("Index Scan"):
             assert "timer_execute_at, timer_uuid) >= " in scan.replace("ROW(", "(")
 
 
-async def test_purging_begins_with_what_expired_first(session: Any) -> None:
+async def test_purge_uses_the_expiry_index(session: Any) -> None:
     assert scans(await plan(session, postgresql_write.PURGE)) == [
         "Index Scan using history_by_expiry on history",
         "Tid Scan on history history_1",
     ]
 
 
-async def test_all_parts_of_a_batch_go_by_their_indexes(store: PostgresStore, session: Any) -> None:
+async def test_all_statements_of_a_batch_use_their_indexes(store: PostgresStore, session: Any) -> None:
     batch = await claimed(store)
     logged: list[str] = []
     session.add_log_listener(lambda _, message: logged.append(message.message))

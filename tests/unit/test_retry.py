@@ -1,4 +1,4 @@
-"""Back-off: the curve, its bounds, and when it ends."""
+"""Retry policies: the delays, their bounds, and when a policy is exhausted."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def following(policy: RetryPolicy, made: int, *, first: int = NOW, jitter: float
     )
 
 
-def test_doubles_up_to_the_maximum() -> None:
+def test_delay_doubles_up_to_the_maximum() -> None:
     policy = RetryPolicy(max_interval_us=10 * S)
     assert [policy.delay_us(n, 0.0) // S for n in range(1, 7)] == [1, 2, 4, 8, 10, 10]
 
 
-def test_jitter_takes_up_to_a_tenth() -> None:
+def test_jitter_subtracts_up_to_a_tenth() -> None:
     assert RetryPolicy().delay_us(1, 0.0) == S
     assert RetryPolicy().delay_us(1, 0.5) == 950_000
 
 
-def test_constant_and_slow_multipliers_follow_the_formula() -> None:
+def test_delay_follows_the_formula_for_small_multipliers() -> None:
     assert RetryPolicy(backoff_multiplier=1.0).delay_us(50, 0.0) == S
     slow = RetryPolicy(backoff_multiplier=1.01, max_interval_us=10 * S)
     assert slow.delay_us(100, 0.0) == int(S * 1.01**99)
     assert slow.delay_us(1_000, 0.0) == 10 * S
 
 
-def test_an_initial_interval_above_the_maximum_is_cut() -> None:
+def test_initial_interval_above_the_maximum_is_capped() -> None:
     assert RetryPolicy(initial_interval_us=100 * S, max_interval_us=10 * S).delay_us(1, 0.0) == 10 * S
 
 
@@ -48,33 +48,33 @@ def test_an_initial_interval_above_the_maximum_is_cut() -> None:
     st.integers(1, 10**12),
     st.floats(0.0, 1.0, exclude_max=True),
 )
-def test_stays_within_bounds(made: int, initial: int, multiplier: float, longest: int, jitter: float) -> None:
+def test_delay_stays_within_bounds(made: int, initial: int, multiplier: float, longest: int, jitter: float) -> None:
     policy = RetryPolicy(initial_interval_us=initial, backoff_multiplier=multiplier, max_interval_us=longest)
     delay = policy.delay_us(made, jitter)
     assert int(min(initial, longest) * 0.9) - 1 <= delay <= longest
     assert policy.delay_us(made + 1, 0.0) >= policy.delay_us(made, 0.0)
 
 
-def test_the_default_outlasts_a_night() -> None:
+def test_default_policy_lasts_more_than_eight_hours() -> None:
     delays = [DEFAULT_POLICY.delay_us(made, 0.0) // S for made in range(1, DEFAULT_POLICY.max_attempts)]
     assert delays == [5, 15, 45, 135, 405, 1_215, 3_645, 10_935, 14_400]
     assert following(DEFAULT_POLICY, 10) is None
 
 
-def test_members_left_out_of_a_new_policy_are_resolved() -> None:
+def test_new_policy_gets_defaults_for_missing_members() -> None:
     assert resolved() == DEFAULT_POLICY
     assert resolved(max_attempts=2) == msgspec.structs.replace(DEFAULT_POLICY, max_attempts=2)
-    # Where one of the intervals is given, the other gives way to it.
+    # If one of the intervals is given, the default of the other is adjusted.
     assert resolved(max_interval_us=S).initial_interval_us == S
     assert resolved(initial_interval_us=86_400 * S).max_interval_us == 86_400 * S
 
 
-def test_members_left_out_of_a_stored_policy_keep_what_they_meant() -> None:
+def test_stored_policy_keeps_its_defaults_for_missing_members() -> None:
     assert msgspec.json.decode(b"{}", type=RetryPolicy) == RetryPolicy(5, None, S, 2.0, 300 * S)
     assert msgspec.json.decode(msgspec.json.encode(DEFAULT_POLICY), type=RetryPolicy) == DEFAULT_POLICY
 
 
-def test_ends_with_the_last_attempt() -> None:
+def test_policy_is_exhausted_after_the_last_attempt() -> None:
     policy = RetryPolicy(max_attempts=3)
     assert following(policy, 1) == NOW + S
     assert following(policy, 2) == NOW + 2 * S
@@ -82,7 +82,7 @@ def test_ends_with_the_last_attempt() -> None:
     assert following(policy, 4) is None
 
 
-def test_no_attempt_begins_after_the_duration() -> None:
+def test_no_attempt_begins_after_the_greatest_duration() -> None:
     policy = RetryPolicy(max_attempts=100, max_duration_us=10 * S)
     assert following(policy, 1, first=NOW - 9 * S) == NOW + S
     assert following(policy, 1, first=NOW - 9 * S - 1) is None
@@ -93,5 +93,5 @@ def test_retry_after_only_delays(not_before: int, instant: int) -> None:
     assert following(RetryPolicy(), 1, not_before=not_before) == instant
 
 
-def test_retry_after_beyond_the_duration_ends_it() -> None:
+def test_retry_after_beyond_the_duration_exhausts_the_policy() -> None:
     assert following(RetryPolicy(max_duration_us=10 * S), 1, not_before=NOW + 11 * S) is None

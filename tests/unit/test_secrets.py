@@ -1,4 +1,4 @@
-"""Which secrets sign, by a clock that the test sets."""
+"""Which secrets sign at which time."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ def test_the_first_secret_signs_alone() -> None:
 @pytest.mark.parametrize(
     ("after_us", "signing"), [(0, ("b", "a")), (HOUR - 1, ("b", "a")), (HOUR, ("b",)), (2 * HOUR, ("b",))]
 )
-def test_both_sign_until_the_grace_ends_the_newest_first(after_us: int, signing: tuple[str, ...]) -> None:
+def test_both_secrets_sign_until_the_grace_ends_newest_first(after_us: int, signing: tuple[str, ...]) -> None:
     assert ROTATED.at(NOW + after_us) == signing
     assert ROTATED.previous_until(NOW + after_us) == (NOW + HOUR if len(signing) > 1 else None)
     assert ROTATED.kept(NOW + after_us).at(NOW) == signing
 
 
-def test_within_the_grace_only_a_forced_rotation_is_made() -> None:
+def test_rotation_within_the_grace_requires_force() -> None:
     with pytest.raises(RotationPending, match=format_instant(NOW + HOUR)):
         ROTATED.rotated("c", NOW + HOUR - 1, HOUR)
     assert ROTATED.rotated("c", NOW + HOUR, HOUR).at(NOW + HOUR) == ("c", "b")
 
 
-def test_a_forced_rotation_keeps_what_receivers_may_know() -> None:
-    """Who never got the answer of the first rotation rotates again: receivers know only `a`."""
+def test_forced_rotation_keeps_secrets_that_receivers_may_use() -> None:
+    """A client that did not get the answer of the first rotation rotates again: receivers use only `a`."""
     forced = ROTATED.rotated("c", NOW + HOUR // 2, HOUR, force=True)
     assert forced.at(NOW + HOUR - 1) == ("c", "b", "a")
     assert forced.at(NOW + HOUR) == ("c", "b")
     assert forced.at(NOW + HOUR // 2 + HOUR) == ("c",)
 
 
-def test_a_forced_rotation_lengthens_nothing_and_shortens_what_it_says() -> None:
+def test_forced_rotation_can_shorten_but_not_extend_a_grace() -> None:
     assert ROTATED.rotated("c", NOW, 0, force=True).at(NOW) == ("c",)
     assert ROTATED.rotated("c", NOW, HOUR // 2, force=True).at(NOW + HOUR // 2) == ("c",)
     assert ROTATED.rotated("c", NOW, 9 * HOUR, force=True).at(NOW + HOUR) == ("c", "b")
 
 
-def test_no_more_sign_than_may() -> None:
+def test_number_of_signing_secrets_is_limited() -> None:
     secrets = FIRST
     for number in range(10):
         secrets = secrets.rotated(f"s{number}", NOW, HOUR, force=True)
@@ -59,17 +59,17 @@ def test_no_more_sign_than_may() -> None:
     assert len(secrets.at(NOW)) == SIGNING_MAX
 
 
-def test_without_a_grace_the_replaced_one_is_gone_at_once() -> None:
+def test_rotation_without_grace_ends_the_replaced_secret_at_once() -> None:
     assert FIRST.rotated("b", NOW, 0) == SigningSecrets("b")
 
 
-def test_the_same_rotation_again_changes_nothing() -> None:
+def test_repeated_rotation_changes_nothing() -> None:
     assert ROTATED.rotated("b", NOW + 1, HOUR) == ROTATED
     assert ROTATED.rotated("b", NOW + 1, 0) == SigningSecrets("b")
     assert FIRST.rotated("a", NOW, HOUR) == FIRST
 
 
-def test_a_rotation_back_leaves_no_secret_twice() -> None:
+def test_rotation_to_a_former_secret_keeps_it_once() -> None:
     assert ROTATED.rotated("a", NOW, HOUR, force=True).at(NOW) == ("a", "b")
 
 
@@ -81,7 +81,7 @@ def test_the_stored_forms() -> None:
     assert decode_namespace(earlier).signing == FIRST
 
 
-def test_made_secrets_can_sign_and_differ() -> None:
+def test_generated_secrets_are_valid_and_differ() -> None:
     made = {new_secret() for _ in range(10)}
     assert len(made) == 10
     assert [check_secret(secret) for secret in made] == [None] * 10

@@ -1,4 +1,4 @@
-"""Bounds of ranges as places of rows, and what is known of a shard's left edge."""
+"""Key ranges as positions of rows, and the known left edges of shards."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ BATCH = ShardBatch(0, 1, ALICE)
         ((5, UUID_MAX), (5, UUID_MAX), (5, UUID_MAX), (6, UUID_MIN)),
     ],
 )
-def test_bounds(key, least, most, next_one):
+def test_positions_at_key_bounds(key, least, most, next_one):
     assert (at_least(key), at_most(key), above(key)) == (least, most, next_one)
 
 
 class TestLeftEdges:
-    def test_nothing_is_known_before_a_range_was_deleted(self):
+    def test_edge_is_unknown_before_the_first_range_delete(self):
         edges = LeftEdges()
         edges.put(replace(BATCH, upserts=[row(1, 10)]), edges.take(BATCH))
         assert edges.take(BATCH) == KEY_MIN
 
-    def test_the_edge_is_the_last_mark_or_what_was_written_below_it(self):
+    def test_edge_is_the_last_watermark_or_the_lowest_row_written_since(self):
         edges = LeftEdges()
         edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
         edges.put(replace(BATCH, upserts=[row(2, 50)]), edges.take(BATCH))
@@ -43,20 +43,20 @@ class TestLeftEdges:
         edges.put(replace(BATCH, upserts=[row(3, 60), row(4, 5)]), (10, uuid_of(1)))
         assert edges.take(BATCH) == (5, uuid_of(4))
 
-    def test_a_lower_mark_lowers_nothing(self):
+    def test_lower_watermark_does_not_lower_the_edge(self):
         edges = LeftEdges()
         edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
         edges.put(replace(BATCH, delete_to=(3, uuid_of(1))), edges.take(BATCH))
         assert edges.take(BATCH) == (10, uuid_of(1))
 
-    def test_a_batch_whose_outcome_is_not_known_ends_the_knowledge(self):
+    def test_batch_with_an_unknown_outcome_makes_the_edge_unknown(self):
         edges = LeftEdges()
         edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
         edges.take(BATCH)
         assert edges.take(BATCH) == KEY_MIN
 
     @pytest.mark.parametrize("other", [replace(BATCH, epoch=2), replace(BATCH, owner=BOB)])
-    def test_another_claim_knows_nothing(self, other):
+    def test_new_claim_starts_with_an_unknown_edge(self, other):
         edges = LeftEdges()
         edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
         assert edges.take(other) == KEY_MIN

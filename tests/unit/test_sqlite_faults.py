@@ -1,4 +1,4 @@
-"""What SqliteStore makes of locks, full disks, read-only folders, damaged or foreign files, and failing fsyncs."""
+"""SqliteStore with locks, full disks, read-only folders, damaged or foreign files, and failing fsyncs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_second_node_in_this_process_is_refused(store: SqliteStore, tmp_
         await SqliteStore(tmp_path / "tocsin.db").open(None)
 
 
-def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
+def test_folder_lock_refuses_a_second_process_and_ends_with_its_process(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
         "from tocsin.stores.sqlite import SqliteStore\n"
@@ -78,7 +78,7 @@ def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path
     assert asyncio.run(open_and_close()) == 4
 
 
-async def test_the_lock_is_free_after_close_and_after_a_failed_open(tmp_path: Path) -> None:
+async def test_folder_lock_is_released_by_close_and_failed_open(tmp_path: Path) -> None:
     path = tmp_path / "tocsin.db"
     path.write_bytes(b"not a database, not a database, not a database" * 100)
     with pytest.raises(StoreCorrupted):
@@ -101,7 +101,7 @@ async def test_administration_works_beside_a_node(store: SqliteStore, tmp_path: 
     assert len(await loaded(store)) == 1
 
 
-async def test_another_process_in_the_middle_of_a_write_is_definite(tmp_path: Path) -> None:
+async def test_busy_database_is_a_definite_failure(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "tocsin.db", busy_timeout_ms=1)
     await store.open(4)
     batch = await claimed(store)
@@ -124,18 +124,18 @@ async def test_a_full_database_refuses_and_recovers(tmp_path: Path) -> None:
     await store.open(4)
     batch = await claimed(store)
     await put(store, first := row(1, 1))
-    await store._lanes[0].run(lambda connection: connection.pragma("max_page_count", connection.pragma("page_count")))
+    await store._threads[0].run(lambda connection: connection.pragma("max_page_count", connection.pragma("page_count")))
     with pytest.raises(StoreUnavailable, match="full"):
         await store.apply([replace(batch, upserts=[row(i, i, record=b"x" * 4000) for i in range(2, 50)])])
     assert await loaded(store) == [first]
-    await store._lanes[0].run(lambda connection: connection.pragma("max_page_count", 1_000_000))
+    await store._threads[0].run(lambda connection: connection.pragma("max_page_count", 1_000_000))
     assert await store.apply([replace(batch, upserts=[row(2, 2, record=b"x" * 9000)])]) == [Applied.DURABLE]
     await store.close()
 
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A small file system of its own, remounted with other options by calling it."""
+    """A small file system; calling it remounts it with other options."""
     folder = tmp_path / "mounted"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tocsin-test", str(folder)]
@@ -178,7 +178,7 @@ async def test_a_read_only_folder_is_unavailable(mounted: Callable[[str], Path])
 # -- files
 
 
-async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+async def test_file_that_is_not_a_database_is_corruption(tmp_path: Path) -> None:
     path = tmp_path / "tocsin.db"
     path.write_bytes(os.urandom(20_000))
     with pytest.raises(StoreCorrupted, match=rf"{path} .*backup"):
@@ -203,7 +203,7 @@ async def test_a_damaged_page_is_corruption(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_another_applications_database_is_left_alone(tmp_path: Path) -> None:
+async def test_database_of_another_application_is_refused_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
     theirs = apsw.Connection(str(path))
     theirs.execute("CREATE TABLE timers (theirs)")
@@ -227,9 +227,7 @@ async def test_a_newer_schema_is_refused_untouched(tmp_path: Path) -> None:
         await SqliteStore(path).open(None)
 
 
-async def test_an_older_schema_is_brought_forward(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_older_schema_is_migrated(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await claimed(store)
     await put(store, kept := row(1))
     await store.close()
@@ -239,12 +237,12 @@ async def test_an_older_schema_is_brought_forward(
     again = SqliteStore(tmp_path / "tocsin.db")
     await again.open(None)
     assert await loaded(again) == [kept]
-    version = await again._lanes[0].run(lambda connection: connection.pragma("user_version"))
+    version = await again._threads[0].run(lambda connection: connection.pragma("user_version"))
     assert version == newer[-1][0]
     await again.close()
 
 
-async def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_migration_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tocsin.db"
     known = sqlite_connection.migrations()
     broken = [*known, (known[-1][0] + 1, "CREATE TABLE half (a); CREATE TABLE timers (again)")]
@@ -254,7 +252,7 @@ async def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch
             await SqliteStore(path).open(4)
     store = SqliteStore(path)
     assert await store.open(4) == 4
-    tables = await store._lanes[0].run(
+    tables = await store._threads[0].run(
         lambda connection: connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").get
     )
     assert tables == 0
@@ -270,7 +268,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 class _FailingSync(apsw.VFS):
-    """The operating system's files, whose fsync fails while `failing`."""
+    """A VFS whose fsync fails while `failing`."""
 
     def __init__(self, name: str) -> None:
         self.failing = False
@@ -292,7 +290,7 @@ class _FailingSync(apsw.VFS):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_a_failing_fsync_makes_the_commit_unknown_and_ends_writing(tmp_path: Path) -> None:
+async def test_failed_fsync_makes_the_commit_unknown_and_refuses_later_writes(tmp_path: Path) -> None:
     vfs = _FailingSync(f"failing-sync-{os.getpid()}")
     heard: list[Exception] = []
     store = SqliteStore(tmp_path / "tocsin.db", vfs=f"failing-sync-{os.getpid()}", on_commit_io_error=heard.append)
@@ -303,13 +301,13 @@ async def test_a_failing_fsync_makes_the_commit_unknown_and_ends_writing(tmp_pat
         await store.apply([replace(batch, upserts=[row(1)])])
     assert [type(error) for error in heard] == [OutcomeUnknown]
     vfs.failing = False
-    with pytest.raises(StoreUnavailable, match="takes no writes"):
+    with pytest.raises(StoreUnavailable, match="accepts no writes"):
         await store.apply([replace(batch, upserts=[row(2)])])
     await store.close()
     vfs.unregister()
 
 
-async def test_values_that_no_column_takes_are_definite(store: SqliteStore) -> None:
+async def test_values_that_do_not_fit_a_column_are_definite_failures(store: SqliteStore) -> None:
     batch = await claimed(store)
     for bad in (
         row(1, timer_id="\ud800"),
@@ -331,14 +329,14 @@ async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: Sqli
     assert await store.open(4) == 4
 
 
-async def test_the_log_is_moved_and_stays_bounded(tmp_path: Path) -> None:
+async def test_wal_is_checkpointed_and_stays_bounded(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "tocsin.db", wal_checkpoint_pages=200, wal_bytes_max=2**20)
     await store.open(4)
     batch = await claimed(store)
     for number in range(150):
         rows = [row(1 + number * 50 + i, number, record=b"x" * 1000) for i in range(50)]
         await store.apply([replace(batch, upserts=rows)])
-    # Without checkpoints the log would have all of it, and the file nothing.
+    # Without checkpoints the WAL would have all pages, and the database file none.
     assert (tmp_path / "tocsin.db").stat().st_size > 4_000_000
     assert (tmp_path / "tocsin.db-wal").stat().st_size < 8_000_000
     assert len(await loaded(store, page_rows=1000)) == 7_500

@@ -1,4 +1,4 @@
-"""Every statement whose cost matters goes by an index, bounded on the columns that it should be bounded on."""
+"""Query plans in SQLite: every statement whose cost matters uses an index, bounded on the intended columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def plan(connection: apsw.Connection, sql: str) -> list[str]:
-    """The steps that touch stored tables or sort."""
+    """The plan's steps that read stored tables or sort."""
 
     class AnyValue(dict[str, int]):
         def __missing__(self, key: str) -> int:
@@ -56,21 +56,21 @@ def assert_plan(connection: apsw.Connection, sql: str, *expected: str) -> None:
         assert re.fullmatch(pattern, step), (step, pattern)
 
 
-def test_fence_by_primary_key(connection: apsw.Connection) -> None:
+def test_fence_uses_the_primary_key(connection: apsw.Connection) -> None:
     key = r"shard_id=\? AND row_type=\? AND timer_execute_at=\? AND timer_uuid=\?"
     assert_plan(connection, sqlite_write.fence_sql(3), rf"SEARCH timers USING PRIMARY KEY \({key}\)")
 
 
-def test_exact_deletes_by_uuid(connection: apsw.Connection) -> None:
+def test_exact_deletes_use_the_uuid_index(connection: apsw.Connection) -> None:
     by_uuid = r"SEARCH timers USING (COVERING )?INDEX timers_by_uuid \(shard_id=\? AND timer_uuid=\?\)"
     assert_plan(connection, sqlite_write.delete_sql(64), by_uuid)
 
 
-def test_range_deletes_by_primary_key(connection: apsw.Connection) -> None:
+def test_range_deletes_use_the_primary_key(connection: apsw.Connection) -> None:
     assert_plan(connection, sqlite_write.DELETE_RANGE, rf"SEARCH timers USING PRIMARY KEY \({RANGE}<\(\?,\?\)\)")
 
 
-def test_purge_by_expiry(connection: apsw.Connection) -> None:
+def test_purge_uses_the_index_of_expiry(connection: apsw.Connection) -> None:
     key = r"shard_id=\? AND timer_execute_at=\? AND timer_uuid=\? AND timer_generation=\?"
     assert_plan(
         connection,
@@ -80,12 +80,12 @@ def test_purge_by_expiry(connection: apsw.Connection) -> None:
     )
 
 
-def test_loads_by_primary_key_and_unsorted(connection: apsw.Connection) -> None:
+def test_loads_use_the_primary_key_and_do_not_sort(connection: apsw.Connection) -> None:
     step = rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND \(timer_execute_at,timer_uuid\)<\(\?,\?\)\)"
     assert_plan(connection, sqlite_read.LOAD, step, step)
 
 
-def test_fetches_by_uuid(connection: apsw.Connection) -> None:
+def test_fetches_use_the_uuid_index(connection: apsw.Connection) -> None:
     assert_plan(
         connection,
         sqlite_read.fetch_sql(8),
@@ -96,7 +96,7 @@ def test_fetches_by_uuid(connection: apsw.Connection) -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_lists_by_primary_key_and_unsorted(connection: apsw.Connection, ended: bool) -> None:
+def test_lists_use_the_primary_key_and_do_not_sort(connection: apsw.Connection, ended: bool) -> None:
     shape = {"ended": ended, "prefix": True, "tags": 2, "statuses": 0}
     upper = r"\(timer_execute_at,timer_uuid\)<\(\?,\?\)" if ended else r"timer_execute_at<\?"
     live = rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND {upper}\)"
@@ -116,7 +116,7 @@ def test_lists_by_primary_key_and_unsorted(connection: apsw.Connection, ended: b
     )
 
 
-def test_statements_fit_the_cache(connection: apsw.Connection) -> None:
+def test_statements_fit_into_the_statement_cache(connection: apsw.Connection) -> None:
     size = sqlite_write.CHUNK_ROWS_MAX
     for sql in (
         sqlite_write._insert_sql("timers", sqlite_write._UPSERT_COLUMNS, sqlite_write._UPSERT_WIDTH, size),

@@ -1,4 +1,4 @@
-"""One node's claims, lease and farewells, step by step, on clocks that stand still and a store that others share."""
+"""One node's heartbeats, claims, node lease and releases, step by step, on a fake clock and a shared store."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16
 
 
 class Silent:
-    """A caller that is never asked: nothing falls due here."""
+    """A caller that is never used: no timer is due in these tests."""
 
     def destination(self, url: str) -> str:
         return url
 
 
 class SharedStore(MemoryStore):
-    """A store that can be out of reach, and in which others do something at a given moment."""
+    """A store that can be unreachable, and in which other nodes act at a given moment."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
@@ -72,14 +72,14 @@ class SharedStore(MemoryStore):
             await self.after_members()
         return rows
 
-    async def claim(self, shard_id, *, expected_epoch, owner, standing_still=None) -> int | None:
+    async def claim(self, shard_id, *, expected_epoch, owner, presumed_dead=None) -> int | None:
         if owner == OWN:
-            self.claims.append((shard_id, standing_still))
-        return await super().claim(shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still)
+            self.claims.append((shard_id, presumed_dead))
+        return await super().claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
 
 class Node:
-    """A supervisor of which every second is asked for."""
+    """A supervisor that the test steps second by second."""
 
     def __init__(self, *, shards: int = 4, store_clock: FakeClock | None = None) -> None:
         self.clock = FakeClock(boottime_us=1_000 * SECOND)
@@ -101,12 +101,12 @@ class Node:
         return {shard.shard_id for shard in self.supervisor.shards.values() if shard.window is not None}
 
     async def beat_of(self, incarnation: bytes, name: str = "o") -> None:
-        """Another member's heartbeat."""
+        """Writes another member's heartbeat."""
         count = self._others[incarnation] = self._others.get(incarnation, 0) + 1
         await self.store.heartbeat(Member(incarnation, name, f"{name}:1", count))
 
     async def seconds(self, count: int, *, alive: tuple[bytes, ...] = (), stops: bool = False) -> None:
-        """So many seconds pass, with heartbeats of the others that live, and of this node unless it is stopped."""
+        """Lets seconds pass, with heartbeats of the given other members, and of this node unless it is stopped."""
         for _ in range(count):
             for clock in self._clocks:
                 clock.advance(SECOND)
@@ -116,8 +116,8 @@ class Node:
                 await self.step()
 
     async def step(self) -> None:
-        """What it does each second."""
-        await self.supervisor._beat_or_tell()
+        """Runs one second's supervision."""
+        await self.supervisor._beat_or_report()
         await self.supervisor._supervise()
         while self.supervisor._tasks:
             await asyncio.wait(set(self.supervisor._tasks))
@@ -130,12 +130,12 @@ async def node() -> AsyncIterator[Node]:
     await node.supervisor.kill()
 
 
-async def test_alone_it_takes_everything_at_once(node: Node) -> None:
+async def test_single_node_claims_every_shard_at_once(node: Node) -> None:
     await node.step()
     assert node.owned == {0, 1, 2, 3}
 
 
-async def test_beside_another_it_watches_first_and_takes_its_share(node: Node) -> None:
+async def test_second_node_waits_before_it_claims_its_share(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.seconds(5, alive=(OTHER,))
     assert node.owned == set()
@@ -145,7 +145,7 @@ async def test_beside_another_it_watches_first_and_takes_its_share(node: Node) -
     assert 0 < len(share) < 4
 
 
-async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(node: Node) -> None:
+async def test_shards_of_a_dead_node_are_claimed_with_its_last_heartbeat_counter(node: Node) -> None:
     await node.beat_of(OTHER)
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
@@ -157,7 +157,7 @@ async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(no
     assert {evidence for _, evidence in node.store.claims} == {(OTHER, 6)}
 
 
-async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) -> None:
+async def test_node_that_paused_presumes_no_other_dead(node: Node) -> None:
     await node.beat_of(OTHER)
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
@@ -167,8 +167,8 @@ async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) ->
     assert node.store.claims == []
 
 
-async def test_a_living_owner_is_not_claimed_from_without_evidence(node: Node) -> None:
-    """However it came to think of it: whoever decides earlier may know less than whoever claims."""
+async def test_shard_of_a_living_owner_is_not_claimed(node: Node) -> None:
+    """Whatever made the node want the shard: the decision may be based on an older view than the claim."""
     await node.beat_of(OTHER)
     await node.store.claim(0, expected_epoch=0, owner=OTHER)
     await node.seconds(6, alive=(OTHER,))
@@ -178,7 +178,7 @@ async def test_a_living_owner_is_not_claimed_from_without_evidence(node: Node) -
     assert (await node.store.shards())[0] == ShardState(0, 1, OTHER)
 
 
-async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
+async def test_member_that_resumes_while_its_row_is_removed_stays(node: Node) -> None:
     await node.step()
     await node.beat_of(OTHER)
     await node.seconds(60)
@@ -193,18 +193,18 @@ async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
     assert OTHER in {member.incarnation for member in await node.store.members()}
 
 
-async def test_who_is_gone_for_good_is_forgotten_unless_it_owns_something(node: Node) -> None:
+async def test_dead_member_is_removed_unless_it_owns_a_shard(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.beat_of(THIRD, "t")
     await node.store.claim(0, expected_epoch=0, owner=THIRD)
-    node.supervisor._shunned[0] = 10**18
+    node.supervisor._backing_off_until[0] = 10**18
     await node.seconds(60)
     assert {member.incarnation for member in await node.store.members()} == {OWN, OTHER, THIRD}
     await node.seconds(1)
     assert {member.incarnation for member in await node.store.members()} == {OWN, THIRD}
 
 
-async def test_while_its_heartbeats_fail_it_neither_claims_nor_releases(node: Node) -> None:
+async def test_node_without_heartbeats_neither_claims_nor_releases(node: Node) -> None:
     await node.step()
     node.store.down = True
     await node.seconds(3)
@@ -217,19 +217,19 @@ async def test_while_its_heartbeats_fail_it_neither_claims_nor_releases(node: No
     assert not node.supervisor._settled(node.clock.boottime_us())
 
 
-async def test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took(node: Node) -> None:
+async def test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired(node: Node) -> None:
     await node.step()
     await node.seconds(20, stops=True)
     assert node.supervisor.dispatcher.paused_reason == "lease"
     await node.store.claim(2, expected_epoch=1, owner=OTHER)
-    await node.supervisor._beat_or_tell()
+    await node.supervisor._beat_or_report()
     assert node.owned == {0, 1, 3}
     assert node.supervisor.dispatcher.paused_reason is None
     assert 2 not in node.supervisor.dispatcher.shards
 
 
 @pytest.mark.parametrize("jump_s", [-30, -1, 1, 30])
-async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s: int) -> None:
+async def test_dispatch_pauses_after_a_clock_jump_until_the_clock_is_right(jump_s: int) -> None:
     truth = FakeClock()
     node = Node(store_clock=truth)
     await node.step()
@@ -237,7 +237,7 @@ async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s:
     node.clock.jump(jump_s * SECOND)
     await node.step()
     assert node.supervisor.dispatcher.paused_reason == "clock_skew"
-    # Who owns what has nothing to do with it: nobody's clock is compared with another's.
+    # Ownership is not affected: clocks of two nodes are never compared.
     assert node.owned == {0, 1, 2, 3}
     node.clock.jump(-jump_s * SECOND)
     await node.step()
@@ -245,7 +245,7 @@ async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s:
     await node.supervisor.kill()
 
 
-async def test_whose_clock_stays_off_hands_over_to_others_and_takes_its_share_when_it_is_right() -> None:
+async def test_node_with_a_wrong_clock_hands_its_shards_over_until_it_is_right() -> None:
     truth = FakeClock()
     node = Node(store_clock=truth)
     await node.beat_of(OTHER)
@@ -254,7 +254,7 @@ async def test_whose_clock_stays_off_hands_over_to_others_and_takes_its_share_wh
     assert share
     node.clock.jump(30 * SECOND)
     await node.seconds(5, alive=(OTHER,))
-    # A clock that is stepped is right again soon, as a rule.
+    # A stepped clock is usually right again soon.
     assert node.owned == share
     await node.seconds(2, alive=(OTHER,))
     assert node.owned == set()
@@ -266,12 +266,12 @@ async def test_whose_clock_stays_off_hands_over_to_others_and_takes_its_share_wh
     await node.seconds(2, alive=(OTHER,))
     assert node.owned == share
     assert not node.supervisor.clock_distrusted
-    told = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
-    assert told == ["ClockDistrusted", "ClockTrusted"]
+    reported = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
+    assert reported == ["ClockDistrusted", "ClockTrusted"]
     await node.supervisor.kill()
 
 
-async def test_whose_clock_is_off_from_the_start_takes_nothing_where_there_are_others() -> None:
+async def test_node_that_starts_with_a_wrong_clock_claims_nothing_beside_others() -> None:
     node = Node(store_clock=FakeClock(now_us=FakeClock().now_us() + 30 * SECOND))
     await node.beat_of(OTHER)
     await node.seconds(8, alive=(OTHER,))
@@ -280,8 +280,8 @@ async def test_whose_clock_is_off_from_the_start_takes_nothing_where_there_are_o
     await node.supervisor.kill()
 
 
-async def test_whose_clock_is_off_keeps_its_shards_where_there_is_nobody_else() -> None:
-    """As where it is the store's clock that is wrong: writes go on, and nothing rings early."""
+async def test_single_node_with_a_wrong_clock_keeps_its_shards() -> None:
+    """Also if the store's clock is the wrong one: writes continue, and nothing fires early."""
     truth = FakeClock()
     node = Node(store_clock=truth)
     await node.step()
@@ -293,7 +293,7 @@ async def test_whose_clock_is_off_keeps_its_shards_where_there_is_nobody_else() 
     await node.supervisor.kill()
 
 
-async def test_what_time_it_is_the_store_tells_until_the_clock_was_right_once() -> None:
+async def test_stores_clock_is_confirmed_until_the_nodes_was_right_once() -> None:
     truth = FakeClock(boottime_us=7)
     node = Node(store_clock=truth)
     clock = ConfirmedClock(node.clock, node.context.limits.clock_skew_max_us)
@@ -303,14 +303,14 @@ async def test_what_time_it_is_the_store_tells_until_the_clock_was_right_once() 
     assert clock.now_us() == truth.now_us()
     node.clock.jump(-30 * SECOND)
     await node.seconds(1)
-    # From then on it is the node's own, were the store to go wrong.
+    # From then on the node's own clock is confirmed, even if the store's becomes wrong.
     truth.jump(-30 * SECOND)
     await node.seconds(2)
     assert clock.now_us() == node.clock.now_us() == truth.now_us() + 30 * SECOND
     await node.supervisor.kill()
 
 
-async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> None:
+async def test_lost_claim_is_retried_after_a_pause(node: Node) -> None:
     await node.step()
     shard = node.supervisor.shards[1]
     await node.store.claim(1, expected_epoch=1, owner=OTHER)
@@ -318,11 +318,11 @@ async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> N
     node.supervisor.states[1] = ShardState(1, 1, OWN)
     await node.supervisor._claim(shard)
     assert [event.shard_id for event in node.events if isinstance(event, ClaimFailed)] == [1]
-    assert 0 < node.supervisor._shunned[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
+    assert 0 < node.supervisor._backing_off_until[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
 
 
-async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
-    """The one with the smaller incarnation owns nothing, until the other is gone."""
+async def test_nodes_with_one_name_never_own_a_shard_twice(node: Node) -> None:
+    """The node with the smaller incarnation owns nothing until the other is gone."""
     for _ in range(6):
         await node.beat_of(OTHER, "n")
         node.clock.advance(SECOND)
@@ -333,8 +333,8 @@ async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
     assert node.owned == {0, 1, 2, 3}
 
 
-async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_what_is_free(node: Node) -> None:
-    """They hang: nobody has said that they failed."""
+async def test_node_without_heartbeats_claims_neither_dead_nodes_nor_free_shards(node: Node) -> None:
+    """The heartbeats hang, without a failure being reported."""
     await node.beat_of(OTHER)
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
@@ -351,7 +351,7 @@ async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_wh
     assert node.store.claims == []
 
 
-async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node) -> None:
+async def test_failed_or_late_heartbeat_restarts_the_stability_period(node: Node) -> None:
     def settled() -> bool:
         return node.supervisor._settled(node.clock.boottime_us())
 
@@ -371,16 +371,16 @@ async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node
     assert settled()
 
 
-async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_lapsed(node: Node) -> None:
-    """A release of which nobody heard has landed: the epoch is the same, the owner isn't."""
+async def test_shard_released_in_its_name_is_dropped_after_the_lease_expired(node: Node) -> None:
+    """A release whose answer was lost has taken effect: the epoch is the same, the owner is not."""
     await node.step()
     await node.store.release(2, epoch=1, owner=OWN)
     await node.seconds(20, stops=True)
-    await node.supervisor._beat_or_tell()
+    await node.supervisor._beat_or_report()
     assert node.owned == {0, 1, 3}
 
 
-async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_have_the_shard(node: Node) -> None:
+async def test_unconfirmed_claim_is_released_when_another_node_should_own_the_shard(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.seconds(7, alive=(OTHER,))
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
@@ -391,7 +391,7 @@ async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_hav
     assert theirs not in node.owned
 
 
-async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> None:
+async def test_claim_that_succeeds_while_the_node_closes_is_released(node: Node) -> None:
     claim = node.store.claim
 
     async def claim_at_the_end(shard_id: int, **how: object) -> int | None:
@@ -404,21 +404,21 @@ async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> 
     assert {state.owner for state in await node.store.shards()} == {None}
 
 
-async def test_a_claim_that_succeeds_while_the_lease_is_renewed_is_kept(node: Node) -> None:
-    """What was read before it says nothing of it."""
+async def test_claim_that_succeeds_during_lease_renewal_is_kept(node: Node) -> None:
+    """The ownership read before the claim does not include it."""
     await node.step()
     shard = node.supervisor.shards[0]
     shard.lose("fenced")
     node.supervisor.states = {state.shard_id: state for state in await node.store.shards()}
     await node.seconds(4, stops=True)
     node.store.after_shards = lambda: node.supervisor._claim(shard)
-    await node.supervisor._beat_or_tell()
+    await node.supervisor._beat_or_report()
     assert shard.window is not None
     assert (await node.store.shards())[0] == ShardState(0, shard.window.epoch, OWN)
 
 
-async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node) -> None:
-    """By a look that began before it had been given back: another may have the shard by then."""
+async def test_claim_under_release_is_not_used_again(node: Node) -> None:
+    """A read that began before the release still shows the claim; another node may own the shard by then."""
     await node.beat_of(OTHER)
     await node.seconds(6, alive=(OTHER,))
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
@@ -430,7 +430,7 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
         node.store.releases.set()
         while node.supervisor._tasks:
             await asyncio.wait(set(node.supervisor._tasks))
-        # Now it is this node that should have it.
+        # Now this node should own it.
         await node.store.heartbeat(Member(OTHER, "o", "o:1#leaving", 1_000))
 
     node.store.after_shards = given_back
@@ -441,7 +441,7 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     assert (await node.store.shards())[theirs] == ShardState(theirs, window.epoch, OWN)
 
 
-async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release(node: Node) -> None:
+async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node: Node) -> None:
     service = TimerService(node.context, node.supervisor, namespace_num_shards=1, retention_us=SECOND)
     node.context.namespaces["a"] = Namespace("a", 4, 0, 0)
     timer = Timer("a", "t", 0, "http://h/", 0, 0)
@@ -467,26 +467,26 @@ async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release
         with pytest.raises(ClusterUpgrading, match="earlier release"):
             await asked
     assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
-    # It has gone without a word.
+    # It ended without announcing it.
     await node.seconds(6)
     service.require_format_2("onConflict")
     rotated = await service.rotate_secret("signed", "four", 60 * SECOND)
     assert rotated.signing.at(rotated.updated_at) == ("four", "three")
 
 
-async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
+async def test_claims_of_many_shards_do_not_delay_heartbeats() -> None:
     class Counted(SharedStore):
-        """How many claims are under way at once."""
+        """Counts how many claims are under way at once."""
 
         claiming, most = 0, 0
 
-        async def claim(self, shard_id, *, expected_epoch, owner, standing_still=None) -> int | None:
+        async def claim(self, shard_id, *, expected_epoch, owner, presumed_dead=None) -> int | None:
             self.claiming += 1
             self.most = max(self.most, self.claiming)
             await asyncio.sleep(0)
             self.claiming -= 1
             return await super().claim(
-                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
+                shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead
             )
 
     node = Node(shards=200)
@@ -497,7 +497,7 @@ async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
     await node.supervisor.kill()
 
 
-async def test_a_store_of_its_own_that_takes_no_writes_lets_it_fire_until_too_many_results_wait() -> None:
+async def test_exclusive_store_without_writes_pauses_dispatch_at_the_results_limit() -> None:
     node = Node()
     node.store.capabilities = Capabilities(exclusive=True)
     await node.step()
@@ -518,14 +518,14 @@ async def test_a_store_of_its_own_that_takes_no_writes_lets_it_fire_until_too_ma
     await node.supervisor.kill()
 
 
-async def test_a_shared_store_that_takes_no_writes_ends_the_lease(node: Node) -> None:
+async def test_shared_store_without_writes_ends_the_node_lease(node: Node) -> None:
     await node.step()
     node.store.down = True
     await node.seconds(3)
     assert node.supervisor.dispatcher.paused_reason == "lease"
 
 
-async def test_a_node_that_meets_a_newer_records_format_leaves_its_shards_to_others() -> None:
+async def test_node_that_reads_a_newer_record_format_leaves_its_shards_to_others() -> None:
     node = Node()
     await node.step()
     epoch = node.supervisor.shards[0].last_epoch

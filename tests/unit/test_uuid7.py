@@ -1,4 +1,4 @@
-"""UUIDs of version 7: their form, their order, whatever the clock does."""
+"""UUIDs of version 7: their form, and their order whatever the clock does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tocsin.model.uuid7 import CountedUuid7, Uuid7Source, is_uuid7, uuid7_text
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
-def test_the_text_is_a_uuid_of_version_7_with_its_timestamp_in_front(timestamp_ms: int, tail: int):
+def test_text_is_a_uuid_of_version_7_that_begins_with_its_timestamp(timestamp_ms: int, tail: int):
     text = uuid7_text(timestamp_ms, tail)
     parsed = uuid.UUID(text)
     assert str(parsed) == text
@@ -22,7 +22,7 @@ def test_the_text_is_a_uuid_of_version_7_with_its_timestamp_in_front(timestamp_m
 
 
 @given(st.lists(st.integers(0, 2**50), min_size=2, max_size=50))
-def test_counted_ids_are_of_version_7_with_their_time_and_never_repeat(clock_us: list[int]):
+def test_counted_ids_are_of_version_7_and_never_repeat(clock_us: list[int]):
     times = iter(clock_us)
     source = CountedUuid7(lambda: next(times))
     made = [source() for _ in clock_us]
@@ -32,21 +32,21 @@ def test_counted_ids_are_of_version_7_with_their_time_and_never_repeat(clock_us:
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=2, max_size=50))
-def test_ids_never_go_backwards(clock_us: list[int]):
+def test_ids_never_decrease(clock_us: list[int]):
     times = iter(clock_us)
     source = Uuid7Source(lambda: next(times))
     made = [source() for _ in clock_us]
     assert made == sorted(set(made))
 
 
-def test_a_millisecond_that_is_full_borrows_from_the_next():
+def test_full_millisecond_borrows_from_the_next():
     source = Uuid7Source(lambda: 5_000, lambda count: b"\xff" * count)
     first = source()
     made = {source() for _ in range(10)}
     assert all(one > first and is_uuid7(one) for one in made)
 
 
-def test_other_versions_and_forms_are_told_apart():
+def test_other_versions_and_forms_are_refused():
     assert not is_uuid7(str(uuid.uuid4()))
     assert not is_uuid7(uuid7_text(1, 0xABCDEF).upper())
     assert not is_uuid7(uuid7_text(1, 2).replace("-", ""))

@@ -1,4 +1,4 @@
-"""The semantic checks by themselves."""
+"""Validation of clients' input, without the HTTP API."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def depth(value: object) -> int:
 
 
 @given(JSON, st.booleans(), st.sampled_from([None, 1]))
-def test_depth_is_counted_right(value: object, ascii_only: bool, indent: int | None) -> None:
+def test_nesting_depth_is_counted(value: object, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
     for depth_max in range(6):
         assert is_deeper_than(text, depth_max) == (depth(value) > depth_max)
 
 
 @given(JSON)
-def test_brackets_in_strings_have_no_depth(value: object) -> None:
+def test_brackets_in_strings_do_not_count_as_depth(value: object) -> None:
     assert not is_deeper_than(json.dumps({"text": json.dumps(value)}).encode(), 1)
 
 
@@ -60,7 +60,7 @@ def test_ids_are_any_text_without_control_characters(text: str) -> None:
         "http://under_score.example/",
     ],
 )
-def test_urls_that_can_be_called(url: str) -> None:
+def test_valid_urls_are_accepted(url: str) -> None:
     assert rules().url(url) is None
 
 
@@ -87,11 +87,11 @@ def test_urls_that_can_be_called(url: str) -> None:
         "http://" + "a." * 130 + "b/",
     ],
 )
-def test_urls_that_can_not(url: str) -> None:
+def test_invalid_urls_are_refused(url: str) -> None:
     assert rules().url(url) is not None
 
 
-def test_policy_is_asked_once_per_url() -> None:
+def test_egress_policy_is_evaluated_once_per_url() -> None:
     asked: list[str] = []
 
     def check(url: str) -> str | None:
@@ -105,7 +105,7 @@ def test_policy_is_asked_once_per_url() -> None:
     assert asked == ["http://bad.example/", "http://good.example/"]
 
 
-def test_limits_are_those_given() -> None:
+def test_given_limits_apply() -> None:
     narrow = rules(InputLimits(id_chars_max=3, payload_bytes_max=5, payload_depth_max=2, url_chars_max=10))
     assert narrow.timer_id("abc") is None
     assert narrow.timer_id("abcd") == "is 4 characters long; at most 3 are accepted"
@@ -116,17 +116,17 @@ def test_limits_are_those_given() -> None:
     assert narrow.url("http://a.example") == "is 16 characters long; at most 10 are accepted"
 
 
-def test_instants_have_a_first_and_a_last() -> None:
+def test_instants_out_of_range_are_refused_with_the_bound() -> None:
     limits = InputLimits(execute_past_max_us=1_500_000, execute_ahead_max_us=2_500_000)
     judge, now = rules(limits), 1_800_000_000_000_000
     assert judge.instant(now - 1_500_000, now) is None
     assert judge.instant(now + 2_500_000, now) is None
-    # The instant that is named is a whole second, and itself accepted.
+    # The instant in the reason is a whole second, and is accepted.
     assert judge.instant(now - 1_500_001, now) == (
-        "lies too far in the past; the earliest instant accepted now is 2027-01-15T07:59:59Z"
+        "is too far in the past; the earliest instant accepted now is 2027-01-15T07:59:59Z"
     )
     assert judge.instant(now + 2_500_001, now) == (
-        "lies too far ahead; the latest instant accepted now is 2027-01-15T08:00:02Z"
+        "is too far ahead; the latest instant accepted now is 2027-01-15T08:00:02Z"
     )
 
 
@@ -173,24 +173,24 @@ def test_signing_secrets(secret: str, accepted: bool) -> None:
         ({f"x-{number}": "a" * 4_000 for number in range(2)}, None),
     ],
 )
-def test_headers_are_accepted_if_they_can_be_sent(headers: dict[str, str], path: str | None) -> None:
+def test_headers_that_can_be_sent_are_accepted(headers: dict[str, str], path: str | None) -> None:
     found = rules().headers(headers, "headers")
     assert [error.path for error in found] == ([] if path is None else [path])
     assert bool(check_headers(headers)) == bool(found)
 
 
 @pytest.mark.parametrize("letter", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u2028", "\u3164", "\U000e0041"])
-def test_new_ids_and_tags_have_no_character_that_can_t_be_seen(letter: str) -> None:
+def test_invisible_characters_in_new_ids_and_tags_are_refused(letter: str) -> None:
     text = f"a{letter}b"
     reason = rules().new_timer_id(text)
     assert reason is not None
     assert f"U+{ord(letter):04X}" in reason
     assert [error.path for error in rules().new_tags(["a", text], "tags")] == ["tags[1]"]
-    # Those that are stored can be named.
+    # Stored ones can still be addressed.
     assert rules().timer_id(text) is None
     assert rules().tags([text], "tags") == []
 
 
 @pytest.mark.parametrize("text", ["a b", "é\u0301", "日本", "עברית", "❤\ufe0f", "😀"])
-def test_letters_of_any_script_are_text(text: str) -> None:
+def test_letters_of_any_script_are_accepted(text: str) -> None:
     assert rules().new_timer_id(text) is None

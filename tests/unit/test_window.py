@@ -1,4 +1,4 @@
-"""Single transitions of the window that random runs once showed to be wrong, spelled out."""
+"""Single transitions of the window, most of which random runs once found to be wrong."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tocsin.engine.rows import Again, Batch, Finish, OpKind, Row, Standing, WriteOp
-from tocsin.engine.window import Window, conclusion_op, revived
+from tocsin.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.engine.window import Window, conclusion_op, decoded_row
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
 from tocsin.model.namespace import HistoryMode
@@ -22,7 +22,7 @@ FAR = (10_000, b"\xff" * 16)
 
 
 def at_once(call: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine of the memory store, which waits for nothing."""
+    """The result of a coroutine of the memory store, which never waits."""
     try:
         call.send(None)
     except StopIteration as end:
@@ -41,17 +41,17 @@ class Bench:
         self.store = MemoryStore()
         epoch = at_once(self.store.claim(0, expected_epoch=0, owner=OWNER))
         self.window = Window(0, epoch, OWNER)
-        self.heard: list[Any] = []
+        self.answers: list[Any] = []
         self.load()
 
     def load(self) -> None:
         request = self.window.announce_load((self.window.horizon[0] + 1 if self.window.rows else 10_000, FAR[1]))
         if request is not None:
             page = at_once(self.store.load(0, request.after, request.up_to, 100))
-            self.window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+            self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
-        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.heard.append)
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answers.append)
         self.window.accept(op)
         return op
 
@@ -82,17 +82,17 @@ class Bench:
     def ring(self, now: int = 100) -> Row:
         row = self.window.due(now)
         assert row is not None
-        self.flight = self.window.dispatch(row)
+        self.attempt = self.window.dispatch(row)
         return row
 
     def finish(self) -> bool:
-        return self.window.answered(self.flight, Finish(completed(self.flight.row.timer)), 0)
+        return self.window.answered(self.attempt, FinalAttempt(completed(self.attempt.row.timer)), 0)
 
     def stored(self) -> dict[bytes, Any]:
         return self.store._shards[0].live
 
 
-def test_a_part_of_a_failed_batch_takes_the_finished_timer_that_it_rewrites() -> None:
+def test_bisected_batch_includes_the_finished_timer_that_it_rewrites() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -105,7 +105,7 @@ def test_a_part_of_a_failed_batch_takes_the_finished_timer_that_it_rewrites() ->
     assert UUID in bench.stored()
 
 
-def test_not_pending_is_said_only_with_the_delete_of_what_has_finished() -> None:
+def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench = Bench()
     bench.create(5, OTHER)
     bench.create(10)
@@ -113,19 +113,19 @@ def test_not_pending_is_said_only_with_the_delete_of_what_has_finished() -> None
     bench.ring()
     bench.ring()
     bench.finish()
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.heard.append))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answers.append))
     bench.commit(bench.assemble())
-    assert isinstance(bench.heard[-1], TimerNotPending)
+    assert isinstance(bench.answers[-1], TimerNotPending)
     assert UUID not in bench.stored()
     assert OTHER in bench.stored()
 
 
-def test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor() -> None:
+def test_row_loaded_before_its_commit_is_confirmed_supersedes_former_states() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     bench.ring()
-    bench.window.answered(bench.flight, Again(bench.flight.row.timer, 11), 0)
+    bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 11), 0)
     batch = bench.assemble()
     bench.apply(batch)
     bench.window.truncate(0)
@@ -137,7 +137,7 @@ def test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor() -
     assert bench.finish()
 
 
-def test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit() -> None:
+def test_result_superseded_by_its_own_rows_write_counts_after_the_commit() -> None:
     bench = Bench()
     bench.create(10)
     batch = bench.assemble()
@@ -148,15 +148,15 @@ def test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_co
     assert not bench.finish()
     bench.window.committed(batch, 0)
     assert UUID in bench.window.finished
-    assert not bench.window.held
+    assert not bench.window.awaiting_write
 
 
-def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None:
+def test_refused_retry_neither_fires_nor_is_lost() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     bench.ring()
-    bench.window.answered(bench.flight, Again(bench.flight.row.timer, 30), 0)
+    bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 30), 0)
     bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
     assert not bench.window.try_refused_again(49)
     assert bench.window.due(1_000) is None
@@ -165,13 +165,13 @@ def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None
     assert bench.window.next_key() == (30, UUID)
 
 
-def test_a_row_about_to_be_suspended_does_not_ring_although_a_load_brings_it_again() -> None:
+def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     row = bench.window.due(100)
     assert row is not None
-    bench.window.set_aside()
+    bench.window.defer()
     bench.window.accept(WriteOp(OpKind.SUSPEND, UUID, "n", expected=row.generation, reason="namespace:n"))
     bench.window.truncate(0)
     bench.load()
@@ -179,21 +179,21 @@ def test_a_row_about_to_be_suspended_does_not_ring_although_a_load_brings_it_aga
     assert bench.window.due(100) is None
 
 
-def test_what_is_put_back_waits_for_its_instant_again() -> None:
+def test_deferred_row_that_is_put_back_waits_for_its_instant() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     row = bench.window.due(100)
     assert row is not None
-    bench.window.set_aside()
+    bench.window.defer()
     assert bench.window.due(100) is None
     bench.window.put_back(row)
     assert bench.window.due(9) is None
     assert bench.window.due(10) is row
 
 
-def test_a_result_that_meets_the_hand_over_of_its_attempt_counts() -> None:
-    """The answer comes while the batch is written that leaves the attempt to this node."""
+def test_result_that_arrives_during_its_hand_over_counts() -> None:
+    """The result arrives while the batch is written that leaves the attempt to this node."""
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -208,15 +208,15 @@ def test_a_result_that_meets_the_hand_over_of_its_attempt_counts() -> None:
     assert UUID not in bench.stored()
 
 
-def test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed() -> None:
+def test_handed_over_result_is_ignored_after_the_timer_changed() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     row = bench.ring()
     bench.window.hand_over(5_000)
     bench.commit(bench.assemble())
-    assert bench.flight.handed_over and not bench.finish()
-    late = conclusion_op(row, bench.flight.handed_over, Finish(completed(row.timer)))
+    assert bench.attempt.handed_over_generation and not bench.finish()
+    late = conclusion_op(row, bench.attempt.handed_over_generation, FinalAttempt(completed(row.timer)))
     bench.create(20)
     bench.window.accept(late)
     bench.commit(bench.assemble())
@@ -227,62 +227,62 @@ def nested(levels: int) -> msgspec.Raw:
     return msgspec.Raw(b"[" * levels + b"]" * levels)
 
 
-def test_an_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
-    """An earlier release stored what it got."""
+def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
+    """An earlier release stored such payloads."""
     bench = Bench()
     timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
     record = encode_record(timer)
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
     at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
-    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.heard.append))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.answers.append))
     bench.create(10, OTHER)
     bench.commit(bench.assemble())
-    refused, written = bench.heard
+    refused, written = bench.answers
     assert isinstance(refused, TimerNotPending)
     assert isinstance(written, Row)
     assert bench.stored()[UUID].record == record
 
 
-def test_a_write_that_no_record_can_be_made_of_is_refused_alone() -> None:
+def test_write_that_cannot_be_encoded_is_refused_alone() -> None:
     bench = Bench()
     op = bench.create(10)
     assert op.timer is not None
     op.timer.url = "http://h/\ud800"
     bench.create(20, OTHER)
     bench.commit(bench.assemble())
-    refused, written = bench.heard
+    refused, written = bench.answers
     assert isinstance(refused, DefiniteFailure)
     assert isinstance(written, Row)
     assert bench.stored().keys() == {OTHER}
 
 
-def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reason() -> None:
+def test_retry_that_cannot_be_encoded_suspends_its_timer_with_the_reason() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     row = bench.ring()
     broken = msgspec.structs.replace(row.timer, last_error="\ud800")
-    bench.window.answered(bench.flight, Again(broken, 50), 0)
+    bench.window.answered(bench.attempt, NextAttempt(broken, 50), 0)
     bench.commit(bench.assemble())
     bench.commit(bench.assemble())
     assert bench.stored()[UUID].suspended.startswith("bad_record: UnicodeEncodeError")
-    assert not bench.window.retrying and not bench.window.held and not bench.window.has_work()
+    assert not bench.window.retrying and not bench.window.awaiting_write and not bench.window.has_work()
 
 
-def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
+def test_finished_timer_whose_history_cannot_be_encoded_is_deleted_without_history() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     row = bench.ring()
     broken = msgspec.structs.replace(completed(row.timer), last_error="\ud800")
-    bench.window.answered(bench.flight, Finish(broken), 0)
+    bench.window.answered(bench.attempt, FinalAttempt(broken), 0)
     batch = bench.assemble()
     bench.commit(batch)
     assert UUID not in bench.stored()
     assert [uuid for uuid, _ in batch.unusable] == [UUID]
 
 
-def test_a_wait_begins_with_the_instant_or_with_acceptance_if_that_is_later() -> None:
+def test_wait_counts_from_the_later_of_instant_and_acceptance() -> None:
     bench = Bench()
     accepted = {UUID: (100, 5_000), OTHER: (4_000, 0)}
     for uuid, (at, accepted_at) in accepted.items():
@@ -298,7 +298,7 @@ def test_a_wait_begins_with_the_instant_or_with_acceptance_if_that_is_later() ->
     assert (due.key[0], due.waited_us(9_000), due.waited_us(4_990), due.waited_us(90)) == (100, 4_000, 0, -10)
 
 
-# ---------------------------------------------------------------------- creates on a condition
+# ---------------------------------------------------------------------- conditional creates
 
 
 def keyed(
@@ -308,12 +308,12 @@ def keyed(
         "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
     )
     op = WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
-    op.reply = bench.heard.append
+    op.reply = bench.answers.append
     bench.window.accept(op)
     return op
 
 
-def test_a_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
+def test_idempotency_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
     bench = Bench()
     keyed(bench, "k")
     bench.commit(bench.assemble())
@@ -328,20 +328,20 @@ def test_a_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
     assert (bytes(timer.payload), timer.headers) == (b"null", None)
     keyed(bench, "k")
     bench.commit(bench.assemble())
-    answer = bench.heard[-1]
-    assert isinstance(answer, Standing)
+    answer = bench.answers[-1]
+    assert isinstance(answer, ExistingRow)
     assert (answer.outcome, answer.timer.status) == (Outcome.REPLAYED, Status.COMPLETED)
     assert UUID not in bench.stored()
 
 
-def test_two_creates_of_one_key_in_one_batch_are_one() -> None:
+def test_two_creates_with_one_key_in_one_batch_write_once() -> None:
     bench = Bench()
     first = keyed(bench, "k", at=10)
     keyed(bench, "k", at=20)
     keyed(bench, "k", body="other")
     keyed(bench, "l", on_conflict=OnConflict.REJECT)
     bench.commit(bench.assemble())
-    made, again, other, rejected = bench.heard
+    made, again, other, rejected = bench.answers
     assert (type(made), made.key) == (Row, (10, UUID))
     assert (again.outcome, again.key, again.timer.firing) == (Outcome.REPLAYED, (10, UUID), first.timer.firing)
     assert isinstance(other, IdempotencyConflict)
@@ -349,7 +349,7 @@ def test_two_creates_of_one_key_in_one_batch_are_one() -> None:
     assert bench.stored()[UUID].execute_at == 10
 
 
-def test_a_create_that_is_assembled_again_remembers_its_key_once() -> None:
+def test_create_that_is_assembled_again_stores_its_key_once() -> None:
     bench = Bench()
     keyed(bench, "k")
     bench.commit(bench.assemble())
@@ -359,41 +359,41 @@ def test_a_create_that_is_assembled_again_remembers_its_key_once() -> None:
     assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]
 
 
-def test_a_create_that_finds_its_timer_in_flight_lets_the_result_count() -> None:
+def test_create_that_keeps_a_timer_in_flight_does_not_supersede_its_result() -> None:
     bench = Bench()
     keyed(bench, "k")
     bench.commit(bench.assemble())
     bench.ring()
     keyed(bench, "k")
     batch = bench.assemble()
-    # The result comes while the create may yet replace the timer.
+    # The result arrives while the create may still replace the timer.
     assert not bench.finish()
     bench.commit(batch)
-    assert (bench.heard[-1].outcome, bench.heard[-1].timer.status) == (Outcome.REPLAYED, Status.PENDING)
+    assert (bench.answers[-1].outcome, bench.answers[-1].timer.status) == (Outcome.REPLAYED, Status.PENDING)
     assert UUID in bench.window.finished
     bench.commit(bench.assemble(exact_after=0))
     assert not bench.stored()
 
 
-def test_a_record_that_cannot_be_read_is_kept_from_all_but_who_replaces_it() -> None:
+def test_undecodable_record_is_overwritten_only_by_a_replacing_create() -> None:
     bench = Bench()
     row = StoredRow(50_000, UUID, generation(1, OWNER, 1), "n", "t", (), b"?")
     bench.store._shards[0].upsert([row])
     for on_conflict in (OnConflict.KEEP, OnConflict.REJECT):
         keyed(bench, "k", on_conflict=on_conflict)
         bench.commit(bench.assemble())
-        assert isinstance(bench.heard[-1], TimerExists)
-        assert "can't be read" in str(bench.heard[-1])
+        assert isinstance(bench.answers[-1], TimerExists)
+        assert "can't be read" in str(bench.answers[-1])
     keyed(bench, "k")
     bench.commit(bench.assemble())
     assert decode_record(bench.stored()[UUID].record).keys == (CreateKey("k", "b"),)
 
 
-def test_a_record_of_a_newer_release_is_nobodys_to_replace_by_a_key_that_it_may_hold() -> None:
+def test_create_with_a_key_does_not_replace_a_newer_releases_record() -> None:
     bench = Bench()
     row = StoredRow(50_000, UUID, generation(1, OWNER, 1), "n", "t", (), b'{"v":3}')
     bench.store._shards[0].upsert([row])
     keyed(bench, "k")
     bench.commit(bench.assemble())
-    assert isinstance(bench.heard[-1], ClusterUpgrading)
+    assert isinstance(bench.answers[-1], ClusterUpgrading)
     assert bench.stored()[UUID] == row

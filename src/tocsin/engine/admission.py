@@ -1,9 +1,9 @@
-"""Which due timers may be invoked now and which wait: the node's callback slots, shared among namespaces and destinations,
-and the memory in which due timers wait for a slot, shared among the shards.
+"""Admission control: which due timers may fire now and which are deferred.
 
-Both are divided in the same way: whoever asks may have up to `GREED` times what is left free. One alone gets four fifths;
-n that ask for more than there is get equal parts; and something is always left for one that comes new. Nobody has to be
-counted or weighed for it.
+It shares the node's callback slots among namespaces and destinations, and the memory for deferred timers among the shards.
+Both are divided by one rule: a claimant may hold up to `GREED` times what is free. One alone gets four fifths; several that
+want more than there is get equal parts; and something is always left for a newcomer. No claimant has to be counted or
+weighted.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ if TYPE_CHECKING:
     from tocsin.engine.context import Context
     from tocsin.engine.shard import Shard
 
-#: What one namespace (of slots) or queue (of memory) may have, as a multiple of what is free. Higher: one that is alone gets
-#: more of it (GREED of GREED + 1 parts), and a newcomer finds less.
+#: What one namespace (of slots) or queue (of memory) may hold, as a multiple of what is free. A higher value gives one that
+#: is alone more (GREED of GREED + 1 parts), and leaves a newcomer less.
 GREED = 4
-#: The part of a shard's share of the window in which due timers may wait. The loader goes on while less than half is full.
+#: Deferred timers may take one part in so many of a shard's share of the window. The loader continues while less than half of
+#: the share is full.
 DEFERRED_PART = 4
-#: More may wait for a destination that answers so fast that all of it is gone within this time: suspending a burst would cost
-#: two writes for each timer, and others are late by no more than this.
+#: A destination may have more deferred timers than its share if, at the pace of its answers, all of them drain within this
+#: time: suspending a burst would cost two writes for each timer, and other timers are late by at most this long.
 DRAIN_US_MAX = 10_000_000
-#: A destination that has not answered for so long answers fast no longer.
+#: A destination that has not answered for so long is no longer taken for a fast one.
 STALL_US = 1_000_000
-#: Answers over which their pace is averaged.
+#: Answers over which the pace is averaged.
 _PACE_ANSWERS = 64
-#: Parts of what a queue may have: suspended timers come back when less than one of them waits, until two do. The gap keeps
-#: the store from being read for every single one.
+#: Suspended timers are resumed when less than one part in so many of what a queue may hold is waiting, until two parts are.
+#: The gap avoids reading the store for every single timer.
 RESUME_PARTS = 4
-#: Namespaces looked at, at most, for one slot that became free: those that have their share may be many.
+#: Namespaces checked at most for one slot that became free; many may have their share already.
 TURNS_MAX = 16
-#: How many destinations that are not in use are remembered with a reduced limit, and for how long. One that is forgotten
-#: starts over with the full limit.
+#: How many idle destinations are remembered with a reduced limit, and for how long. A forgotten one starts over with the full
+#: limit.
 IDLE_DESTINATIONS_MAX = 10_000
 IDLE_DESTINATION_US = 300_000_000
 
 
 class Queue:
-    """Due rows of one shard and namespace that wait for one destination, in key order. Some may have been changed or
+    """Deferred rows of one shard and namespace that wait for one destination, in key order. Some may have been changed or
     deleted since."""
 
     __slots__ = ("bytes", "destination", "namespace", "rows", "shard")
@@ -56,8 +57,11 @@ class Queue:
 
 
 class Destination:
-    """One scheme, host and port: what is in flight to it, and what waits. `limit` shrinks while nobody answers. `back_off` is
-    set while no request is tried, because one could not be sent; `back_off_us` is its length, 0 once any could be."""
+    """One scheme, host and port: what is in flight to it, and what waits for it.
+
+    `limit` shrinks while it does not answer. `back_off` is set while no request is tried because one could not be sent;
+    `back_off_us` is its length, 0 once a request was sent.
+    """
 
     __slots__ = (
         "answered_at", "back_off", "back_off_us", "in_flight", "interval_us", "limit", "name", "queues", "waiting",
@@ -72,29 +76,29 @@ class Destination:
         #: In the order of their turns.
         self.queues: dict[tuple[Shard, str], Queue] = {}
         self.waiting = 0
-        #: Boot time of the last answer, and the average time between two.
+        #: Boot time of the last answer, and the average time between two answers.
         self.answered_at = 0
         self.interval_us = 0.0
 
     def answered(self, boot_us: int) -> None:
-        """It has answered, whatever."""
+        """Notes an answer, whatever its status."""
         if self.answered_at:
             self.interval_us += (boot_us - self.answered_at - self.interval_us) / _PACE_ANSWERS
         self.answered_at = boot_us
 
     def drains(self, boot_us: int) -> bool:
-        """Whether all that waits for it will be gone soon, at the pace of its answers."""
+        """Whether all that waits for it drains within `DRAIN_US_MAX`, at the pace of its answers."""
         if not self.answered_at or boot_us - self.answered_at > STALL_US:
             return False
         return self.waiting * self.interval_us <= DRAIN_US_MAX
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may be sent to it."""
+        """Whether one more request may be sent to it."""
         return self.in_flight < self.limit and self.back_off is None
 
     def end_back_off(self) -> None:
-        """A request could be sent: the next ones are tried at once."""
+        """Ends the back-off, because a request was sent."""
         self.back_off_us = 0
         if self.back_off is not None:
             self.back_off.cancel()
@@ -102,7 +106,7 @@ class Destination:
 
 
 class _Deferred:
-    """What waits in one shard's window."""
+    """What one shard's window defers."""
 
     __slots__ = ("bytes", "queues", "rows")
 
@@ -113,7 +117,7 @@ class _Deferred:
 
 
 class Admission:
-    """The accounts. `begin` and `end` frame a callback; `defer` and `take` a row that waits."""
+    """The accounts of slots and memory. `begin` and `end` bracket a callback; `defer` and `take` bracket a deferred row."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -122,19 +126,19 @@ class Admission:
         #: Callbacks in flight.
         self.in_flight = 0
         self._in_flight_of: dict[str, int] = {}
-        #: Rows that wait.
+        #: Deferred rows.
         self.waiting = 0
         self._deferred: dict[Shard, _Deferred] = {}
-        #: Queues whose destination has room and whose namespace has its share of the slots, by namespace, in the order of
-        #: their turns. All others that wait are served when their destination gets room.
+        #: Queues whose destination has room and whose namespace has used up its share of the slots, by namespace, in the
+        #: order of their turns. All other queues are served when their destination gets room.
         self.blocked: dict[str, dict[Queue, None]] = {}
-        # Since when (boot time) destinations with a reduced limit have not been in use, longest first.
+        # Since when (boot time) destinations with a reduced limit have been idle, longest first.
         self._idle: dict[Destination, int] = {}
 
     # ------------------------------------------------------------------ slots
 
     def destination(self, name: str) -> Destination:
-        """The destination's account."""
+        """The account of the destination with that name."""
         destination = self.destinations.get(name)
         if destination is None:
             destination = self.destinations[name] = Destination(name, self._limits.destination_in_flight_max)
@@ -142,7 +146,7 @@ class Admission:
 
     @property
     def free(self) -> int:
-        """Slots of the node that are free."""
+        """Free slots of the node."""
         return self._limits.callbacks_in_flight_max - self.in_flight
 
     def has_slot(self, namespace: str) -> bool:
@@ -150,7 +154,7 @@ class Admission:
         return self._in_flight_of.get(namespace, 0) < GREED * self.free
 
     def begin(self, destination: Destination, namespace: str) -> None:
-        """A callback begins."""
+        """Takes a slot for a callback that begins."""
         self.in_flight += 1
         destination.in_flight += 1
         self._in_flight_of[namespace] = self._in_flight_of.get(namespace, 0) + 1
@@ -158,7 +162,7 @@ class Admission:
             self._idle.pop(destination, None)
 
     def end(self, destination: Destination, namespace: str) -> None:
-        """It has ended."""
+        """Frees the slot of a callback that has ended."""
         self.in_flight -= 1
         destination.in_flight -= 1
         left = self._in_flight_of[namespace] - 1
@@ -168,7 +172,8 @@ class Admission:
             del self._in_flight_of[namespace]
 
     def learn(self, destination: Destination, *, silent: bool, boot_us: int) -> None:
-        """Additive increase, multiplicative decrease: who doesn't answer gets ever fewer of the node's slots."""
+        """Adapts the destination's limit, by additive increase and multiplicative decrease: one that does not answer gets
+        ever fewer of the node's slots."""
         limits = self._limits
         if silent:
             least = min(limits.destination_in_flight_min, limits.destination_in_flight_max)
@@ -179,11 +184,11 @@ class Admission:
             destination.limit = min(destination.limit + 1, limits.destination_in_flight_max)
 
     def settle(self, destination: Destination) -> None:
-        """Forgets the destination if nothing is known of it that will matter; else, if it isn't in use, after a while."""
+        """Forgets an unused destination at once if it has its full limit, else after `IDLE_DESTINATION_US`."""
         if destination.in_flight or destination.queues or destination.back_off is not None:
             return
         if self.destinations.get(destination.name) is not destination:
-            # Forgotten already; another may have its name by now.
+            # Already forgotten; another may have its name by now.
             return
         if destination.limit >= self._limits.destination_in_flight_max:
             del self.destinations[destination.name]
@@ -193,7 +198,7 @@ class Admission:
         self.forget_idle()
 
     def forget_idle(self) -> None:
-        """Forgets destinations that have not been in use for long, and the oldest ones when there are many."""
+        """Forgets destinations that have been idle for too long, and the longest idle ones when there are too many."""
         until_us = self._context.clock.boottime_us() - IDLE_DESTINATION_US
         while self._idle:
             destination, since_us = next(iter(self._idle.items()))
@@ -203,30 +208,30 @@ class Admission:
             if not destination.in_flight and not destination.queues and destination.back_off is None:
                 self.destinations.pop(destination.name, None)
 
-    # ------------------------------------------------------------------ what waits
+    # ------------------------------------------------------------------ deferred rows
 
     def may_wait(self, shard: Shard, row: Row, destination: Destination) -> bool:
-        """Whether the row may wait in memory; if not, it has to be suspended (rule 14)."""
+        """Whether the row may be deferred in memory; if not, it has to be suspended (rule 14)."""
         if destination.waiting >= self._limits.destination_waiting_max:
             return False
         rows, size = self._room(shard)
         queue = destination.queues.get((shard, row.timer.namespace))
         waiting, waiting_bytes = (0, 0) if queue is None else (len(queue.rows), queue.bytes)
         if destination.back_off is not None and not waiting:
-            # What could not be sent is not written for it, however little memory there is.
+            # A request that could not be sent costs no write, however little memory there is.
             return True
         if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
             return True
         return destination.drains(self._context.clock.boottime_us())
 
     def _room(self, shard: Shard) -> tuple[int, int]:
-        """Rows and bytes that may still wait in the shard."""
+        """Rows and bytes that the shard may still defer."""
         rows, size = self._context.share_timers // DEFERRED_PART, self._context.share_bytes // DEFERRED_PART
         deferred = self._deferred.get(shard)
         return (rows, size) if deferred is None else (rows - deferred.rows, size - deferred.bytes)
 
     def defer(self, shard: Shard, row: Row, destination: Destination) -> None:
-        """The row waits, the last of its queue."""
+        """Appends the row to its queue."""
         namespace = row.timer.namespace
         queue = destination.queues.get((shard, namespace))
         deferred = self._deferred.get(shard)
@@ -245,11 +250,11 @@ class Admission:
             self.block(queue)
 
     def block(self, queue: Queue) -> None:
-        """The queue waits for its namespace's turn."""
+        """Has the queue wait for its namespace's turn."""
         self.blocked.setdefault(queue.namespace, {})[queue] = None
 
     def take(self, queue: Queue, *, last: bool = False) -> Row:
-        """Its first (or last) row waits no longer."""
+        """Removes and returns the queue's first (or last) row."""
         row = queue.rows.pop() if last else queue.rows.popleft()
         self._left(queue, 1, row.size)
         return row
@@ -276,7 +281,7 @@ class Admission:
                 del self.blocked[queue.namespace]
 
     def drop(self, shard: Shard) -> None:
-        """The shard is owned no longer: nothing of it waits."""
+        """Drops all deferred rows of a shard that is no longer owned."""
         for queue in list(self._deferred[shard].queues) if shard in self._deferred else ():
             rows, size = len(queue.rows), queue.bytes
             queue.rows.clear()
@@ -284,8 +289,8 @@ class Admission:
             self.settle(queue.destination)
 
     def excess(self, shard: Shard) -> list[tuple[Row, Destination]]:
-        """Rows that wait no longer, because the shard's share has shrunk below what they take, or their destination has
-        stalled: the latest of the longest queues. What was changed or deleted while it waited is dropped on the way."""
+        """Removes and returns the rows that exceed the shard's share, because the share shrank or a destination stalled: the
+        latest rows of the longest queues. Rows that were changed or deleted while they waited are dropped as well."""
         deferred = self._deferred.get(shard)
         if deferred is None or min(self._room(shard)) >= 0:
             return []
@@ -308,10 +313,10 @@ class Admission:
                 del stalled[longest]
         return gone
 
-    # ------------------------------------------------------------------ what comes back
+    # ------------------------------------------------------------------ resuming
 
     def room_for(self, shard: Shard, destination: Destination | None) -> int:
-        """How many of the shard's rows that were suspended for this destination may come back now."""
+        """How many of the shard's rows suspended for this destination may be resumed now."""
         limits = self._limits
         if destination is None:
             return limits.resume_rows
@@ -325,13 +330,13 @@ class Admission:
         most = min(GREED * max(rows, 0), limits.destination_waiting_max - (destination.waiting - waiting))
         if waiting > most // RESUME_PARTS or waiting_bytes > GREED * max(size, 0) // RESUME_PARTS:
             return 0
-        # Without memory to wait in, as many as can be sent at once.
+        # Without memory to defer them, as many as can be sent at once.
         slots = 0 if destination.waiting else destination.limit - destination.in_flight
         return max(most * 2 // RESUME_PARTS - waiting, slots, 0)
 
     def room_back(self) -> tuple[int, int]:
-        """How many suspended rows, and bytes of records, may come back to a shard for one reason in one sweep: half of what
-        may wait, so that even if none of them can go they need not be suspended again."""
+        """How many suspended rows, and bytes of records, a shard may resume for one reason in one sweep: half of what it may
+        defer, so that rows that can't fire after all need not be suspended again."""
         parts = 2 * DEFERRED_PART
         return max(self._context.share_timers // parts, 1), max(self._context.share_bytes // parts, 1)
 

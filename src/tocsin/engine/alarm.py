@@ -1,4 +1,4 @@
-"""Wakes each shard when its next timer falls due, with one timer of the event loop for all."""
+"""Wakes each shard when its next timer falls due, with one event loop timer for all shards."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from heapq import heappop, heappush
 
 from tocsin.ports.clock import Clock
 
-#: Sleeps never exceed a second (rule 12): a wall clock that jumped is noticed by then.
+#: Sleeps never exceed a second (rule 12), so that a jump of the wall clock is noticed by then.
 _SLEEP_US_MAX = 1_000_000
-#: Event loops count their sleeps in milliseconds, and some round down: a sleep of less would be none, and the loop would spin
-#: until the instant has come.
+#: Event loops count sleeps in milliseconds, and some round down: a shorter sleep would return at once, and the loop would
+#: spin until the instant is reached.
 _SLEEP_STEP_US = 1_000
 
 
 class Alarm:
-    """`wake` is called with the id of each shard whose instant has come by `clock`: never before it, and up to a
-    millisecond after it where nothing else delays the event loop."""
+    """Calls `wake` with a shard's id when `clock` reaches its instant: never before, and up to a millisecond after it unless
+    the event loop is delayed."""
 
     def __init__(self, clock: Clock, wake: Callable[[int], None]) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Alarm:
         self._timer_at = 0
 
     def set(self, shard_id: int, at_us: int, now_us: int) -> None:
-        """The shard is to be woken at this instant, and not at the one that was set before."""
+        """Sets the instant at which the shard is woken, in place of the one set before."""
         if self._wake_of.get(shard_id) != at_us:
             self._wake_of[shard_id] = at_us
             heappush(self._wakes, (at_us, shard_id))
@@ -36,11 +36,11 @@ class Alarm:
             self._set_timer(self._wakes[0][0], now_us)
 
     def forget(self, shard_id: int) -> None:
-        """The shard is not to be woken."""
+        """Removes the shard's instant."""
         self._wake_of.pop(shard_id, None)
 
     def close(self) -> None:
-        """Nobody is woken any more."""
+        """Cancels all wake-ups."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,11 +1,11 @@
-"""What an attempt's verdict means for its timer: finished, or again and when. Pure."""
+"""From an attempt's verdict to its conclusion: the timer has finished, or has another attempt and when. Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
 from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import Again, Conclusion, Finish
+from tocsin.engine.rows import Conclusion, FinalAttempt, NextAttempt
 from tocsin.model.answer import Done, Outcome, Reschedule, Response, Verdict
 from tocsin.model.raw_body import JSON_TYPE, RawBody
 from tocsin.model.retry import RetryPolicy, next_attempt_at
@@ -25,8 +25,8 @@ def conclude(
     policy: RetryPolicy,
     limits: EngineLimits,
 ) -> tuple[Conclusion, str]:
-    """The conclusion of attempt number `attempt` under the policy in force, and its word in events: done, rescheduled,
-    retried or failed."""
+    """The conclusion of attempt number `attempt` under the policy in force, and the outcome that events report: done,
+    rescheduled, retried or failed."""
     error = None if isinstance(verdict, Done | Reschedule) else verdict.error
     entry = Attempt(fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else fired_at
@@ -40,7 +40,7 @@ def conclude(
     )
     if isinstance(verdict, Done):
         after.status, after.executed_at = Status.COMPLETED, now_us
-        return Finish(after), "done"
+        return FinalAttempt(after), "done"
     if isinstance(verdict, Reschedule):
         after.execute_at = verdict.execute_at
         after.attempts, after.first_attempt_at, after.firing = 0, None, ""
@@ -49,7 +49,7 @@ def conclude(
                 after.payload = verdict.payload.copy()
             else:
                 after.body = RawBody(JSON_TYPE, json=verdict.payload.copy())
-        return Again(after, verdict.execute_at), "rescheduled"
+        return NextAttempt(after, verdict.execute_at), "rescheduled"
     again_at = None
     if not verdict.final:
         again_at = next_attempt_at(
@@ -62,5 +62,5 @@ def conclude(
         )
     if again_at is None:
         after.status, after.executed_at = Status.FAILED, now_us
-        return Finish(after), "failed"
-    return Again(after, again_at), "retried"
+        return FinalAttempt(after), "failed"
+    return NextAttempt(after, again_at), "retried"

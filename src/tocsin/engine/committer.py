@@ -1,4 +1,4 @@
-"""Group commit: while one batch is being written, the next accumulates. One lane writes one batch at a time."""
+"""Group commit: while one batch is being written, the next one accumulates. A lane writes one batch at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tocsin.engine.rows import Batch, OpKind, Standing
+from tocsin.engine.rows import Batch, ExistingRow, OpKind
 from tocsin.model.errors import (
     DefiniteFailure,
     OutcomeUnknown,
@@ -19,18 +19,18 @@ from tocsin.model.errors import (
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 
-#: Results of callbacks that a commit may bring before it is known how long that takes, and even when it takes long: what
-#: every commit costs is shared by these.
-_FINISHED_FIRST, _FINISHED_LEAST = 400, 100
-#: How often it is looked whether clients' time is over, while the store keeps a commit waiting: by this share of that time.
-_LOOKS_SHARE = 0.1
+#: Results of callbacks in one commit: at most so many before commit times are known, and never limited to fewer than the
+#: minimum, so that they share a commit's fixed cost.
+_FINISHED_FIRST, _FINISHED_MIN = 400, 100
+#: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
+_DEADLINE_CHECK_SHARE = 0.1
 
 if TYPE_CHECKING:
     from tocsin.engine.context import Context
     from tocsin.engine.shard import Shard
 
 
-class Lane:
+class CommitLane:
     """Commits for its shards, strictly one transaction after another (rule 2)."""
 
     def __init__(self, index: int, context: Context) -> None:
@@ -39,23 +39,22 @@ class Lane:
         self._dirty: dict[Shard, None] = {}
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        # Clients' writes that came since the last batch was assembled, and how many of them are worth waiting for, until
-        # when (boot time).
+        # Clients' writes since the last batch was assembled; how many are worth waiting for, and until when (boot time).
         self._arrived = 0
         self._expected = 0
         self._expected_until_us = 0
         self._all_here = asyncio.Event()
-        # Results of callbacks that a batch may bring, learned from how long commits take; whether the last was full.
+        # Results of callbacks that one batch may have, adapted to commit times; whether the last batch was limited by it.
         self._finished_max = min(_FINISHED_FIRST, context.batch_rows_max)
         self._more_finished = False
-        # What is being written now, and when it is looked whether the store takes longer than clients wait.
+        # What is being written now, and the next check whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
-        self._look: asyncio.TimerHandle | None = None
+        self._deadline_check: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def poke(self, shard: Shard, *, urgent: bool) -> None:
-        """The shard has something to write: at once (a client waits), or within the commit interval (completions)."""
+    def schedule(self, shard: Shard, *, urgent: bool) -> None:
+        """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
         self._dirty[shard] = None
         self._idle.clear()
         if urgent:
@@ -73,7 +72,7 @@ class Lane:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Writes for ever; to be cancelled at the end."""
+        """Commits until it is cancelled."""
         while True:
             await self._wake.wait()
             await self._gather()
@@ -95,41 +94,44 @@ class Lane:
                     if shard.window.pending or self._more_finished:
                         self._wake.set()
                     else:
-                        self.poke(shard, urgent=False)
+                        self.schedule(shard, urgent=False)
             if not self._dirty:
                 self._idle.set()
 
     async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
-        self._look_later(shards)
+        self._schedule_deadline_check(shards)
         try:
             return await self._commit(shards)
         finally:
-            if self._look is not None:
-                self._look.cancel()
+            if self._deadline_check is not None:
+                self._deadline_check.cancel()
 
-    def _look_later(self, shards: Sequence[Shard]) -> None:
-        pause_s = self._context.limits.write_timeout_us * _LOOKS_SHARE / 1e6
-        self._look = asyncio.get_running_loop().call_later(pause_s, self._look_after_clients, shards)
+    def _schedule_deadline_check(self, shards: Sequence[Shard]) -> None:
+        pause_s = self._context.limits.write_timeout_us * _DEADLINE_CHECK_SHARE / 1e6
+        self._deadline_check = asyncio.get_running_loop().call_later(pause_s, self._check_deadlines, shards)
 
-    def _look_after_clients(self, shards: Sequence[Shard]) -> None:
-        """While the store keeps a commit waiting, clients hear at the end of their own time and not at the store's. Whether
-        one whose write is under way is told too early doesn't matter for the order of writes: this lane's next batch comes
-        after it, and the next owner's fence ends it."""
+    def _check_deadlines(self, shards: Sequence[Shard]) -> None:
+        """Answers clients at their own deadlines while the store keeps a commit waiting.
+
+        An answer before the outcome is known doesn't change the order of writes: this lane's next batch follows the present
+        one, and the next owner's fence ends it.
+        """
         now = self._context.clock.boottime_us()
         for shard, batch in self._under_way:
-            shard.give_up_waiting(batch, now)
+            shard.time_out_clients(batch, now)
         for shard in dict.fromkeys((*shards, *self._dirty)):
             shard.expire(now)
-        self._look_later(shards)
+        self._schedule_deadline_check(shards)
 
     def _expect(self, clients: int, began_us: int) -> None:
-        """The clients that were answered may come again at once, to share the next batch with those who came meanwhile."""
+        """Sets how many clients are worth waiting for: those just answered may write again at once and share the next batch
+        with those that arrived meanwhile."""
         now = self._context.clock.boottime_us()
         self._expected = clients
         self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_delay_max_us)
 
     async def _gather(self) -> None:
-        """Waits for the clients that are expected, where any has come; returns when they are here, or at the latest."""
+        """Once the first of the expected clients has written, waits for the others, up to the time limit."""
         left_us = self._expected_until_us - self._context.clock.boottime_us()
         if 0 < self._arrived < self._expected and left_us > 0:
             self._all_here.clear()
@@ -138,7 +140,7 @@ class Lane:
             latest.cancel()
 
     async def _commit(self, shards: Sequence[Shard]) -> bool:
-        """One transaction for these shards; False when the store refuses everything for now."""
+        """Writes one transaction for these shards; False when the store refuses everything for now."""
         try:
             batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
         except StoreCorrupted:
@@ -146,7 +148,9 @@ class Lane:
         except StoreError as error:
             self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
             for shard in shards:
-                shard.refuse_clients(Unavailable(f"the store can't be read: {error}"))
+                shard.refuse_clients(
+                    Unavailable(f"reading from the store failed; nothing was written, try again: {error}")
+                )
             return False
         if not batches:
             return True
@@ -169,7 +173,7 @@ class Lane:
         return True
 
     async def _assembled(self, shards: Sequence[Shard], rows_max: int, finished_max: int) -> list[tuple[Shard, Batch]]:
-        """Clients' writes first, then finished timers, those of the shards that have waited longest before others."""
+        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first."""
         for shard in shards:
             await shard.fetch(rows_max)
         left = rows_max
@@ -189,7 +193,7 @@ class Lane:
         return batches
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
-        """Applies and tells the windows; raises what the store raises, with nothing told."""
+        """Applies the batches and reports them to their windows. If the store raises, no window has changed."""
         context = self._context
         began = context.clock.boottime_us()
         self._under_way = batches
@@ -210,25 +214,26 @@ class Lane:
             deletes += len(batch.store.deletes)
             history += len(batch.store.history)
             written.append(batch)
-        self._tell(written)
+        self._report_writes(written)
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
 
     def _learn(self, finished: int, duration_us: int) -> None:
-        """How many finished timers a batch may bring, so that its commit takes about as long as it should."""
+        """Adapts how many finished timers a batch may have, so that a commit takes about `commit_target`."""
         limits = self._context.limits
         if duration_us > limits.commit_target_us:
-            if finished > _FINISHED_LEAST:
-                self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_LEAST)
+            if finished > _FINISHED_MIN:
+                self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_MIN)
         elif finished >= self._finished_max:
             self._finished_max = min(self._finished_max * 5 // 4, self._context.batch_rows_max)
 
-    def _tell(self, written: Sequence[Batch]) -> None:
-        """Of all shards together: with many of them, a commit brings hardly more than one write for each."""
+    def _report_writes(self, written: Sequence[Batch]) -> None:
+        """Emits the events of created and changed timers, for all shards together: with many shards, a commit has hardly
+        more than one write for each."""
         created: dict[str, int] = {}
         changed: dict[tuple[str, str], int] = {}
         for batch in written:
             for op, answer in zip(batch.ops, batch.answers, strict=True):
-                if op.kind > OpKind.DELETE or isinstance(answer, Exception | Standing):
+                if op.kind > OpKind.DELETE or isinstance(answer, Exception | ExistingRow):
                     continue
                 if op.timer is not None:
                     created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
@@ -241,11 +246,11 @@ class Lane:
             self._context.observe(TimersChanged(namespace, word, count))
 
     def _postpone(self, batches: list[tuple[Shard, Batch]], error: StoreUnavailable) -> None:
-        """Clients hear at once that the store can't write; the engine's own operations stay for the next try."""
+        """Refuses the clients because the store can't write; the engine's own operations stay queued for the next try."""
         self._failed(batches, "unavailable", error)
         for shard, batch in batches:
             shard.abandon(batch)
-            shard.refuse_clients(Unavailable(f"the store can't write: {error}"))
+            shard.refuse_clients(Unavailable(f"writing to the store failed; nothing was written, try again: {error}"))
 
     def _failed(self, batches: list[tuple[Shard, Batch]], kind: str, error: Exception) -> None:
         self._context.observe(BatchFailed(self._index, len(batches), kind, str(error)))
@@ -253,10 +258,10 @@ class Lane:
     # ------------------------------------------------------------------ rule 5: one bad row never blocks a batch
 
     async def _commit_apart(self, shard: Shard, ops: int) -> bool:
-        """Commits what failed together in ever smaller parts, until the offender stands alone and is refused."""
-        return await self._cut_ops(shard, ops) and await self._cut_finished(shard)
+        """Bisects a refused batch: commits ever smaller parts until the offending row is alone and refused."""
+        return await self._bisect_ops(shard, ops) and await self._commit_finished_singly(shard)
 
-    async def _cut_ops(self, shard: Shard, count: int) -> bool:
+    async def _bisect_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
             return True
         try:
@@ -265,7 +270,9 @@ class Lane:
             raise
         except StoreError as unread:
             self._context.observe(BatchFailed(self._index, 1, "read", str(unread)))
-            shard.refuse_clients(Unavailable(f"the store can't be read: {unread}"))
+            shard.refuse_clients(
+                Unavailable(f"reading from the store failed; nothing was written, try again: {unread}")
+            )
             return False
         if not batches:
             return True
@@ -281,15 +288,15 @@ class Lane:
             shard.refuse_first(op, error)
             return True
         half = len(batch.ops) // 2
-        return await self._cut_ops(shard, half) and await self._cut_ops(shard, len(batch.ops) - half)
+        return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, len(batch.ops) - half)
 
-    async def _cut_finished(self, shard: Shard) -> bool:
-        """Finished timers by themselves; on failure one at a time, at last without history, then left in memory."""
+    async def _commit_finished_singly(self, shard: Shard) -> bool:
+        """Commits finished timers one at a time; one that fails is tried without its history, then left in memory."""
         window = shard.window
         if window is None or not window.finished:
             return True
         for entry in list(window.finished.values()):
-            # Twice with it: a deadlock or the like must not cost the history.
+            # Twice with history: a deadlock or the like must not cost the history.
             for with_history in (True, True, False):
                 if shard.window is not window:
                     return True
@@ -302,7 +309,7 @@ class Lane:
                     return False
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
-                window.give_up(entry, self._context.clock.boottime_us())
+                window.delete_refused(entry, self._context.clock.boottime_us())
         return True
 
     async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:
@@ -323,6 +330,6 @@ class Lane:
 
 
 def _oldest_result_us(shard: Shard) -> float:
-    """Since when (boot time) the shard's oldest finished timer has been waiting for its batch."""
+    """The boot time since which the shard's oldest finished timer has waited for a batch; infinity without one."""
     finished = shard.window.finished if shard.window is not None else None
     return next(iter(finished.values())).since_us if finished else math.inf

@@ -1,4 +1,4 @@
-"""What the parts of one node's engine share."""
+"""What the parts of one node's engine share: ports, limits, namespaces, memory accounts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from tocsin.ports.store import Store
 
 T = TypeVar("T")
 
-#: Claims, loads, sweeps and releases under way on a node. More than stores have connections for them would queue there, and
-#: heartbeats behind them.
+#: Claims, loads, sweeps and releases at once on a node. More than a store has connections for would queue there, and delay
+#: heartbeats.
 SHARD_CALLS_MAX = 8
 
 
 @dataclass(slots=True)
 class Context:
-    """Ports, limits, and the namespaces as last read. Time, randomness and ids come only from here."""
+    """Ports, limits, and the namespaces as last read. Time, randomness and ids come only from here, so that tests replace
+    them."""
 
     store: Store
     caller: Caller
@@ -35,23 +36,23 @@ class Context:
     random: random.Random
     incarnation: bytes
     namespaces: dict[str, Namespace] = field(default_factory=dict)
-    #: Told at heartbeats what time it is, wall clock and boot time clock of one moment: by this node's clock while that is
-    #: near enough to the store's, else, before it ever was, by the store's. For whoever else goes by a clock here; what
-    #: rings doesn't, and waits (rule 12).
+    #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
+    #: near enough to the store's; before it ever was, the store's. For other users of a clock on this node; timers don't fire
+    #: by it, they wait until the clock is right (rule 12).
     confirm_time: Callable[[int, int], None] = field(default=lambda now_us, boot_us: None)
-    #: What the node's windows hold, all shards together.
+    #: What the node's windows hold, all shards together: timers, and bytes of their records.
     window_timers: int = 0
     window_bytes: int = 0
-    #: How many shards the node owns (at least 1), for their fair share of the window.
+    #: How many shards the node owns (at least 1), for each one's fair share of memory.
     shards_owned: int = 1
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
-    #: When the latest successful reading of the namespaces was begun, in boot time: all of them are known at least as they
-    #: were then. None: never.
+    #: Boot time at which the latest successful read of the namespaces began: all of them are known at least as of then.
+    #: None: never read.
     namespaces_as_of: int | None = None
-    # Readings and changes of namespaces in the order in which they began, and from which of them each is known.
+    # Reads and changes of namespaces, numbered in the order in which they began, and the number that each name is known from.
     _learned: int = 0
     _learned_from: dict[str, int] = field(default_factory=dict)
-    # Shared readings: who reads, how many have begun, the number of the last that has ended, and how it failed.
+    # Shared reads: the lock of the one that reads, how many have begun, the number of the last that ended, and how it failed.
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _begun: int = 0
     _ended: int = 0
@@ -59,12 +60,12 @@ class Context:
 
     @property
     def share_timers(self) -> int:
-        """How many timers one shard's window may have, at least 1."""
+        """How many timers one shard's window may hold, at least 1."""
         return max(self.limits.window_timers_max // self.shards_owned, 1)
 
     @property
     def share_bytes(self) -> int:
-        """How many bytes of stored records, at least 1."""
+        """How many bytes of records one shard's window may hold, at least 1."""
         return max(self.limits.window_bytes_max // self.shards_owned, 1)
 
     def lanes(self, total_shards: int) -> int:
@@ -84,12 +85,15 @@ class Context:
 
     @property
     def namespaces_until(self) -> int:
-        """Until when this node may fire by what it knows of the namespaces, in boot time (rule 23)."""
+        """The boot time until which this node may fire by the namespaces that it has read (rule 23)."""
         return 0 if self.namespaces_as_of is None else self.namespaces_as_of + self.limits.namespaces_lease_us
 
     async def read_namespaces(self) -> list[Namespace]:
-        """All of them, as the store has them; raises what the store raises. What this node has learned otherwise since it
-        asked, by a change of its own or a later reading, stays as it knows it: the answer may be of before."""
+        """Reads all namespaces from the store and returns them; raises what the store raises.
+
+        A namespace that this node has changed, or read again, since this read began stays as it is known: this read's result
+        may be older.
+        """
         self._learned += 1
         number, begun_at = self._learned, self.clock.boottime_us()
         listed = await self.bounded(self.store.namespaces())
@@ -101,8 +105,8 @@ class Context:
         return listed
 
     async def refresh_namespaces(self) -> None:
-        """Returns once they have been read by a reading begun after the call, which is shared by all who wait for one.
-        Raises what the store raises."""
+        """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what
+        the store raises."""
         asked = self._begun
         async with self._reading:
             if self._ended > asked:
@@ -115,37 +119,39 @@ class Context:
                 await self.read_namespaces()
             except StoreError as error:
                 self._failure = error
-            # Not reached by one that was given up: it has answered nobody.
+            # A cancelled read does not get here: it has answered nobody.
             self._ended = self._begun
             if self._failure is not None:
                 raise self._failure
 
     def knows_namespace(self, name: str, version: int) -> bool:
-        """Whether it is known here, in that version or a later one."""
+        """Whether this node knows the namespace in that version or a later one."""
         known = self.namespaces.get(name)
         return known is not None and known.version >= version
 
     def changed_namespace(self, namespace: Namespace) -> None:
-        """This node has written it."""
+        """Takes over a namespace that this node has just written."""
         if not self.knows_namespace(namespace.name, namespace.version + 1):
             self._learned += 1
             self._learned_from[namespace.name] = self._learned
             self.namespaces[namespace.name] = namespace
 
     async def in_turn(self, call: Awaitable[T]) -> T:
-        """As `bounded`, for what each of a node's shards wants at once: few at a time, so that heartbeats, commits and reads
-        of who owns what never wait behind hundreds of claims for a connection to the store."""
+        """Like `bounded`, for calls that all shards of a node may make at once: only `SHARD_CALLS_MAX` run at a time, so that
+        heartbeats, commits and reads of ownership never queue behind hundreds of claims."""
         async with self._turns:
             return await self.bounded(call)
 
     async def bounded(self, call: Awaitable[T]) -> T:
-        """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""
+        """The store call's result. Raises OutcomeUnknown once it has taken longer than `store_timeout`."""
         try:
-            # Not wait_for: it swallows a cancellation that meets the call's end, and costs a task.
+            # Not wait_for: it loses a cancellation that coincides with the call's end, and costs a task.
             async with asyncio.timeout(self.limits.store_timeout_us / 1e6):
                 return await call
         except TimeoutError:
-            raise OutcomeUnknown("the store did not answer in time") from None
+            raise OutcomeUnknown(
+                f"the store did not answer within {self.limits.store_timeout_us / 1e6:g} s (store_timeout)"
+            ) from None
 
     def history_rule(self, namespace: str) -> tuple[HistoryMode, int]:
         """Whether and how long finished timers of the namespace stay visible."""

@@ -1,4 +1,4 @@
-"""Invokes due timers in key order, within the node's, the namespaces' and the destinations' limits. No task per timer."""
+"""Dispatches due timers in key order, within the limits of node, namespaces and destinations. No task per timer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tocsin.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.engine.alarm import Alarm
 from tocsin.engine.attempts import conclude
 from tocsin.engine.context import Context
-from tocsin.engine.handover import HandedOver
-from tocsin.engine.rows import Again, Flight, OpKind, Row, WriteOp
+from tocsin.engine.handover import HandedOverResults
+from tocsin.engine.rows import InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.model.answer import NoResponse, NotSent, judge
 from tocsin.model.namespace import Answers, policy_in_force
@@ -23,23 +23,23 @@ from tocsin.ports.observer import (
     TimerSuspended,
 )
 
-#: Pause before a destination is tried again to which a request could not be sent, doubled each time up to the second. The
-#: cause lies in this machine and may be gone in a moment; trying on and on would only add to it.
+#: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
+#: on this machine and may pass in a moment; immediate retries would add to the load.
 _BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 
 
 class Dispatcher:
-    """The node's dispatcher. It rings nothing until `resume` was called, and nothing while paused."""
+    """The node's dispatcher. It starts paused, and fires nothing until `resume`."""
 
-    def __init__(self, context: Context, results: HandedOver) -> None:
+    def __init__(self, context: Context, results: HandedOverResults) -> None:
         self.results = results
         self._context = context
         self._admission = Admission(context)
         self._alarm = Alarm(context.clock, self._woken)
         self._starved: dict[Shard, None] = {}
-        # Shards that wait for a turn, and whether the next turn is arranged for.
+        # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.
         self._continuing: dict[Shard, None] = {}
-        self._turn_comes = False
+        self._turn_scheduled = False
         self.shards: dict[int, Shard] = {}
         self._paused: str | None = "starting"
         self._lease_until = 0
@@ -49,45 +49,48 @@ class Dispatcher:
 
     @property
     def paused_reason(self) -> str | None:
-        """Why nothing rings now; None while it rings."""
+        """Why nothing fires now; None while timers fire."""
         if self._paused is not None:
             return self._paused
         return None if self._context.clock.boottime_us() < self._lease_until else "lease"
 
     @property
     def in_flight(self) -> int:
-        """Callbacks under way."""
+        """Callbacks in flight."""
         return self._admission.in_flight
 
     @property
     def waiting(self) -> int:
-        """Due timers that wait in memory for a slot (some may have been changed or moved since)."""
+        """Due timers deferred in memory until there is a slot. Some may have been changed since."""
         return self._admission.waiting
 
     @property
     def destinations(self) -> int:
-        """Destinations that are in use, or remembered because they did not answer."""
+        """Destinations in use, or remembered with a reduced limit because they did not answer."""
         return len(self._admission.destinations)
 
     def pause(self, reason: str, detail: str = "") -> None:
-        """Nothing rings until `resume`."""
+        """Stops firing until `resume`."""
         if self._paused != reason:
             self._paused = reason
             self._context.observe(DispatchPaused(reason, detail))
 
     def renew(self, lease_until: int) -> None:
-        """The node may dispatch until this boot time (rule 6)."""
+        """Extends the node lease: the node may dispatch until this boot time (rule 6)."""
         self._lease_until = lease_until
 
     def resume(self, clock_base_us: int) -> None:
-        """Lease and clock are in order; whatever is due rings now. `clock_base_us` is the wall clock less the boot time
-        clock at the moment whose wall clock was confirmed: a jump since then must not pass for confirmed."""
+        """Lease and clock are valid: fires whatever is due.
+
+        `clock_base_us` is the wall clock minus the boot time clock at the moment for which the wall clock was confirmed, so
+        that a jump since then is detected.
+        """
         self._clock_base = clock_base_us
         if self._paused is not None:
             reason, self._paused = self._paused, None
             self._context.observe(DispatchResumed(reason))
         for shard in list(self.shards.values()):
-            self.pump(shard)
+            self.dispatch_due(shard)
         for destination in list(self._admission.destinations.values()):
             self._next(destination, self._context.clock.now_us())
 
@@ -96,35 +99,35 @@ class Dispatcher:
             return False
         boot = self._context.clock.boottime_us()
         if boot >= self._lease_until:
-            self.pause("lease", "no heartbeat, or no reading of the namespaces, has succeeded for too long")
+            self.pause("lease", "no heartbeat, or no read of the namespaces, has succeeded within its lease")
             return False
         drift = now_us - boot - self._clock_base
         if abs(drift) > self._context.limits.clock_skew_max_us:
-            self.pause("clock_jump", f"the wall clock moved by {drift / 1e6:.3f} s against the boot time clock")
+            self.pause("clock_jump", f"the wall clock jumped by {drift / 1e6:.3f} s relative to the boot time clock")
             return False
         return True
 
     # ------------------------------------------------------------------ dispatch
 
     def add(self, shard: Shard) -> None:
-        """The shard is owned from now on."""
+        """Begins to dispatch an owned shard's timers."""
         self.shards[shard.shard_id] = shard
 
     def remove(self, shard: Shard) -> None:
-        """The shard is owned no longer."""
+        """Stops dispatching a shard that is no longer owned."""
         self.shards.pop(shard.shard_id, None)
         self._starved.pop(shard, None)
         self._alarm.forget(shard.shard_id)
         self._admission.drop(shard)
 
-    def pump(self, shard: Shard) -> None:
-        """Rings what is due in the shard, as far as the limits allow, and sets the alarm for what comes next."""
+    def dispatch_due(self, shard: Shard) -> None:
+        """Fires what is due in the shard, as far as the limits allow, and sets the alarm for its next timer."""
         if self._continuing:
             self._continue(shard)
         else:
-            self._pump(shard)
+            self._dispatch_due_now(shard)
 
-    def _pump(self, shard: Shard) -> None:
+    def _dispatch_due_now(self, shard: Shard) -> None:
         window = shard.window
         if window is None or shard.draining:
             return
@@ -139,7 +142,7 @@ class Dispatcher:
             if self._admission.free <= 0:
                 self._starved[shard] = None
                 break
-            self._go(shard, row, now)
+            self._fire_or_defer(shard, row, now)
         else:
             self._continue(shard)
         key = window.next_key()
@@ -147,43 +150,43 @@ class Dispatcher:
             self._alarm.set(shard.shard_id, key[0], now)
 
     def _continue(self, shard: Shard) -> None:
-        """More may be due: requests and answers get their turn first, and the other shards that wait for theirs."""
+        """More may be due: requests, answers and the other waiting shards get their turns first."""
         self._continuing[shard] = None
-        self._arrange_turn()
+        self._schedule_turn()
 
-    def _arrange_turn(self) -> None:
-        if self._continuing and not self._turn_comes:
-            self._turn_comes = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+    def _schedule_turn(self) -> None:
+        if self._continuing and not self._turn_scheduled:
+            self._turn_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
 
-    def _go_on(self) -> None:
-        self._turn_comes = False
+    def _take_turn(self) -> None:
+        self._turn_scheduled = False
         shard = next(iter(self._continuing))
         del self._continuing[shard]
-        self._pump(shard)
-        self._arrange_turn()
+        self._dispatch_due_now(shard)
+        self._schedule_turn()
 
     def _woken(self, shard_id: int) -> None:
         shard = self.shards.get(shard_id)
         if shard is not None:
-            self.pump(shard)
+            self.dispatch_due(shard)
 
-    def _go(self, shard: Shard, row: Row, now: int) -> None:
-        """Invokes a due row, or defers it until there is a slot for it, or has it suspended (rule 14)."""
+    def _fire_or_defer(self, shard: Shard, row: Row, now: int) -> None:
+        """Fires a due row, or defers it until there is a slot for it, or suspends it (rule 14)."""
         window = shard.window
         assert window is not None
         timer, admission = row.timer, self._admission
         namespace = self._context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.paused:
-            window.set_aside()
+            window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
         destination = admission.destination(self._context.caller.destination(timer.url))
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
-            self._ring(shard, row, destination, now)
+            self._fire(shard, row, destination, now)
             return
-        window.set_aside()
+        window.defer()
         if admission.may_wait(shard, row, destination):
             admission.defer(shard, row, destination)
             return
@@ -191,20 +194,20 @@ class Dispatcher:
         admission.settle(destination)
 
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
-        """Has a row suspended that is shown as due no longer."""
+        """Queues the suspension of a deferred row."""
         window = shard.window
         assert window is not None
         window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
-        shard.lane.poke(shard, urgent=False)
+        shard.lane.schedule(shard, urgent=False)
         shard.suspended.note(reason)
         self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
 
-    def _ring(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
+    def _fire(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
         window = shard.window
         assert window is not None
-        flight = window.dispatch(row)
+        attempt = window.dispatch(row)
         timer = row.timer
-        flight.attempt, flight.fired_at = timer.attempts + 1, now
+        attempt.number, attempt.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
         self._context.caller.invoke(
@@ -213,7 +216,7 @@ class Dispatcher:
                 timer.id,
                 timer.execute_at,
                 now,
-                flight.attempt,
+                attempt.number,
                 timer.payload,
                 f"msg_{row.key[1].hex()}_{timer.firing}",
                 timer.url,
@@ -224,19 +227,19 @@ class Dispatcher:
                 timer.traceparent,
                 timer.body,
             ),
-            partial(self._done, shard, flight, destination),
+            partial(self._done, shard, attempt, destination),
         )
 
     # ------------------------------------------------------------------ answers
 
-    def _done(self, shard: Shard, flight: Flight, destination: Destination, exchange: Exchange) -> None:
+    def _done(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, exchange: Exchange) -> None:
         context, limits = self._context, self._context.limits
         now = context.clock.now_us()
         outcome = exchange.outcome
-        timer = flight.row.timer
+        timer = attempt.row.timer
         self._admission.end(destination, timer.namespace)
         if isinstance(outcome, NotSent):
-            self._not_sent(shard, flight, destination, outcome)
+            self._not_sent(shard, attempt, destination, outcome)
             return
         namespace = context.namespaces.get(timer.namespace)
         verdict = judge(
@@ -252,8 +255,8 @@ class Dispatcher:
             timer,
             verdict,
             outcome,
-            attempt=flight.attempt,
-            fired_at=flight.fired_at,
+            attempt=attempt.number,
+            fired_at=attempt.fired_at,
             duration_us=exchange.duration_us,
             now_us=now,
             jitter=context.random.random(),
@@ -261,22 +264,22 @@ class Dispatcher:
             limits=limits,
         )
         window, boot_us = shard.window, context.clock.boottime_us()
-        if flight.handed_over:
-            self.results.bring(shard.shard_id, flight, conclusion)
+        if attempt.handed_over_generation:
+            self.results.send(shard.shard_id, attempt, conclusion)
         elif window is None:
-            shard.forget_flight(flight)
+            shard.forget_attempt(attempt)
             word = "superseded"
-        elif window.answered(flight, conclusion, boot_us):
-            shard.lane.poke(shard, urgent=False)
+        elif window.answered(attempt, conclusion, boot_us):
+            shard.lane.schedule(shard, urgent=False)
         else:
             word = "superseded"
-        lag = flight.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
+        lag = attempt.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
         context.observe(
             AttemptFinished(
                 shard.shard_id,
                 timer.namespace,
                 timer.id,
-                flight.attempt,
+                attempt.number,
                 word,
                 conclusion.timer.last_error,
                 lag,
@@ -289,15 +292,15 @@ class Dispatcher:
             destination.end_back_off()
         self._next(destination, now)
 
-    def _not_sent(self, shard: Shard, flight: Flight, destination: Destination, outcome: NotSent) -> None:
-        """Rule 24: the row is where it was, as if it had not been looked at yet; its destination waits for a moment."""
-        timer = flight.row.timer
+    def _not_sent(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, outcome: NotSent) -> None:
+        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment."""
+        timer = attempt.row.timer
         self._context.observe(
             AttemptNotSent(
                 shard.shard_id,
                 timer.namespace,
                 timer.id,
-                flight.attempt,
+                attempt.number,
                 outcome.code,
                 outcome.detail or None,
                 destination.name,
@@ -307,12 +310,12 @@ class Dispatcher:
             destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
             delay_s = destination.back_off_us / 1e6
             destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
-        if flight.handed_over:
-            row = flight.row
-            self.results.bring(shard.shard_id, flight, Again(row.timer, row.key[0]))
+        if attempt.handed_over_generation:
+            row = attempt.row
+            self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
         else:
-            # Shown as due again, it is deferred until then.
-            shard.not_sent(flight)
+            # It is due again, and deferred until the back-off ends.
+            shard.not_sent(attempt)
         self._next(destination, self._context.clock.now_us())
 
     def _back_off_over(self, destination: Destination) -> None:
@@ -320,7 +323,7 @@ class Dispatcher:
         self._next(destination, self._context.clock.now_us())
 
     def _next(self, destination: Destination, now: int) -> None:
-        """The freed slot goes to who waits for this destination, then to who waits for any slot."""
+        """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
         admission = self._admission
         if self._may_dispatch(now):
             if destination.queues:
@@ -330,28 +333,30 @@ class Dispatcher:
             while self._starved and admission.free > 0:
                 shard = next(iter(self._starved))
                 del self._starved[shard]
-                self.pump(shard)
+                self.dispatch_due(shard)
         admission.settle(destination)
 
     def _serve(self, destination: Destination, now: int) -> None:
-        """Invokes what waits for this destination, one of each queue in turn, as far as it and the namespaces have room."""
+        """Fires what waits for this destination, round robin over its queues, while it and the namespaces have room."""
         queues, admission = destination.queues, self._admission
         passed = 0
         while passed < len(queues) and destination.has_room:
-            place, queue = next(iter(queues.items()))
-            # The last of the queues from now on.
-            del queues[place]
-            queues[place] = queue
+            name, queue = next(iter(queues.items()))
+            # It becomes the last of the queues.
+            del queues[name]
+            queues[name] = queue
             if admission.has_slot(queue.namespace):
-                self._invoke_first(queue, now)
+                self._fire_first(queue, now)
                 passed = 0
             else:
                 admission.block(queue)
                 passed += 1
 
     def _serve_blocked(self, now: int) -> None:
-        """Invokes what waits for its namespace's part of the slots, one of each namespace in turn. Whoever is not looked at
-        is at the next answer: at the last one, every namespace has its slots."""
+        """Fires what waits for its namespace's share of the slots, round robin over the namespaces.
+
+        Namespaces that are not checked now are checked at the next answer; at the last answer, every namespace has slots.
+        """
         blocked, admission = self._admission.blocked, self._admission
         passed = 0
         while blocked and passed < min(len(blocked), TURNS_MAX):
@@ -366,51 +371,51 @@ class Dispatcher:
             if queues:
                 blocked[namespace] = queues
             if queue.destination.has_room:
-                self._invoke_first(queue, now)
+                self._fire_first(queue, now)
                 if queue.rows and queue.destination.has_room:
                     admission.block(queue)
             passed = 0
 
-    def _invoke_first(self, queue: Queue, now: int) -> None:
-        """Invokes the first row of the queue, if it still is one that is due."""
+    def _fire_first(self, queue: Queue, now: int) -> None:
+        """Fires the first row of the queue if it is still current and due."""
         row, shard = self._admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
             if row.key[0] <= now and not (namespace is not None and namespace.paused):
-                self._ring(shard, row, queue.destination, now)
+                self._fire(shard, row, queue.destination, now)
                 return
-            # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
+            # No longer due, or its namespace was paused meanwhile: its next turn decides.
             shard.window.put_back(row)
             self._alarm.set(shard.shard_id, row.key[0], now)
-        # It may have been the last that waited for it.
+        # The queue may have been the last one of its destination.
         self._admission.settle(queue.destination)
 
     # ------------------------------------------------------------------ what is suspended
 
-    def tend(self, shard: Shard) -> None:
-        """To be called once in a while: suspends what waits in the shard beyond its share, which shrinks when the node gets
-        more shards; forgets destinations that nobody needs."""
+    def trim(self, shard: Shard) -> None:
+        """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
+        more shards, and forgets destinations that are no longer needed."""
         for row, destination in self._admission.excess(shard):
             self._suspend(shard, row, f"destination:{destination.name}")
             self._admission.settle(destination)
         self._admission.forget_idle()
 
     def room_for(self, shard: Shard, reason: str) -> int:
-        """How many of the shard's timers suspended for this reason may come back now."""
+        """How many of the shard's timers suspended for this reason may be resumed now."""
         kind, _, name = reason.partition(":")
         if kind == "namespace":
             namespace = self._context.namespaces.get(name)
-            waits = (namespace is not None and namespace.paused) or name in self._admission.blocked
-            return 0 if waits else self._context.limits.resume_rows
+            busy = (namespace is not None and namespace.paused) or name in self._admission.blocked
+            return 0 if busy else self._context.limits.resume_rows
         if kind == "destination":
             return self._admission.room_for(shard, self._admission.destinations.get(name))
         return 0
 
     def room_back(self) -> tuple[int, int]:
-        """How many timers, and bytes of their records, one shard may take back for one reason in one sweep."""
+        """How many timers, and bytes of their records, one shard may resume for one reason in one sweep."""
         return self._admission.room_back()
 
     def close(self) -> None:
-        """No more alarms."""
+        """Stops firing, and cancels the alarm."""
         self._paused = "stopped"
         self._alarm.close()

@@ -1,10 +1,11 @@
-"""What a create on a condition finds where a timer of its name stands, and comes to; what of a timer is kept. Pure."""
+"""Conditional creates: what they find under the timer's name and what they are answered; what is kept of a finished timer.
+Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
-from tocsin.engine.rows import Batch, Finished, Row, Standing, WriteOp
+from tocsin.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
 from tocsin.model.errors import (
     ClusterUpgrading,
@@ -22,9 +23,9 @@ from tocsin.ports.store import Found, HistoryRow, StoredRow
 def create_if(
     op: WriteOp, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
 ) -> Row | TocsinError:
-    """What the create on a condition comes to (rule 26): a row to write, the timer that stands (Standing), or an error.
+    """The outcome of a conditional create (rule 26): a row to write, the existing timer (ExistingRow), or an error.
 
-    `finished` and `present` are what memory knows of the timer, `found` what the store has said of it, `mode` the history
+    `finished` and `present` are what memory knows of the timer, `found` what the store returned for it, `mode` the history
     mode of its namespace.
     """
     assert op.timer is not None
@@ -34,13 +35,13 @@ def create_if(
         answer = None if former is None else _answer(op.condition, former)
     except RecordTooNew as error:
         # It may have been created under the same key.
-        return ClusterUpgrading(f"the timer of that id was stored by a newer release: {error}")
+        return ClusterUpgrading(f"a newer release stored the timer of that id; try again after the upgrade: {error}")
     except IdempotencyConflict as error:
         return error
     if answer is not None:
         return answer
     keys = op.condition.keys_after(None if former is None else former.timer)
-    # Not in place: the batch may come to nothing, and the next one find another timer.
+    # Not in place: this batch may fail, and the next one may find another timer.
     timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer
     return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
 
@@ -48,7 +49,7 @@ def create_if(
 def _former(
     uuid: bytes, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
 ) -> Row | None:
-    """The timer as it stands within the batch: live, or else the latest that has ended and is retained."""
+    """The timer as of this batch: the live one, or else the latest finished one that is retained."""
     ended: Row | None = None
     if uuid in batch.final:
         row = batch.final[uuid]
@@ -79,33 +80,34 @@ def _decoded(found: StoredRow | HistoryRow) -> Row:
         return Row(key, found.generation, blank, len(found.record))
 
 
-def _answer(condition: Condition, former: Row) -> Standing | TimerExists | None:
-    """What the create is answered where that timer is; None: it is to be written. IdempotencyConflict."""
+def _answer(condition: Condition, former: Row) -> ExistingRow | TimerExists | None:
+    """The answer to a create where that timer exists; None: the create is written. Raises IdempotencyConflict."""
     timer, wanted = former.timer, condition.on_conflict
     if condition.is_repeated(timer):
-        return Standing(former, Outcome.REPLAYED)
+        return ExistingRow(former, Outcome.REPLAYED)
     if wanted is OnConflict.REPLACE:
         return None
     if not timer.url:
-        # What stands for a record that can't be read has none.
+        # The placeholder of an undecodable record has no URL.
         return TimerExists(
             f"a timer {timer.id!r} exists, and its stored record can't be read ({timer.last_error}); create it with "
-            'onConflict "replace" to write it anew'
+            'onConflict "replace" to overwrite it'
         )
     if wanted is OnConflict.KEEP:
-        return Standing(former, Outcome.EXISTING)
+        return ExistingRow(former, Outcome.EXISTING)
     return TimerExists(
-        f'a timer {timer.id!r} exists already ({timer.status}); choose another id, or onConflict "replace" or "keep"'
+        f'a timer {timer.id!r} already exists ({timer.status}); choose another id, or set onConflict to "replace" or "keep"'
     )
 
 
 def keeps(mode: HistoryMode, timer: Timer) -> bool:
-    """Whether a namespace of that mode keeps the finished timer for its own sake."""
+    """Whether a namespace with that history mode keeps the finished timer."""
     return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status is Status.FAILED)
 
 
 def kept_for_its_keys(timer: Timer, mode: HistoryMode, retention_us: int) -> tuple[Timer, int]:
-    """What is kept of a finished timer with keys, and for how long: slim, where its namespace would not keep it that long."""
+    """What is kept of a finished timer with idempotency keys, and for how long (microseconds): slim if its namespace would
+    not keep it that long."""
     if retention_us < KEYS_KEPT_US or not keeps(mode, timer):
         timer = slim(timer)
     return timer, max(retention_us, KEYS_KEPT_US)

@@ -1,4 +1,4 @@
-"""Results of attempts that were in flight when their shard was handed over: they go to whoever owns it now (rule 25)."""
+"""Sends results of attempts that were in flight when their shard was handed over to its present owner (rule 25)."""
 
 from __future__ import annotations
 
@@ -7,70 +7,72 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from tocsin.engine.context import Context
-from tocsin.engine.rows import Conclusion, Flight, Row, WriteOp
+from tocsin.engine.rows import Conclusion, InFlightAttempt, Row, WriteOp
 from tocsin.engine.window import conclusion_op
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
 
-#: How long after its time-out an attempt that was handed over counts as lost, and is made again: time for its result to
-#: reach the owner, and for two clocks that are each as far from the store's as they may be.
+#: How long after its time-out a handed-over attempt counts as lost and is made again. It leaves time for the result to reach
+#: the owner, and for two clocks that each differ from the store's as much as is allowed.
 MARGIN_US = 5_000_000
 
-#: How often a shard that is handed over, or a node that ends, looks whether it is through.
-LOOK_S = 0.01
+#: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
+POLL_INTERVAL_S = 0.01
 
 _Answer = Row | TocsinError | None
-#: Has a write done by the shard's owner, or raises a TocsinError.
+#: Sends a write to the shard's owner, which answers through the callback. Raises a TocsinError if it can't be sent.
 Submit = Callable[[int, WriteOp, Callable[[_Answer], None]], None]
 
 
-class InFlight(Protocol):
-    """Who makes attempts."""
+class HasInFlight(Protocol):
+    """What makes attempts."""
 
     @property
     def in_flight(self) -> int:
-        """Those under way."""
+        """Attempts in flight."""
 
 
-class HandedOver:
-    """Brings each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
+class HandedOverResults:
+    """Sends each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
 
-    Repeating it is harmless: it applies to one generation, which it ends.
+    Sending a result twice is harmless: it applies to one generation of the row and ends that generation.
     """
 
     def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        #: Set where other nodes can be reached; until then nothing is handed over in flight.
+        #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
         self.submit: Submit | None = None
-        #: Results that are on their way.
+        #: Results not yet confirmed by an owner.
         self.pending = 0
         self._context = context
         self._spawn = spawn
 
-    async def brought(self, deadline_us: int, under_way: InFlight) -> None:
-        """Returns when no attempt of this node is in flight and no result on its way, or at that boot time."""
+    async def drained(self, deadline_us: int, under_way: HasInFlight) -> None:
+        """Returns when this node has no attempt in flight and no result pending, at the latest at that boot time."""
         while under_way.in_flight or self.pending:
             if self._context.clock.boottime_us() >= deadline_us:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
-    def bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
-        """The attempt has ended."""
+    def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
+        """Begins to send the conclusion of an attempt that has ended."""
         self.pending += 1
-        self._spawn(self._bring(shard_id, flight, conclusion))
+        self._spawn(self._send(shard_id, attempt, conclusion))
 
-    async def _bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
+    async def _send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
         clock, limits = self._context.clock, self._context.limits
         deadline = clock.boottime_us() + limits.drain_timeout_us
         try:
             while True:
-                answer = await self._ask(shard_id, conclusion_op(flight.row, flight.handed_over, conclusion))
+                answer = await self._ask(
+                    shard_id, conclusion_op(attempt.row, attempt.handed_over_generation, conclusion)
+                )
                 if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
                     break
                 await asyncio.sleep(limits.store_retry_interval_us / 1e6)
         finally:
             self.pending -= 1
         if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
-            self._context.observe(WriteRefused(shard_id, flight.row.key[1], str(answer)))
+            self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
 
     async def _ask(self, shard_id: int, op: WriteOp) -> _Answer:
         assert self.submit is not None

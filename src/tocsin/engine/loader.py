@@ -1,4 +1,4 @@
-"""Keeps a shard's window complete for the look-ahead, page by page, within the node's memory."""
+"""Keeps a shard's window complete up to the look-ahead, page by page, within the node's memory."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from tocsin.engine.context import Context
 from tocsin.engine.rows import LoadRequest, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
-from tocsin.engine.window import Window, revived, unreadable
+from tocsin.engine.window import Window, decoded_row, undecodable_row
 from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
 from tocsin.ports.observer import LoadFailed, PageLoaded, TimerSuspended
 from tocsin.ports.store import FireKey
 
 _MINUTE_US = 60_000_000
-#: Why a shard is left that has a record of a later release.
+#: Why a node leaves a shard that contains a record of a newer release.
 NEWER_FORMAT = "newer_format"
 _UUID_MAX = b"\xff" * 16
 
 
 class Loader:
-    """Loads for one shard. `leave` is called with the reason when this node must not keep the shard."""
+    """Loads one shard's timers. `leave` is called with the reason when this node must not keep the shard."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Loader:
         self._bad: deque[int] = deque()
 
     def consider(self) -> None:
-        """Starts a load if the window wants one; otherwise makes sure to be asked again in time. Cheap."""
+        """Starts a load if the window needs one; otherwise schedules the next check in time. Cheap."""
         if self._loading or self._shard.window is None or self._shard.draining:
             return
         up_to = self._wanted(self._shard.window)
@@ -52,23 +52,23 @@ class Loader:
             self._spawn(self._load_pages())
 
     def stop(self) -> None:
-        """Ends waiting; loads under way end with the supervisor's tasks."""
+        """Cancels the scheduled check; loads under way end with the supervisor's tasks."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _wanted(self, window: Window) -> FireKey | None:
-        """The key up to which to load, or None: enough is loaded, or there is no room."""
+        """The key up to which to load; None if enough is loaded or there is no room."""
         limits, now = self._context.limits, self._context.clock.now_us()
         enough_at = now + limits.look_ahead_max_us // 2
         if window.horizon[0] >= enough_at:
-            self._again_in((window.horizon[0] - enough_at) / 1e6)
+            self._check_in((window.horizon[0] - enough_at) / 1e6)
             return None
         if self._page_rows(window) <= 0:
             return None
         return (now + limits.look_ahead_max_us, _UUID_MAX)
 
     def _page_rows(self, window: Window) -> int:
-        """How many rows the next page may bring: within the shard's fair share, unless the window is empty."""
+        """How many rows the next page may have: within the shard's fair share, unless the window is empty."""
         limits, context = self._context.limits, self._context
         share = context.share_timers
         if not window.rows:
@@ -76,10 +76,10 @@ class Loader:
         if window.bytes >= context.share_bytes // 2:
             return 0
         room = share - len(window.rows)
-        # Small pages while a full window drains would cost a read for every few timers.
+        # Small pages while a full window drains would cost one read for every few timers.
         return min(limits.load_page_rows, room) if room >= min(limits.load_page_rows, share // 2) else 0
 
-    def _again_in(self, delay_s: float) -> None:
+    def _check_in(self, delay_s: float) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(max(min(delay_s, 60.0), 0.001), self._on_timer)
 
@@ -99,10 +99,10 @@ class Loader:
         finally:
             self._loading = False
             if failed:
-                self._again_in(self._context.limits.store_retry_interval_us / 1e6)
+                self._check_in(self._context.limits.store_retry_interval_us / 1e6)
 
     async def _load(self, window: Window, request: LoadRequest) -> bool:
-        """One page; False if it could not be read, or memory has no room for it: then there is a pause."""
+        """Loads one page. False if it could not be read or memory has no room for it: the next try follows after a pause."""
         context, shard_id = self._context, self._shard.shard_id
         began = context.clock.boottime_us()
         try:
@@ -118,13 +118,13 @@ class Loader:
         rows: list[Row] = []
         for found in page.rows:
             try:
-                rows.append(revived(found))
+                rows.append(decoded_row(found))
             except RecordTooNew as error:
                 context.observe(LoadFailed(shard_id, str(error)))
                 self._leave(self._shard, NEWER_FORMAT)
                 return True
             except RecordUndecodable as error:
-                rows.append(unreadable(found, str(error)))
+                rows.append(undecodable_row(found, str(error)))
         if window.loaded(request, rows, page.complete_to):
             self._suspend_undecodable(window, rows)
             context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
@@ -134,17 +134,17 @@ class Loader:
         return True
 
     def _suspend_undecodable(self, window: Window, rows: list[Row]) -> None:
-        """Rule 15: what can't be decoded is set aside as it is, with the reason; too many stop the shard."""
+        """Rule 15: suspends undecodable rows unchanged, with the reason; too many of them in a minute stop the shard."""
         now = self._context.clock.boottime_us()
         for row in rows:
             uuid = row.key[1]
-            held = window.held.get(uuid)
-            if row.raw is None or held is None or held.row is not row:
-                # Readable, overruled, or loaded and counted before: memory was short and its page came again.
+            awaiting = window.awaiting_write.get(uuid)
+            if row.raw is None or awaiting is None or awaiting.row is not row:
+                # Readable, superseded, or already counted: memory was short, and its page was loaded again.
                 continue
             reason = f"bad_record: {row.timer.last_error}"[:500]
             window.accept(WriteOp(OpKind.SUSPEND, uuid, row.timer.namespace, expected=row.generation, reason=reason))
-            self._shard.lane.poke(self._shard, urgent=False)
+            self._shard.lane.schedule(self._shard, urgent=False)
             self._context.observe(TimerSuspended(self._shard.shard_id, uuid, reason))
             self._bad.append(now)
         while self._bad and self._bad[0] < now - _MINUTE_US:

@@ -1,4 +1,5 @@
-"""Who is alive, and who should own which shard. Pure; may be wrong for a while, and safety does not depend on it."""
+"""Which members are alive, and which should own which shard. Pure. The view may be wrong for a while; safety does not depend
+on it."""
 
 from __future__ import annotations
 
@@ -7,78 +8,81 @@ from collections.abc import Iterable
 
 from tocsin.ports.store import Member
 
-#: What a member says of itself, after its address: that it hands its shards over and wants none any more; that its clock
-#: is off the store's, or that it has met timers stored by a newer release, so that others should have them as long as there
-#: are others.
+#: Flags that a member appends to its address. Leaving: it hands its shards over and takes none. Skewed: its clock differs
+#: from the store's. Outdated: it has read timers stored by a newer release. Other members, if there are any, should take the
+#: shards of a skewed or outdated one.
 _LEAVING, _SKEWED, _OUTDATED = "leaving", "skewed", "outdated"
-#: And that it reads timers of record format 2. An earlier release, which does not, announces nothing of the kind.
+#: The member reads timers of record format 2. Earlier releases don't, and have no such flag.
 _FORMAT_2 = "format2"
-_SAYS = "#"
+_FLAGS = "#"
 
 
 def announced(
     address: str, *, leaving: bool, skewed: bool = False, outdated: bool = False, beside_earlier: bool = False
 ) -> str:
-    """The address as a member row tells it. An earlier release understands one word at most: beside one (`beside_earlier`),
-    what concerns the shards comes first. Record format 2 isn't in use then anyway."""
+    """The address with the flags, as the member row has it.
+
+    Earlier releases understand at most one flag. Beside such a member (`beside_earlier`), the flag that concerns the shards
+    has precedence; record format 2 isn't in use then.
+    """
     words = [_LEAVING if leaving else _SKEWED if skewed else _OUTDATED] if leaving or skewed or outdated else []
     if not (words and beside_earlier):
         words.append(_FORMAT_2)
-    return f"{address}{_SAYS}{' '.join(words)}"
+    return f"{address}{_FLAGS}{' '.join(words)}"
 
 
 def address_of(member: Member) -> str:
-    """Where the member takes requests of other nodes; empty: nowhere."""
-    return member.address.partition(_SAYS)[0]
+    """The address at which the member takes requests of other nodes; empty if it takes none."""
+    return member.address.partition(_FLAGS)[0]
 
 
 def is_leaving(member: Member) -> bool:
-    """Whether it has said that it leaves."""
+    """Whether the member hands its shards over and leaves."""
     return _LEAVING in _words(member)
 
 
 def is_skewed(member: Member) -> bool:
-    """Whether it has said that its clock is off the store's."""
+    """Whether the member's clock differs from the store's, as it announces itself."""
     return _SKEWED in _words(member)
 
 
 def is_unfit(member: Member) -> bool:
-    """Whether others should have the shards, by its own account."""
+    """Whether other members should own the shards, as it announces itself."""
     return not {_SKEWED, _OUTDATED}.isdisjoint(_words(member))
 
 
 def reads_format_2(member: Member) -> bool:
-    """Whether it reads timers of record format 2."""
+    """Whether the member reads timers of record format 2."""
     return _FORMAT_2 in _words(member)
 
 
 def _words(member: Member) -> list[str]:
-    return member.address.partition(_SAYS)[2].split()
+    return member.address.partition(_FLAGS)[2].split()
 
 
 class Membership:
-    """Members as this node has watched them: another is alive while its heartbeat counter moves.
+    """The members as this node observes them: another member is alive while its heartbeat counter moves.
 
-    Instants are this node's boot time in microseconds; no clocks are compared between nodes.
+    Instants are this node's boot time in microseconds. Clocks of two nodes are never compared.
     """
 
     def __init__(self, own: bytes, timeout_us: int) -> None:
         self._own = own
         self._timeout_us = timeout_us
         self._seen: dict[bytes, tuple[Member, int]] = {}
-        # When each was seen for the first time, and when its counter was last seen to have moved; -1: never.
-        self._heard: dict[bytes, tuple[int, int]] = {}
+        # When each member was first seen, and when its counter was last seen to have moved; -1: never.
+        self._sightings: dict[bytes, tuple[int, int]] = {}
         self._alive: dict[bytes, str] = {}
         self._candidates: dict[bytes, str] = {}
         self._stable_since: int | None = None
         self._observed_at: int | None = None
-        #: Whether every living member, as last read, reads timers of record format 2; False before the first reading.
+        #: Whether every living member, as last read, reads timers of record format 2. False before the first read.
         self.format_2 = False
 
     def observe(self, members: Iterable[Member], boot_us: int) -> None:
-        """Takes in a fresh reading of the member rows."""
+        """Updates the view with a fresh read of the member rows."""
         former = self._seen
-        # Who did not look has not seen anybody stand still.
+        # A node that paused its reads can't tell how long a counter has not moved.
         watched = self._observed_at is not None and boot_us - self._observed_at < self._timeout_us
         self._observed_at = boot_us
         self._seen = {}
@@ -86,13 +90,14 @@ class Membership:
             known = former.get(member.incarnation)
             moved = known is None or known[0].counter != member.counter or not watched
             self._seen[member.incarnation] = (member, boot_us if moved or known is None else known[1])
-        self._hear(former, boot_us)
+        self._note_sightings(former, boot_us)
         alive = {
             incarnation: member.node
             for incarnation, (member, since) in self._seen.items()
             if incarnation == self._own or boot_us - since < self._timeout_us
         }
-        # Whoever is gone was watched for long enough, or said so; who has come may go again, and is waited for.
+        # A member that is gone was watched for long enough, or announced it. One that joins may leave again, so the view has
+        # to be stable for a while.
         if self._stable_since is None or not alive.keys() <= self._alive.keys():
             self._stable_since = boot_us
         self._alive = alive
@@ -100,26 +105,27 @@ class Membership:
         staying = {
             incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
         }
-        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better. Nor
-        # would it where every node is outdated: each leaves the shards that it can't read.
+        # If every node's clock differs from the store's, the store's is wrong, and withholding the shards would not help. The
+        # same holds if every node is outdated: each leaves the shards that it can't read.
         self._candidates = {
             incarnation: node for incarnation, node in staying.items() if not is_unfit(self._seen[incarnation][0])
         } or staying
 
-    def _hear(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
-        heard = self._heard
-        self._heard = {}
+    def _note_sightings(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
+        sightings = self._sightings
+        self._sightings = {}
         for incarnation, (member, _) in self._seen.items():
-            first, last = heard.get(incarnation, (boot_us, -1))
+            first, last = sightings.get(incarnation, (boot_us, -1))
             known = former.get(incarnation)
             moved = known is not None and known[0].counter != member.counter
-            self._heard[incarnation] = (first, boot_us if moved else last)
+            self._sightings[incarnation] = (first, boot_us if moved else last)
 
-    def namesakes(self) -> dict[str, tuple[bytes, ...]]:
-        """Names that several living members have at a time, with their incarnations. A node that has started again has its
-        name to itself, however long its former row stays: that one's counter doesn't move beside the new one's. Whoever
-        leaves is about to make room, and not counted; nor is anybody whom this node has seen beside the other for less
-        than the timeout."""
+    def shared_names(self) -> dict[str, tuple[bytes, ...]]:
+        """Names that several living members share, with their incarnations.
+
+        A restarted node does not share its name with its former row, whose counter no longer moves. Members that are leaving
+        don't count, nor do two that were seen beside each other for less than the timeout.
+        """
         by_name: dict[str, list[bytes]] = {}
         for incarnation, node in self._alive.items():
             if not is_leaving(self._seen[incarnation][0]):
@@ -132,73 +138,75 @@ class Membership:
         return found
 
     def _beside(self, one: bytes, other: bytes) -> bool:
-        """Whether each was heard of when the other had been there for the timeout."""
-        (one_first, one_last), (other_first, other_last) = self._heard[one], self._heard[other]
+        """Whether each one's counter moved after the other had been present for the timeout."""
+        (one_first, one_last), (other_first, other_last) = self._sightings[one], self._sightings[other]
         return one_last - other_first >= self._timeout_us and other_last - one_first >= self._timeout_us
 
     def stable_for_us(self, boot_us: int) -> int:
-        """How long nobody has joined."""
+        """How long no member has joined, in microseconds."""
         return boot_us - self._stable_since if self._stable_since is not None else 0
 
     def unsettle(self) -> None:
-        """This node can't rely on its view any more (its own heartbeats failed): stability starts anew."""
+        """Resets the stability, because this node's own heartbeats failed and it can't rely on its view."""
         self._stable_since = None
 
     def alone(self) -> bool:
-        """Whether there is no row of any other member, living or dead."""
+        """Whether there is no other member row, living or dead."""
         return self._observed_at is not None and self._seen.keys() <= {self._own}
 
-    def still_for_us(self, incarnation: bytes, boot_us: int) -> int:
-        """How long its counter has stood still, as far as this node has watched; 0 for an unknown member."""
+    def silent_for_us(self, incarnation: bytes, boot_us: int) -> int:
+        """How long the member's counter has not moved, as far as this node has watched; 0 for an unknown member."""
         known = self._seen.get(incarnation)
         return boot_us - known[1] if known is not None else 0
 
-    def standing_still(self, incarnation: bytes, boot_us: int) -> tuple[bytes, int] | None:
-        """(incarnation, counter) if its counter has not moved for the timeout, else None."""
+    def presumed_dead(self, incarnation: bytes, boot_us: int) -> tuple[bytes, int] | None:
+        """(incarnation, counter) if the member's counter has not moved for the timeout, else None."""
         known = self._seen.get(incarnation)
         if known is None or boot_us - known[1] < self._timeout_us:
             return None
         return (incarnation, known[0].counter)
 
     def knows(self, incarnation: bytes) -> bool:
-        """Whether there is a member row for it."""
+        """Whether there is a member row of that incarnation."""
         return incarnation in self._seen
 
     def alive(self, incarnation: bytes) -> bool:
-        """Whether its counter moved within the timeout."""
+        """Whether the member's counter moved within the timeout."""
         return incarnation in self._alive
 
     def leaving(self, incarnation: bytes) -> bool:
-        """Whether it hands its shards over."""
+        """Whether the member hands its shards over and leaves."""
         known = self._seen.get(incarnation)
         return known is not None and is_leaving(known[0])
 
     def skewed(self, incarnation: bytes) -> bool:
-        """Whether its clock is off the store's, by its own account."""
+        """Whether the member's clock differs from the store's, as it announces itself."""
         known = self._seen.get(incarnation)
         return known is not None and is_skewed(known[0])
 
-    def passed_over(self, incarnation: bytes) -> bool:
-        """Whether the member is alive and gets no shards, because it leaves or because others have better clocks."""
+    def excluded(self, incarnation: bytes) -> bool:
+        """Whether the member is alive and gets no shards, because it is leaving or because others are fitter."""
         return incarnation in self._alive and incarnation not in self._candidates
 
     def address(self, incarnation: bytes) -> str:
-        """Where the member takes requests of other nodes; empty when it takes none, or isn't known."""
+        """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         known = self._seen.get(incarnation)
         return address_of(known[0]) if known is not None else ""
 
     def members(self) -> list[Member]:
-        """All of them, as last read."""
+        """All members, as last read."""
         return [member for member, _ in self._seen.values()]
 
     def wanted(self, shard_id: int) -> bytes | None:
-        """The live member that should own the shard, of those that don't leave and, if there are any, whose clocks are right:
-        the greatest of the members' scores for it (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that
-        comes or goes moves only its own share."""
+        """The living member that should own the shard, among those that are not leaving and, if possible, are fit.
+
+        It has the highest score for the shard (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that joins or
+        leaves moves only its own share.
+        """
         return self._best(shard_id, self._candidates)
 
     def successor(self, shard_id: int) -> bytes | None:
-        """The same of the other members: who takes the shard when this one gives it back."""
+        """The same among the other members: the one that takes the shard when this node releases it."""
         return self._best(shard_id, {i: node for i, node in self._candidates.items() if i != self._own})
 
     @staticmethod

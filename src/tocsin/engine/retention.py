@@ -1,4 +1,4 @@
-"""What is removed from the store once nobody needs it any more: finished timers, and members that are gone."""
+"""Removal of expired rows from the store: finished timers whose retention is over, and members that are gone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.ports.store import ShardState
 
 
 async def purge_history(context: Context, closing: Callable[[], bool]) -> None:
-    """Finished timers whose retention is over go in bulk, until none is left or the node is closing."""
+    """Removes finished timers whose retention is over, in bulk, until none is left or the node is closing."""
     limits = context.limits
     removed = limits.purge_rows
     while removed >= limits.purge_rows and not closing():
@@ -28,17 +28,17 @@ async def purge_history(context: Context, closing: Callable[[], bool]) -> None:
 
 
 async def forget_dead(context: Context, membership: Membership, shards: Iterable[ShardState]) -> None:
-    """Members that are gone for good leave the list; never one that still owns a shard, whose counter a claim needs."""
+    """Removes the rows of members that are gone, except those that still own a shard: a claim compares their counters."""
     boot, owners = context.clock.boottime_us(), {state.owner for state in shards}
     for member in membership.members():
         gone = (
             context.store.capabilities.exclusive
-            or membership.still_for_us(member.incarnation, boot) >= context.limits.member_forget_us
+            or membership.silent_for_us(member.incarnation, boot) >= context.limits.member_forget_us
         )
         if not gone or member.incarnation == context.incarnation or member.incarnation in owners:
             continue
         try:
             await context.bounded(context.store.forget_member(member.incarnation, member.counter))
         except StoreError as error:
-            context.observe(HeartbeatFailed(f"forgetting {member.node}: {error}"))
+            context.observe(HeartbeatFailed(f"removing the member row of {member.node} failed: {error}"))
             return

@@ -1,4 +1,4 @@
-"""What the window is made of: rows, operations, flights, and the batch that changes them."""
+"""The window's data: rows, write operations, attempts and their conclusions, and the batch that changes them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import FireKey, ShardBatch, StoredRow
 
-#: Rows of which `longest_wait_us` takes the oldest, of each heap.
-_WAITS_LOOKED_AT_MAX = 100
+#: Rows of each heap among which `longest_wait_us` looks for the oldest.
+_WAITS_CHECKED_MAX = 100
 
 
 class Row:
-    """A timer in memory: its key (instant of the next attempt, uuid), the generation of the write that made it so, the
-    decoded timer, and the size of its stored record in bytes. `raw` is set instead of `timer` on a row that can't be
-    decoded."""
+    """A timer in memory: its key (instant of the next attempt, uuid), the generation of the write that produced it, the
+    decoded timer, and the size of its stored record in bytes. On a row that can't be decoded, `raw` is the stored row and
+    `timer` a placeholder."""
 
     __slots__ = ("generation", "key", "raw", "size", "timer")
 
@@ -31,14 +31,15 @@ class Row:
         self.raw = raw
 
     def waited_us(self, now_us: int) -> int:
-        """How long it has been due: since its instant, or since it was accepted if that was later. Negative before."""
-        # Acceptance is dated by the node that was asked, whose clock may be a little ahead.
+        """How long it has been due, in microseconds: since its instant, or since it was accepted if that is later. Negative
+        before it is due."""
+        # The node that took the request dates its acceptance, and its clock may be a little ahead.
         return min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
 
 
-class Standing(Row):
-    """The timer that a create on a condition found, as it stands: pending, or finished. Nothing was written. `outcome` says
-    why: the create is a repetition, or the timer was to be kept."""
+class ExistingRow(Row):
+    """The existing timer, pending or finished, that a conditional create found. Nothing was written. `outcome` tells why: the
+    create is a repetition, or `on_conflict` asked to keep the timer."""
 
     __slots__ = ("outcome",)
 
@@ -48,13 +49,16 @@ class Standing(Row):
 
 
 def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[FireKey]], now_us: int) -> int:
-    """How long the oldest due one has waited; 0 when none is due. The heaps have their keys, of which all but the first may
-    be outdated. Where many have instants of long before they were accepted, it is the oldest of those looked at."""
+    """How long the oldest due row has waited, in microseconds; 0 when none is due.
+
+    The heaps hold the rows' keys; all but a heap's first may be outdated. Where many rows were accepted long after their
+    instants, the result is that of the oldest among the rows checked.
+    """
     longest = 0
     for heap in heaps:
         if heap[0][0] > now_us:
             continue
-        for key in islice(heap, _WAITS_LOOKED_AT_MAX):
+        for key in islice(heap, _WAITS_CHECKED_MAX):
             row = rows.get(key[1])
             if row is not None and row.key == key:
                 longest = max(longest, row.waited_us(now_us))
@@ -62,8 +66,8 @@ def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[FireKey]], n
 
 
 class OpKind(IntEnum):
-    """What an operation wants. The first three are clients' writes; those up to HAND_OVER overrule answers of attempts in
-    flight that come before they are through."""
+    """What an operation does. The first three are clients' writes. Operations up to HAND_OVER supersede results of in-flight
+    attempts that arrive before the operation is durable or refused."""
 
     CREATE = 1
     UPDATE = 2
@@ -75,19 +79,18 @@ class OpKind(IntEnum):
     RESUME = 8
 
 
-#: What a client's write is answered with: the row as durably written, or as found (Standing), None for a delete, or the
+#: Takes the answer to a client's write: the row as durably written, or as found (ExistingRow); None for a delete; or an
 #: error.
 Reply = Callable[[Row | TocsinError | None], None]
 
 
 class WriteOp:
-    """An accepted operation on one uuid, waiting for a batch.
+    """An accepted operation on one uuid that waits for a batch.
 
-    CREATE brings `timer`, and `condition` if it has one; UPDATE brings `changes`; RETRY brings `timer` and the key's new
-    instant `execute_at`; SUSPEND brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row
-    gets the instant `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and
-    `execute_at` while it is pending. All from CONCLUDE on apply only to the generation `expected`.
-    """
+    CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. RETRY has `timer` and the key's new
+    instant `execute_at`. SUSPEND has `reason`. HAND_OVER leaves an in-flight attempt to the node that began it: the row's
+    instant becomes `execute_at`, at which it is due again if no result is reported. CONCLUDE reports that result: `timer`,
+    and `execute_at` while the timer is pending. All kinds from CONCLUDE on apply only to the generation `expected`."""
 
     __slots__ = (
         "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
@@ -123,49 +126,59 @@ class WriteOp:
         self.condition = condition
 
     @property
-    def overrules(self) -> bool:
-        """Whether answers of attempts in flight decide nothing until it is through. It may be refused, and asked for again
-        by whoever wants it; the engine's other operations stay until they are durable."""
+    def supersedes(self) -> bool:
+        """Whether results of in-flight attempts decide nothing until this operation is durable or refused.
+
+        Such an operation may be refused, and its sender may repeat it; the engine's other operations stay queued until they
+        are durable.
+        """
         return self.kind <= OpKind.HAND_OVER
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
-    """The timer is answered for good: `timer` carries its final status."""
+class FinalAttempt:
+    """The attempt was the timer's last: `timer` has its final status."""
 
     timer: Timer
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """The timer is to be attempted again at `execute_at` (a retry, or a reschedule by the receiver)."""
+class NextAttempt:
+    """Another attempt follows at `execute_at`: a retry, or a reschedule that the receiver asked for."""
 
     timer: Timer
     execute_at: int
 
 
-Conclusion = Finish | Again
+Conclusion = FinalAttempt | NextAttempt
 
 
-class Flight:
-    """An attempt under way. `superseded`: a client's newer write has been accepted, so that the answer decides nothing.
-    `stale`: the row that was dispatched is not (known to be) the durable one any more. `handed_over`: the generation of
-    the row that waits for the result, wherever its shard is owned by then; empty while this window concludes it."""
+class InFlightAttempt:
+    """A request under way for a dispatched row. `number` counts the firing's attempts from 1; `fired_at` is its wall clock.
 
-    __slots__ = ("attempt", "fired_at", "handed_over", "row", "stale", "superseded")
+    `superseded`: a newer write was accepted, so the result decides nothing. `stale`: the dispatched row is no longer, or not
+    known to be, the durable one. `handed_over_generation`: the generation of the row that waits for the result at the shard's
+    next owner; empty while this window concludes the attempt.
+    """
+
+    __slots__ = ("fired_at", "handed_over_generation", "number", "row", "stale", "superseded")
 
     def __init__(self, row: Row, superseded: bool) -> None:
         self.row = row
         self.superseded = superseded
         self.stale = False
-        self.attempt = 0
+        self.number = 0
         self.fired_at = 0
-        self.handed_over = b""
+        self.handed_over_generation = b""
 
 
-class Held:
-    """Answered, but overruled by a client's write that is not durable yet; or set aside as undecodable until the batch
-    that suspends it is durable (then there is no conclusion)."""
+class AwaitingWrite:
+    """A row that memory keeps from firing and from range deletes until a pending write decides about it.
+
+    With a `conclusion` it is a superseded result: a client's write was accepted before the attempt ended and is not durable
+    yet; if that write is refused, the conclusion counts. Without one, the row is about to be suspended, or the store refused
+    to delete it.
+    """
 
     __slots__ = ("conclusion", "row")
 
@@ -175,7 +188,8 @@ class Held:
 
 
 class Finished:
-    """Answered for good; its delete is not durable yet. `since_us` is boot time."""
+    """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
+    `with_history` is whether its history row is written along with the delete."""
 
     __slots__ = ("row", "since_us", "timer", "with_history")
 
@@ -188,12 +202,12 @@ class Finished:
 
 @dataclass(slots=True)
 class Batch:
-    """A shard's part of a commit, and what becomes of the window when it is durable.
+    """A shard's part of a commit, and how the window changes when it is durable.
 
-    `final` has one entry per uuid written: its new row, or None when deleted; `ended` has the timers that its operations
-    have ended, each with its final status; `upserts` has the stored form of the rows;
-    `relied_on` names finished timers whose end an answer tells, so that their deletes have to go along;
-    `suspended` names those that leave the window although they stay stored. `answers` go to the operations in order.
+    `final` has one entry per uuid written: its new row, or None when it is deleted. `ended` has the timers that the batch's
+    operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
+    whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window and
+    stay stored. `answers` belong to `ops`, in order.
     """
 
     store: ShardBatch
@@ -205,14 +219,14 @@ class Batch:
     suspended: set[bytes] = field(default_factory=set)
     relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
-    #: Operations and history that could not be made into records, by uuid, and why.
+    #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """An announced load: its number voids it when the window was truncated meanwhile."""
+    """An announced load of (after, up_to]. `number` identifies it, so that a load that became void is recognised."""
 
     number: int
     after: FireKey

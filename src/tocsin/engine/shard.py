@@ -1,53 +1,54 @@
-"""One shard on this node: its window while it is owned, and what happens to it from outside."""
+"""One shard on this node: its window while the shard is owned, and the events that reach it from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tocsin.engine.rows import Batch, Flight, WriteOp
+from tocsin.engine.rows import Batch, InFlightAttempt, WriteOp
 from tocsin.engine.window import Window
 from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
 from tocsin.ports.store import KEY_MIN, Found
 
 if TYPE_CHECKING:
-    from tocsin.engine.committer import Lane
+    from tocsin.engine.committer import CommitLane
     from tocsin.engine.context import Context
     from tocsin.engine.limits import EngineLimits
 
 
 class Suspended:
-    """Why timers of the shard are suspended in the store, and how far a sweep has looked for those that may come back. A
-    round of the store's suspended rows may take several sweeps."""
+    """The reasons for which timers of the shard are suspended in the store, and how far the present round has read. A round
+    over all suspended rows may take several sweeps."""
 
-    __slots__ = ("after", "found", "lately", "reasons")
+    __slots__ = ("after", "found", "reasons", "recent")
 
     def __init__(self) -> None:
-        #: None: not known, there has been no whole round since the claim.
+        #: None: unknown, because no round has been completed since the claim.
         self.reasons: set[str] | None = None
-        #: The key after which the round goes on.
+        #: The key after which the round continues.
         self.after = KEY_MIN
-        #: Reasons of rows that this round has seen and left where they are.
+        #: Reasons of rows that this round has read and left suspended.
         self.found: set[str] = set()
-        #: Reasons of rows suspended since the round began, which it may have missed.
-        self.lately: set[str] = set()
+        #: Reasons of rows suspended since the round began, which the round may have missed.
+        self.recent: set[str] = set()
 
     def note(self, reason: str) -> None:
-        """A row is about to be suspended for this reason."""
-        self.lately.add(reason)
+        """Records that a row is about to be suspended for this reason."""
+        self.recent.add(reason)
         if self.reasons is not None:
             self.reasons.add(reason)
 
 
 class Shard:
-    """The window and its surroundings. `changed` is called after whatever may let something ring or be loaded."""
+    """A shard's window and its claim. `changed` is called after whatever may make a timer due or allow a load; `lost` with
+    the reason after the claim ends."""
 
     def __init__(
         self,
         shard_id: int,
         context: Context,
-        lane: Lane,
+        lane: CommitLane,
         *,
         changed: Callable[[Shard], None],
         lost: Callable[[Shard, str], None],
@@ -55,15 +56,15 @@ class Shard:
         self.shard_id = shard_id
         self.lane = lane
         self.window: Window | None = None
-        #: While the shard is handed over: nothing rings any more.
+        #: The shard is being handed over: nothing is dispatched.
         self.draining = False
-        #: At the end of that: nothing is accepted any more, either.
+        #: The end of the hand-over: no write is accepted, either.
         self.closed = False
         self.suspended = Suspended()
         self._context = context
         self._changed = changed
         self._lost = lost
-        self._adrift: list[Flight] = []
+        self._orphaned: list[InFlightAttempt] = []
         self._counted = (0, 0)
         self._last_epoch = 0
         self._fetched: tuple[list[bytes], dict[bytes, Found]] = ([], {})
@@ -71,16 +72,16 @@ class Shard:
     # ------------------------------------------------------------------ ownership
 
     def own(self, epoch: int) -> None:
-        """The claim succeeded: an empty window, complete up to nothing; attempts still under way are remembered."""
+        """Starts an empty window after a successful claim, with the attempts that are still in flight as orphaned ones."""
         context = self._context
         self.window = Window(
             self.shard_id,
             epoch,
             context.incarnation,
-            adrift=self._adrift,
+            orphaned=self._orphaned,
             range_delete=context.store.capabilities.range_delete,
         )
-        self._adrift = []
+        self._orphaned = []
         self._fetched = ([], {})
         self._last_epoch = epoch
         self.suspended = Suspended()
@@ -90,56 +91,56 @@ class Shard:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the latest claim that this node used or renounced; no claim up to it must ever be used again."""
+        """The epoch of the latest claim that this node used or renounced. No claim up to it may be used again."""
         return self._last_epoch
 
     def renounce(self, epoch: int) -> None:
-        """A claim that was not used is given back, and never will be used."""
+        """Marks a claim that was never used as one that never will be."""
         self._last_epoch = max(self._last_epoch, epoch)
 
     def lose(self, reason: str) -> None:
-        """The claim is gone, or can't be relied on: window and finished are dropped, clients that wait hear it (rule 3)."""
+        """Ends a claim that is lost or can't be relied on (rule 3): drops the window and refuses the waiting clients."""
         window = self.window
         if window is None:
             return
-        error = ShardMoved(f"shard {self.shard_id} is changing hands; try again")
-        # First, so that who hears the error and asks again at once is refused as well.
+        error = ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        # First, so that a client that gets the error and retries at once is refused as well.
         self.window = None
         window.refuse_clients(error, self._context.clock.boottime_us())
-        self._adrift = [flight for flights in window.flights.values() for flight in flights]
+        self._orphaned = [attempt for attempts in window.in_flight.values() for attempt in attempts]
         self._recount()
         self._context.observe(ShardLost(self.shard_id, window.epoch, reason))
         self._lost(self, reason)
 
-    def forget_flight(self, flight: Flight) -> None:
-        """An attempt ended while the shard was not owned."""
-        if flight in self._adrift:
-            self._adrift.remove(flight)
+    def forget_attempt(self, attempt: InFlightAttempt) -> None:
+        """Discards an orphaned attempt that ended while the shard was not owned."""
+        if attempt in self._orphaned:
+            self._orphaned.remove(attempt)
 
-    def not_sent(self, flight: Flight) -> None:
-        """An attempt was never made: its timer waits again, and has to be loaded again if memory was short."""
+    def not_sent(self, attempt: InFlightAttempt) -> None:
+        """Returns the timer of an attempt whose request was never sent to the window."""
         if self.window is None:
-            self.forget_flight(flight)
+            self.forget_attempt(attempt)
             return
-        self.window.not_sent(flight)
+        self.window.not_sent(attempt)
         self._changed(self)
 
     # ------------------------------------------------------------------ writes
 
     @property
-    def takes(self) -> bool:
-        """Whether writes are accepted: not while it isn't owned, or is being handed over and all but gone."""
+    def accepts_writes(self) -> bool:
+        """Whether writes are accepted: the shard is owned here, and not at the end of a hand-over."""
         return self.window is not None and not self.closed
 
     def accept(self, op: WriteOp) -> None:
-        """Takes a write; ShardMoved unless it `takes` any."""
+        """Queues a write for the next batch. Raises ShardMoved unless `accepts_writes`."""
         if self.window is None or self.closed:
-            raise ShardMoved(f"shard {self.shard_id} is changing hands; try again")
+            raise ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
         self.window.accept(op)
-        self.lane.poke(self, urgent=True)
+        self.lane.schedule(self, urgent=True)
 
     async def fetch(self, rows_max: int) -> None:
-        """Asks the store for what the next batch has to know and memory doesn't."""
+        """Reads from the store the present states that the next batch needs and memory doesn't have."""
         window = self.window
         uuids = window.to_fetch(rows_max) if window is not None else []
         found: dict[bytes, Found] = {}
@@ -148,7 +149,7 @@ class Shard:
         self._fetched = (uuids, found) if self.window is window else ([], {})
 
     def assemble(self, rows_max: int, finished_max: int) -> Batch | None:
-        """The next batch, or None if there is nothing to write."""
+        """The next batch; None if there is nothing to write."""
         window = self.window
         if window is None:
             return None
@@ -171,10 +172,10 @@ class Shard:
         return batch if batch.ops or batch.finished else None
 
     def committed(self, batch: Batch) -> None:
-        """The batch is durable."""
+        """Applies a durable batch to the window and answers its clients."""
         window = self.window
         if window is None or window.epoch != batch.store.epoch:
-            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed hands; try again"))
+            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed its owner; try again"))
             return
         window.committed(batch, self._context.clock.boottime_us())
         self._recount()
@@ -184,56 +185,59 @@ class Shard:
         self._changed(self)
 
     def abandon(self, batch: Batch) -> None:
-        """The batch certainly had no effect."""
+        """Queues the operations of a batch again that certainly had no effect."""
         if self.window is not None and self.window.epoch == batch.store.epoch:
             self.window.abandon(batch)
         else:
-            self._answer(batch, ShardMoved(f"shard {self.shard_id} changed hands; try again"))
+            self._answer(batch, ShardMoved(f"shard {self.shard_id} changed its owner; nothing was written, try again"))
 
     def refuse_first(self, op: WriteOp, error: TocsinError) -> None:
-        """The first pending operation fails by itself: it is taken out."""
+        """Removes and refuses the first pending operation, which fails even alone in a batch."""
         if self.window is not None and self.window.pending and self.window.pending[0] is op:
             self.window.pending.popleft()
             self.window.refuse(op, error, self._context.clock.boottime_us())
 
     def try_refused_again(self) -> None:
-        """What the store refused a while ago is put into the next batch again."""
+        """Queues again what the store refused `refused_interval` ago or longer."""
         window, context = self.window, self._context
         if window is not None:
             until_us = context.clock.boottime_us() - context.limits.rejected_write_retry_interval_us
             if window.try_refused_again(until_us):
-                self.lane.poke(self, urgent=False)
+                self.lane.schedule(self, urgent=False)
 
     def refuse_clients(self, error: TocsinError) -> None:
-        """Every waiting client hears the error."""
+        """Answers every waiting client with the error."""
         if self.window is not None:
             self.window.refuse_clients(error, self._context.clock.boottime_us())
 
-    def give_up_waiting(self, batch: Batch, boot_us: int) -> None:
-        """Those clients whose time is over hear that nobody knows yet what becomes of their writes; the batch goes on."""
+    def time_out_clients(self, batch: Batch, boot_us: int) -> None:
+        """Answers the clients of a batch under way whose deadlines have passed that the outcome is unknown; the batch goes
+        on."""
         for op in batch.ops:
             if op.reply is not None and op.deadline_us is not None and op.deadline_us <= boot_us:
                 reply, op.reply = op.reply, None
                 reply(
                     ShardUnavailable(
-                        "the store takes longer than the request's time; whether it was written is unknown"
+                        "the store did not confirm the write within the request's time; the outcome is unknown, try again"
                     )
                 )
 
     def expire(self, boot_us: int) -> None:
-        """Clients' writes whose time is over and that are in no batch are dropped, as the next batch would."""
+        """Refuses clients' writes that are in no batch and whose deadlines have passed, as the next batch would."""
         if self.window is not None:
             self.window.expire(boot_us)
 
     def fenced(self, batch: Batch) -> None:
-        """The fence refused the batch: another owner has the shard."""
-        self._answer(batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; try again"))
+        """Ends the claim because the fence refused the batch: another node owns the shard."""
+        self._answer(
+            batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; nothing was written, try again")
+        )
         if self.window is not None and self.window.epoch == batch.store.epoch:
             self.lose("fenced")
 
     def outcome_unknown(self, batch: Batch) -> None:
-        """The batch may or may not be durable, or become it: the claim counts as lost."""
-        self._answer(batch, ShardUnavailable("whether it was written is unknown; try again"))
+        """Ends the claim because the batch may or may not be durable now or later (rule 3)."""
+        self._answer(batch, ShardUnavailable("the store did not confirm the write; the outcome is unknown, try again"))
         if self.window is not None and self.window.epoch == batch.store.epoch:
             self.lose("unknown_outcome")
 
@@ -245,7 +249,8 @@ class Shard:
     # ------------------------------------------------------------------ memory
 
     def recount(self) -> None:
-        """Tells the node's account what this window holds now."""
+        """Updates the node's memory account with what this window holds, and shrinks the window if the node's limits are
+        exceeded."""
         self._recount()
 
     def _recount(self) -> None:
@@ -262,7 +267,7 @@ class Shard:
             self._shrink()
 
     def _shrink(self) -> None:
-        """Rule 13: a window above its fair share drops its latest rows, down to three quarters of the share."""
+        """Rule 13: a window above its fair share drops its latest rows until it has three quarters of the share."""
         window, context = self.window, self._context
         if window is None or not window.rows:
             return
@@ -280,9 +285,10 @@ class Shard:
 
 
 def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:
-    """What waits in a node's memory to be written, if it is more than may while the store takes no writes."""
+    """How much waits in a node's memory to be written, if that exceeds what may wait while the store takes no writes; else
+    empty."""
     found = [shard.window.unwritten() for shard in shards if shard.window is not None]
     count, size = sum(count for count, _ in found), sum(size for _, size in found)
     if count < limits.uncommitted_results_max and size < limits.window_bytes_max:
         return ""
-    return f"{count} results of {size} bytes wait to be written"
+    return f"{count} results of attempts ({size} bytes) wait to be written"

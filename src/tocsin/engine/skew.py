@@ -1,14 +1,14 @@
-"""Whether a node's clock has been off the store's for so long that its shards had better ring elsewhere."""
+"""Whether a node's clock has differed from the store's for so long that other nodes should take its shards."""
 
 from __future__ import annotations
 
 
 class SkewWatch:
-    """What each heartbeat says of the clock, smoothed: the answer changes once the opposite was said for `settle_us`.
+    """Smooths the heartbeats' clock readings: `lasting` changes only after all readings of `settle_us` contradicted it.
 
-    A node pauses at the first reading that is off (rule 12), and rings again at the first that is right. Handing shards over
-    and taking them back is dearer, so that a clock that is stepped now and then must not cause it. The first reading
-    counts at once.
+    A node pauses at the first reading that is off (rule 12), and fires again at the first that is right. Handing shards over
+    and taking them back costs more, so an occasional step of the clock must not cause it. The first reading counts at
+    once.
     """
 
     def __init__(self, settle_us: int) -> None:
@@ -18,11 +18,11 @@ class SkewWatch:
 
     @property
     def lasting(self) -> bool:
-        """Whether the clock is off, and has been for a while."""
+        """Whether the clock is off and has been for `settle_us`."""
         return bool(self._lasting)
 
     def note(self, *, off: bool, boot_us: int) -> bool:
-        """A reading, at this boot time; whether `lasting` has changed by it."""
+        """Takes a reading at this boot time; returns whether it changed `lasting`."""
         if off == self._lasting:
             self._differs_since = None
             return False

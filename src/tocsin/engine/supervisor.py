@@ -1,4 +1,4 @@
-"""One node's engine: heartbeats and lease, which shards it runs, and their orderly and disorderly ends."""
+"""One node's engine: heartbeats and node lease, ownership of shards, graceful and forced ends."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from tocsin.engine.committer import Lane
+from tocsin.engine.committer import CommitLane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
-from tocsin.engine.handover import LOOK_S, MARGIN_US, HandedOver
+from tocsin.engine.handover import MARGIN_US, POLL_INTERVAL_S, HandedOverResults
 from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.retention import forget_dead, purge_history
@@ -33,7 +33,7 @@ from tocsin.ports.store import Member, ShardState
 
 
 class Supervisor:
-    """The engine of one node. `fatal` is called with what must end the process: a defect, or a corrupted store."""
+    """The engine of one node. `fatal` is called with an error that must end the process: a defect, or a corrupted store."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Supervisor:
         self.node = node
         self.total_shards = total_shards
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
-        self.results = HandedOver(context, self._spawn)
+        self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results)
         self.states: dict[int, ShardState] = {}
         self._address = address
@@ -61,22 +61,22 @@ class Supervisor:
         self._clock_was_right = False
         self._outdated = False
         self._joined = False
-        self._look = asyncio.Event()
+        self._refresh_requested = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
-        #: Called when other nodes should look who owns what: a shard was taken or given back here.
+        #: Called when this node has taken or released a shard, so that other nodes read the ownership again.
         self.announce: Callable[[], None] | None = None
         self.closing = False
-        #: Set before `close`, to have the node called not ready while requests still end.
+        #: Set before `close`: the node reports that it is not ready, while requests still end.
         self.draining = False
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._lanes = [Lane(index, context) for index in range(context.lanes(total_shards))]
+        self._lanes = [CommitLane(index, context) for index in range(context.lanes(total_shards))]
         self._busy: set[int] = set()
         self._claiming: set[int] = set()
         self._no_claim = asyncio.Event()
         self._no_claim.set()
-        self._shunned: dict[int, int] = {}
-        # Names that several nodes had, and when that was told last, for as long as it is not told again.
-        self._names_told: dict[str, int] = {}
+        self._backing_off_until: dict[int, int] = {}
+        # When each name that several nodes share was last reported, in boot time.
+        self._names_reported: dict[str, int] = {}
         self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
         self._loaders: dict[int, Loader] = {}
@@ -91,18 +91,18 @@ class Supervisor:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Begins: the first heartbeat is written when this returns, the shards follow. Raises what the store raises."""
+        """Starts the engine; the first heartbeat is written when this returns, claims follow. Raises the store's errors."""
         await self._beat()
         await self._read_namespaces()
         for lane in self._lanes:
             self._spawn(lane.run())
-        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_tell))
+        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_report))
         self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
         self._spawn(self._every(self._context.limits.purge_interval_us, self._purge_history))
         self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:
-        """Waits until this node owns every shard; False if it doesn't within the time."""
+        """Waits until this node owns every shard; False if the time passes first."""
         try:
             await asyncio.wait_for(self._all_owned.wait(), timeout_us / 1e6)
         except TimeoutError:
@@ -110,23 +110,23 @@ class Supervisor:
         return True
 
     def overdue_us(self) -> int:
-        """How long the oldest due timer in this node's windows has been waiting to be called; 0 when none is due."""
+        """How long the oldest due timer in this node's windows has waited, in microseconds; 0 when none is due."""
         now = self._context.clock.now_us()
         windows = (shard.window for shard in self.dispatcher.shards.values() if shard.window is not None)
         return max((window.longest_wait_us(now) for window in windows), default=0)
 
     async def close(self) -> None:
-        """Hands every shard back in order, waits for callbacks in flight up to `drain_timeout`, then stops."""
+        """Releases every shard gracefully, waits for callbacks in flight up to `drain_timeout`, then stops."""
         deadline = self._context.clock.boottime_us() + self._context.limits.drain_timeout_us
         self.closing = True
-        # What a claim under way brings is given back by itself.
+        # A claim that succeeds meanwhile releases its shard by itself.
         await self._no_claim.wait()
-        # With the others knowing that it leaves, each shard is claimed as soon as it is given back.
-        await self._beat_or_tell()
-        self._told()
+        # Once the others know that this node leaves, they claim each shard as soon as it is released.
+        await self._beat_or_report()
+        self._ownership_changed()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
-        await self.results.brought(deadline, self.dispatcher)
+        await self.results.drained(deadline, self.dispatcher)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
@@ -168,7 +168,7 @@ class Supervisor:
 
     # ------------------------------------------------------------------ heartbeat, lease, clock (rules 6 and 12)
 
-    async def _beat_or_tell(self) -> None:
+    async def _beat_or_report(self) -> None:
         try:
             await self._beat()
         except StoreCorrupted:
@@ -178,7 +178,7 @@ class Supervisor:
             self._context.observe(HeartbeatFailed(str(error)))
 
     async def _beat(self) -> None:
-        # One at a time: of two under way the former might arrive last, and its row would not say that this node leaves.
+        # One at a time: of two under way the former might arrive last, and its row would lack the latter's flags.
         async with self._beating:
             await self._beat_now()
 
@@ -186,8 +186,8 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        said = {"leaving": self.closing, "skewed": self._skew.lasting, "outdated": self._outdated}
-        address = announced(self._address, **said, beside_earlier=not self.membership.format_2)
+        flags = {"leaving": self.closing, "skewed": self._skew.lasting, "outdated": self._outdated}
+        address = announced(self._address, **flags, beside_earlier=not self.membership.format_2)
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
@@ -195,9 +195,9 @@ class Supervisor:
             self._verified = False
             if self._last_ok is not None:
                 self.membership.unsettle()
-                self.dispatcher.pause("lease", "the lease had lapsed; what is still owned is read first")
+                self.dispatcher.pause("lease", "the node lease had expired; reading which shards are still owned")
         self._last_ok = sent
-        # The store read its clock somewhere within the round trip; the doubt is on our side.
+        # The store read its clock at some moment of the round trip; half of it is the uncertainty.
         round_trip = done - sent
         offset = wall + round_trip // 2 - store_now
         context.observe(ClockOffset(offset))
@@ -208,7 +208,7 @@ class Supervisor:
         if off:
             if not self._clock_was_right:
                 context.confirm_time(store_now, sent + round_trip // 2)
-            self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
+            self.dispatcher.pause("clock_skew", f"this node's clock differs from the store's by {offset / 1e6:.3f} s")
             return
         self._clock_was_right = True
         context.confirm_time(wall, sent)
@@ -226,7 +226,7 @@ class Supervisor:
             self.dispatcher.renew(min(lease_until, self._context.namespaces_until))
 
     async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
-        """The store's clock; and why it took no heartbeat, where the lease needs none: nobody else can own these shards."""
+        """Writes the heartbeat; returns the store's clock, and why an exclusive store refused it: its lease needs none."""
         context = self._context
         try:
             return await context.bounded(context.store.heartbeat(member)), None
@@ -237,8 +237,8 @@ class Supervisor:
             return await context.bounded(context.store.now()), str(error)
 
     async def _verify(self) -> None:
-        """The lease had lapsed, so others may have claimed meanwhile, or changed namespaces without waiting for this node:
-        that, and what is still ours, is read before anything rings."""
+        """Reads namespaces and ownership after the node lease had expired, before anything fires: others may have claimed
+        shards, or changed namespaces without waiting for this node."""
         await self._context.bounded(self._context.refresh_namespaces())
         self._renew()
         asked = [(shard, shard.window) for shard in self.shards.values() if shard.window is not None]
@@ -246,32 +246,32 @@ class Supervisor:
         for shard, window in asked:
             state = states.get(shard.shard_id)
             if shard.window is not window:
-                # Lost, or claimed since then: the answer is about the one before.
+                # Lost, or claimed since: the result is about the former claim.
                 continue
             if state is None or state.epoch != window.epoch or state.owner != self._context.incarnation:
                 shard.lose("fenced")
         self._verified = True
 
-    # ------------------------------------------------------------------ who owns what (the port Placement)
+    # ------------------------------------------------------------------ ownership as others see it (the port Placement)
 
     @property
     def incarnation(self) -> bytes:
-        """This start of this node."""
+        """The id of this start of this node."""
         return self._context.incarnation
 
     @property
     def clock_distrusted(self) -> bool:
-        """Whether other nodes should have this one's work, because its clock has been off the store's for a while and
-        theirs haven't."""
-        return self._skew.lasting and self.membership.passed_over(self._context.incarnation)
+        """Whether other nodes should do this node's work, because its clock has differed from the store's for a while and
+        theirs have not."""
+        return self._skew.lasting and self.membership.excluded(self._context.incarnation)
 
     @property
     def joined(self) -> bool:
-        """Whether this node has watched the others for long enough to take its share."""
+        """Whether this node has watched the others for long enough to take its share of the shards."""
         return self._joined
 
     def owner(self, shard_id: int) -> Owner | None:
-        """See Placement."""
+        """The shard's owner, this node included; None while none is known."""
         window = self.shards[shard_id].window
         if window is not None:
             return Owner(self.incarnation, window.epoch, "")
@@ -281,54 +281,54 @@ class Supervisor:
         return Owner(state.owner, state.epoch, self.membership.address(state.owner))
 
     def refresh(self) -> None:
-        """See Placement."""
-        self._look.set()
+        """Requests another read of the ownership soon; watchers are notified after it."""
+        self._refresh_requested.set()
 
     def watch(self, refreshed: Callable[[], None]) -> None:
-        """See Placement."""
+        """Has `refreshed` called after each read of the ownership, and after each change on this node."""
         self._watchers.append(refreshed)
 
     def address(self, incarnation: bytes) -> str:
-        """See Placement."""
+        """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         return self.membership.address(incarnation)
 
     def others(self) -> Mapping[bytes, str]:
-        """See Placement."""
+        """The addresses of the other living members that have one, by incarnation."""
         members = (m.incarnation for m in self.membership.members() if self.membership.alive(m.incarnation))
         found = {incarnation: self.membership.address(incarnation) for incarnation in members}
         return {i: address for i, address in found.items() if address and i != self.incarnation}
 
-    def _told(self) -> None:
-        """Ownership has changed here."""
+    def _ownership_changed(self) -> None:
+        """Announces that this node has taken or released a shard."""
         if self.announce is not None:
             self.announce()
-        self._tell_watchers()
+        self._notify_watchers()
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         for refreshed in self._watchers:
             refreshed()
 
     # ------------------------------------------------------------------ ownership
 
     async def _keep_supervising(self) -> None:
-        """Looks after the shards each second, and soon after somebody asked for it."""
+        """Supervises the shards at every heartbeat interval, and sooner after `refresh`."""
         limits = self._context.limits
         pause_us = min(limits.ownership_refresh_interval_us, limits.heartbeat_interval_us)
         while True:
-            self._look.clear()
+            self._refresh_requested.clear()
             await self._supervise()
-            self._tell_watchers()
+            self._notify_watchers()
             await asyncio.sleep(pause_us / 1e6)
             try:
                 async with asyncio.timeout((limits.heartbeat_interval_us - pause_us) / 1e6):
-                    await self._look.wait()
+                    await self._refresh_requested.wait()
             except TimeoutError:
                 pass
 
     async def _supervise(self) -> None:
         context = self._context
         try:
-            # In this order: who owns a shard wrote its member row before, so whoever is missing now has left for good.
+            # In this order: an owner writes its member row before it claims, so an owner without a row has left for good.
             states = await context.bounded(context.store.shards())
             self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
             self.states = {state.shard_id: state for state in states}
@@ -340,7 +340,7 @@ class Supervisor:
         if self.closing:
             return
         boot = context.clock.boottime_us()
-        self._tell_namesakes(boot)
+        self._report_shared_names(boot)
         self._joined = self._joined or self._settled(boot)
         for shard in self.shards.values():
             if shard.shard_id in self._busy:
@@ -357,20 +357,19 @@ class Supervisor:
                 self._disown(shard)
         await forget_dead(context, self.membership, self.states.values())
 
-    def _tell_namesakes(self, boot: int) -> None:
+    def _report_shared_names(self, boot: int) -> None:
         interval = self._context.limits.duplicate_name_warning_interval_us
-        self._names_told = {name: told for name, told in self._names_told.items() if boot - told < interval}
-        for name, incarnations in self.membership.namesakes().items():
-            if name not in self._names_told:
-                self._names_told[name] = boot
+        self._names_reported = {name: at for name, at in self._names_reported.items() if boot - at < interval}
+        for name, incarnations in self.membership.shared_names().items():
+            if name not in self._names_reported:
+                self._names_reported[name] = boot
                 self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
 
     def _disown(self, shard: Shard) -> None:
-        """A shard still in this node's name, because a release failed or a claim landed late, is given back: nobody else
-        may claim it while this node lives."""
+        """Releases a shard that is still this node's in the store: no other node may claim it while this one lives."""
         state = self.states.get(shard.shard_id)
         if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
-            # From here on it may be another's at any time, whatever a look says that was begun before.
+            # From now on another node may own it, whatever a read that began before returns.
             shard.renounce(state.epoch)
             self._guarded(shard, partial(self._release_epoch, shard.shard_id, state.epoch))
 
@@ -379,7 +378,7 @@ class Supervisor:
         return exclusive or self.membership.wanted(shard_id) == self._context.incarnation
 
     def _settled(self, boot: int) -> bool:
-        """Whether this node's view can be acted on: its heartbeats succeed and nobody came for a while."""
+        """Whether this node may act on its view: its heartbeats succeed, and no member has joined for a while."""
         if self._context.store.capabilities.exclusive:
             return True
         if not self.in_touch(boot):
@@ -388,24 +387,24 @@ class Supervisor:
         return alone or self.membership.stable_for_us(boot) >= self._context.limits.member_timeout_us
 
     def in_touch(self, boot: int) -> bool:
-        """Whether the last heartbeat that reached the store is recent, at this boot time."""
+        """Whether the last successful heartbeat is within the node lease, at this boot time."""
         return self._last_ok is not None and boot - self._last_ok < self._context.limits.node_lease_us
 
     def _may_claim(self, shard_id: int, boot: int) -> bool:
-        if self._shunned.get(shard_id, 0) > boot:
+        if self._backing_off_until.get(shard_id, 0) > boot:
             return False
         state = self.states.get(shard_id)
         if state is None or state.owner is None or state.owner == self._context.incarnation:
-            # What was given back is waited for: a wrong view costs another hand-over, no more.
+            # A released shard's clients wait for its next owner; a wrong view costs only another hand-over.
             return self._settled(boot) or (self._joined and self.in_touch(boot))
         if not self._settled(boot):
             return False
         if self._context.store.capabilities.exclusive or not self.membership.knows(state.owner):
             return True
-        return self.membership.standing_still(state.owner, boot) is not None
+        return self.membership.presumed_dead(state.owner, boot) is not None
 
     def _guarded(self, shard: Shard, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Runs it unless something else is being done to the shard."""
+        """Runs `work` unless other work on the shard is under way."""
         if shard.shard_id in self._busy:
             return
         self._busy.add(shard.shard_id)
@@ -419,7 +418,7 @@ class Supervisor:
         self._spawn(run())
 
     async def _claim(self, shard: Shard) -> None:
-        """One claim of a shard at a time: each success is used exactly once."""
+        """Claims the shard, one claim at a time, so that each success is used exactly once."""
         if shard.window is not None or shard.shard_id in self._claiming:
             return
         self._claiming.add(shard.shard_id)
@@ -432,23 +431,23 @@ class Supervisor:
                 self._no_claim.set()
 
     async def _take(self, shard: Shard) -> None:
-        """Takes the shard if its state is still as read; after an unknown outcome the state is read anew each time."""
+        """Claims the shard if its state is still as last read."""
         context, shard_id = self._context, shard.shard_id
         state = self.states.get(shard_id) or ShardState(shard_id, 0, None)
-        standing = None
+        presumed_dead = None
         if not context.store.capabilities.exclusive and state.owner not in (None, context.incarnation):
             assert state.owner is not None
-            standing = self.membership.standing_still(state.owner, context.clock.boottime_us())
-            if standing is None and self.membership.knows(state.owner):
+            presumed_dead = self.membership.presumed_dead(state.owner, context.clock.boottime_us())
+            if presumed_dead is None and self.membership.knows(state.owner):
                 return
         if state.owner == context.incarnation and state.epoch > shard.last_epoch:
-            # A claim of ours whose outcome was unknown has landed; that epoch was never used.
+            # A claim of this node whose outcome was unknown has taken effect; its epoch was never used.
             await self._own(shard, state.epoch)
             return
         try:
             epoch = await context.in_turn(
                 context.store.claim(
-                    shard_id, expected_epoch=state.epoch, owner=context.incarnation, standing_still=standing
+                    shard_id, expected_epoch=state.epoch, owner=context.incarnation, presumed_dead=presumed_dead
                 )
             )
         except StoreCorrupted:
@@ -457,21 +456,21 @@ class Supervisor:
             context.observe(ClaimFailed(shard_id, str(error)))
             return
         if epoch is None:
-            context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
+            context.observe(ClaimFailed(shard_id, "another node claimed it first, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
-            self._shunned[shard_id] = context.clock.boottime_us() + delay
+            self._backing_off_until[shard_id] = context.clock.boottime_us() + delay
         else:
             await self._own(shard, epoch)
 
     async def _own(self, shard: Shard, epoch: int) -> None:
-        """The claim succeeded. The timers may be of owners who knew the namespaces better (rule 23)."""
+        """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
         except StoreCorrupted:
             raise
         except StoreError as error:
-            # The claim stays, unused, for the next try.
-            self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces: {error}"))
+            # The claim stays unused until the next try.
+            self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces failed: {error}"))
             return
         if self.closing:
             await self._release_epoch(shard.shard_id, epoch)
@@ -479,7 +478,7 @@ class Supervisor:
             shard.own(epoch)
 
     async def _reclaim(self, shard: Shard) -> None:
-        """Rule 3: after an unknown outcome the shard gets a new epoch, so that the late batch can't land."""
+        """Rule 3: after an unknown outcome, claims the shard with a new epoch, so that the late batch can't take effect."""
         context = self._context
         while shard.window is None and not self.closing:
             try:
@@ -499,8 +498,8 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 25; where nobody could take their
-        results, they end first), then no new writes, all is flushed, the owner cleared, for the next to claim."""
+        """Hands the shard over: stops firing, leaves callbacks in flight to this node (rule 25; where no node
+        could take their results, they end first), refuses new writes, flushes what is pending, and releases the claim."""
         window = shard.window
         if window is None:
             return
@@ -512,13 +511,13 @@ class Supervisor:
             others = self.results.submit is not None and bool(successor and self.membership.address(successor))
             if others:
                 window.hand_over(MARGIN_US)
-            if not (window.undecided if others else window.flights_count):
+            if not (window.undecided if others else window.in_flight_count):
                 shard.closed = True
                 if not window.has_work() and not window.clients_wait:
                     break
             if window.has_work():
-                shard.lane.poke(shard, urgent=True)
-            await asyncio.sleep(LOOK_S)
+                shard.lane.schedule(shard, urgent=True)
+            await asyncio.sleep(POLL_INTERVAL_S)
         await self._give_back(shard)
 
     async def _give_back(self, shard: Shard) -> None:
@@ -532,21 +531,22 @@ class Supervisor:
             ):
                 context.observe(ShardReleased(shard.shard_id, window.epoch))
                 self._note_released(shard.shard_id, window.epoch)
-                self._told()
+                self._ownership_changed()
         except StoreError as error:
-            context.observe(ClaimFailed(shard.shard_id, f"release: {error}"))
+            context.observe(ClaimFailed(shard.shard_id, f"the release failed: {error}"))
 
     def _note_released(self, shard_id: int, epoch: int) -> None:
-        """What was read before the release isn't true any more."""
+        """Corrects the shard's state as read before the release."""
         state = self.states.get(shard_id)
         if state is not None and state.epoch <= epoch:
             self.states[shard_id] = ShardState(shard_id, epoch, None)
 
     def _leave(self, shard: Shard, reason: str) -> None:
-        """This node must not keep the shard: it is given back at once and not claimed for a while. One that is outdated says
-        so, and isn't wanted any more: nobody else would take a shard that it is wanted for."""
+        """Releases a shard that this node must not keep, and does not claim it for a while. A node that is outdated announces
+        it, so that the shard is assigned to another."""
         self._outdated = self._outdated or reason == NEWER_FORMAT
-        self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shard_retry_interval_us
+        context = self._context
+        self._backing_off_until[shard.shard_id] = context.clock.boottime_us() + context.limits.shard_retry_interval_us
         window = shard.window
         if window is None:
             return
@@ -558,16 +558,16 @@ class Supervisor:
         try:
             await context.in_turn(context.store.release(shard_id, epoch=epoch, owner=context.incarnation))
         except StoreError as error:
-            context.observe(ClaimFailed(shard_id, f"release: {error}"))
+            context.observe(ClaimFailed(shard_id, f"the release failed: {error}"))
 
-    # ------------------------------------------------------------------ what shards report
+    # ------------------------------------------------------------------ events of shards
 
     def _changed(self, shard: Shard) -> None:
         if shard.window is not None and shard.shard_id not in self.dispatcher.shards:
             self.dispatcher.add(shard)
             self._count_owned()
-            self._told()
-        self.dispatcher.pump(shard)
+            self._ownership_changed()
+        self.dispatcher.dispatch_due(shard)
         self._loaders[shard.shard_id].consider()
 
     def _lost(self, shard: Shard, reason: str) -> None:

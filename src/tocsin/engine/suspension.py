@@ -1,4 +1,4 @@
-"""Brings suspended timers back when what they were suspended for is over (rule 14)."""
+"""Resumes suspended timers when the reason for which they were suspended no longer holds (rule 14)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from tocsin.model.errors import StoreError
 from tocsin.ports.observer import LoadFailed, TimersResumed
 from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
 
-#: Pages read in one sweep: millions of timers of a paused namespace must not keep the shard, or the store, from other work.
-#: The next sweep goes on where this one ended.
+#: Pages read in one sweep, so that millions of timers of a paused namespace don't keep the shard or the store from other
+#: work. The next sweep continues where this one ended.
 SWEEP_PAGES_MAX = 10
 
 
 async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
-    """Resumes suspended timers of the shard whose reason no longer holds, as many as have room, round after round from the
-    earliest to the latest. Has those suspended that wait in memory beyond the shard's share.
+    """Resumes suspended timers of the shard whose reason no longer holds, as many as there is room for, in rounds from the
+    earliest to the latest. Also suspends deferred timers beyond the shard's share of memory.
 
-    Reads nothing while every known reason still holds.
+    Reads nothing from the store while every known reason still holds.
     """
     window, suspended = shard.window, shard.suspended
     if window is None:
         return
-    dispatcher.tend(shard)
+    dispatcher.trim(shard)
     resumption = _Resumption(shard, dispatcher, context.limits.resume_rows)
     pages = 0
     while pages < SWEEP_PAGES_MAX and resumption.worthwhile():
         if suspended.after == KEY_MIN:
             suspended.found = set()
-            # What is being suspended, or was and is not durable yet, may be missing in the pages.
-            suspended.lately = set(suspended.lately) if window.suspension else set()
+            # Rows whose suspension is not durable yet may be missing from the pages.
+            suspended.recent = set(suspended.recent) if window.suspension else set()
         try:
             page = await context.in_turn(
                 context.store.load_suspended(shard.shard_id, suspended.after, context.limits.load_page_rows)
@@ -47,16 +47,16 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
         full_at = resumption.take(page.rows)
         suspended.after = page.complete_to if full_at is None else full_at
         if suspended.after >= KEY_MAX:
-            suspended.reasons = suspended.found | suspended.lately
+            suspended.reasons = suspended.found | suspended.recent
             suspended.after = KEY_MIN
             break
     if resumption.rows:
-        shard.lane.poke(shard, urgent=True)
+        shard.lane.schedule(shard, urgent=True)
         context.observe(TimersResumed(shard.shard_id, resumption.rows))
 
 
 class _Room:
-    """How much may still come back for one reason."""
+    """How many rows, and bytes of records, may still be resumed for one reason."""
 
     __slots__ = ("bytes", "rows")
 
@@ -66,8 +66,8 @@ class _Room:
 
 
 class _Resumption:
-    """What one sweep brings back: `resume_rows` in all, and for each reason what it has room for, so that what comes back for
-    one keeps nothing of another's from coming."""
+    """What one sweep resumes: at most `resume_rows` in all, and for each reason as much as there is room for, so that no
+    reason's timers keep those of another from being resumed."""
 
     def __init__(self, shard: Shard, dispatcher: Dispatcher, rows_max: int) -> None:
         self.rows = 0
@@ -77,7 +77,7 @@ class _Resumption:
         self._rooms: dict[str, _Room] = {}
 
     def worthwhile(self) -> bool:
-        """Whether more may come back, as far as the reasons are known."""
+        """Whether more may be resumed, as far as the reasons are known."""
         if self.rows >= self._rows_max:
             return False
         reasons = self._shard.suspended.reasons
@@ -92,7 +92,8 @@ class _Resumption:
         return room
 
     def take(self, rows: Sequence[StoredRow]) -> tuple[int, bytes] | None:
-        """Resumes those rows of a page that may come back; the key of the last row looked at if no more can."""
+        """Resumes those rows of a page for which there is room. Returns the key of the last row handled if the sweep's limit
+        is reached, else None."""
         window, found = self._shard.window, self._shard.suspended.found
         assert window is not None
         for row in rows:

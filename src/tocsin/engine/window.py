@@ -1,22 +1,23 @@
-"""The window of one shard under one claim: pure, told what happened, answering what to do. No I/O, no clock.
+"""The window of one shard under one claim: a pure state machine. It is given what happened and returns what to do, without
+I/O and without a clock.
 
-Where a timer's durable row can be, seen from memory, and what moves it:
+The states of a timer's durable row as memory sees them, and what moves it:
 
                             load joins / commit (key ≤ horizon)
         beyond the horizon ─────────────────────────────────────► WINDOW ◄─────────────┐
-               ▲                                           ▲       │   │ set aside     │ commit of the retry,
-               │ truncate                         not sent │       │   └─► (waiting)   │ key ≤ horizon
+               ▲                                           ▲       │   │ defer         │ commit of the retry,
+               │ truncate                         not sent │       │   └─► (deferred)  │ key ≤ horizon
                └───────────────────────────────────────────│───────│                   │
                                                            │       ▼ dispatch          │
-                                          superseded       └── IN FLIGHT ──again──► RETRYING
-                                  HELD ◄──────────────────────────│
-                                   │                               └──finish──► FINISHED
-                                   │ commit of the overruling write              │ commit of the batch that deletes it
-                                   ▼                                             ▼
-                         wherever that write puts it                            gone
+                                          superseded       └── IN FLIGHT ──next────► RETRYING
+                        AWAITING WRITE ◄──────────────────────────│        attempt
+                                   │                               └──final attempt──► FINISHED
+                                   │ commit of the superseding write                    │ commit of the batch that
+                                   ▼                                                    ▼ deletes it
+                         wherever that write puts it                                   gone
 
-Rules by number are those of ARCHITECTURE.md, "Rules of the engine". The protocol was checked as a randomised model
-before it was code; `tests/simulation` checks this very code, and `make mutants` shows that dropping a rule is noticed.
+Rule numbers refer to ARCHITECTURE.md, "Rules of the engine". `tests/properties` and `tests/simulation` check this code under
+random interleavings and faults; `make mutants` shows that each rule is needed.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ import msgspec
 
 from tocsin.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.engine.rows import (
-    Again,
+    AwaitingWrite,
     Batch,
     Conclusion,
-    Finish,
+    FinalAttempt,
     Finished,
-    Flight,
-    Held,
+    InFlightAttempt,
     LoadRequest,
+    NextAttempt,
     OpKind,
     Row,
     WriteOp,
@@ -58,21 +59,22 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, Found, HistoryRow, Sha
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
-#: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
+#: Characters of a reason for suspending a row. An error that quotes the row is cut.
 _REASON_CHARS_MAX = 500
-_EXPIRED = "the time budget ran out before it could be written"
-_HELD_BACK = object()
+_EXPIRED = "the request's time budget ran out; nothing was written"
+#: Returned instead of an answer: the operation waits until the store has been asked for the timer's present state.
+_FETCH_FIRST = object()
 
 
 def key_before(key: FireKey) -> FireKey:
-    """The greatest key that is less."""
+    """The greatest key below the given one."""
     instant, uuid = key
     number = int.from_bytes(uuid, "big")
     return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
 
 
 def stored(row: Row, suspended: str | None = None) -> StoredRow:
-    """The row as a store keeps it; an undecodable one verbatim."""
+    """The row in its stored form. An undecodable row is returned verbatim."""
     if row.raw is not None:
         return row.raw._replace(generation=row.generation, suspended=suspended)
     timer = row.timer
@@ -81,28 +83,30 @@ def stored(row: Row, suspended: str | None = None) -> StoredRow:
     return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended)
 
 
-def revived(found: StoredRow) -> Row:
+def decoded_row(found: StoredRow) -> Row:
     """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
     return Row(found.key, found.generation, decode_record(found.record), len(found.record))
 
 
-def unreadable(found: StoredRow, reason: str) -> Row:
-    """A stored row that can't be decoded, kept raw."""
+def undecodable_row(found: StoredRow, reason: str) -> Row:
+    """A stored row whose record can't be decoded. It keeps the record unchanged."""
     blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
     return Row(found.key, found.generation, blank, len(found.record), found)
 
 
-def conclusion_op(row: Row, born: bytes, conclusion: Conclusion) -> WriteOp:
-    """What an attempt of that row came to, for the row that was handed over in generation `born`."""
-    execute_at = conclusion.execute_at if isinstance(conclusion, Again) else 0
+def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> WriteOp:
+    """The operation that reports an attempt's conclusion to the owner of the row that was handed over as `row_generation`."""
+    execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
     timer = msgspec.structs.replace(conclusion.timer)
-    return WriteOp(OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=born)
+    return WriteOp(
+        OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=row_generation
+    )
 
 
 class Window:
     """All transitions of one shard's timers under one claim (`epoch`, `incarnation`).
 
-    A lost claim ends it; after a new claim a fresh one takes over the `flights`.
+    A lost claim ends the window. After a new claim a fresh window takes over the in-flight attempts as `orphaned`.
     """
 
     def __init__(
@@ -111,7 +115,7 @@ class Window:
         epoch: int,
         incarnation: bytes,
         *,
-        adrift: Iterable[Flight] = (),
+        orphaned: Iterable[InFlightAttempt] = (),
         range_delete: bool = True,
     ) -> None:
         self.shard_id = shard_id
@@ -121,40 +125,40 @@ class Window:
         self.horizon: FireKey = KEY_MIN
         self.rows: dict[bytes, Row] = {}
         self.bytes = 0
-        self.flights: dict[bytes, tuple[Flight, ...]] = {}
-        self.flights_count = 0
+        self.in_flight: dict[bytes, tuple[InFlightAttempt, ...]] = {}
+        self.in_flight_count = 0
         self.finished: dict[bytes, Finished] = {}
-        self.held: dict[bytes, Held] = {}
+        self.awaiting_write: dict[bytes, AwaitingWrite] = {}
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
-        # Generations that are about to be suspended: they must not ring meanwhile, even if a load brings them again.
+        # Generations that are about to be suspended. They must not fire meanwhile, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._sequence = 0
-        # Keys of self.rows, some of them outdated: those to come, and those due but set aside for their destination.
+        # Keys of self.rows, some of them outdated: `_order` waits for the instant, `_deferred` for a busy destination.
         self._order: list[FireKey] = []
-        self._aside: list[FireKey] = []
-        self._flight_order: list[tuple[FireKey, bytes]] = []
+        self._deferred: list[FireKey] = []
+        self._in_flight_order: list[tuple[FireKey, bytes]] = []
         self._load: LoadRequest | None = None
         self._load_number = 0
-        self._overruled: dict[bytes, Row | None] = {}
-        for flight in adrift:
-            # Whether its row still is the durable one only a load can tell (rule 3).
-            flight.superseded = flight.stale = True
-            self._add_flight(flight)
+        self._changed_since_load: dict[bytes, Row | None] = {}
+        for attempt in orphaned:
+            # Only a load shows whether its row is still the durable one (rule 3).
+            attempt.superseded = attempt.stale = True
+            self._add_attempt(attempt)
 
     # ------------------------------------------------------------------ acceptance
 
     def accept(self, op: WriteOp) -> None:
-        """Takes an operation for the next batch and gives it its generation. The window itself changes at commit."""
+        """Queues an operation for the next batch and assigns its generation. The window itself changes at the commit."""
         self._sequence += 1
         op.generation = generation(self.epoch, self.incarnation, self._sequence)
         if op.kind <= OpKind.HAND_OVER:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
-            for flight in self.flights.get(uuid, ()):
-                flight.superseded = True
+            for attempt in self.in_flight.get(uuid, ()):
+                attempt.superseded = True
         elif op.kind is OpKind.SUSPEND:
             self._suspending[op.uuid] = op.expected
         if op.timer is not None and not op.timer.firing:
@@ -167,121 +171,122 @@ class Window:
     # ------------------------------------------------------------------ dispatch
 
     def next_key(self) -> FireKey | None:
-        """The smallest key that waits for its instant, or None."""
+        """The smallest key that waits for its instant; None if there is none."""
         return self._top(self._order)
 
     def longest_wait_us(self, now_us: int) -> int:
-        """How long the oldest due row has waited, rows set aside included; 0 when none is due."""
-        heaps = [heap for heap in (self._order, self._aside) if self._top(heap) is not None]
+        """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due."""
+        heaps = [heap for heap in (self._order, self._deferred) if self._top(heap) is not None]
         return longest_wait_us(self.rows, heaps, now_us)
 
     def due(self, now_us: int) -> Row | None:
-        """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
+        """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
         key = self._top(self._order)
         if key is None or key[0] > now_us:
             return None
         return self.rows[key[1]]
 
-    def set_aside(self) -> None:
-        """The row that `due` showed can't go now (its destination is busy): it stays, but is no longer shown."""
+    def defer(self) -> None:
+        """Defers the row that `due` returned, because its destination is busy: it stays, and `due` no longer returns it."""
         key = heappop(self._order)
         while self._order and self._order[0] == key:
             heappop(self._order)
-        heappush(self._aside, key)
-        if len(self._aside) > 2 * len(self.rows) + 1_000:
-            self._aside = self._compacted(self._aside)
+        heappush(self._deferred, key)
+        if len(self._deferred) > 2 * len(self.rows) + 1_000:
+            self._deferred = self._compacted(self._deferred)
 
     def put_back(self, row: Row) -> None:
-        """A row set aside is not due any more (the wall clock went back): it waits for its instant again."""
+        """Returns a deferred row to the order of instants: it is no longer due, or has to be dispatched again."""
         heappush(self._order, row.key)
 
     def holds(self, row: Row) -> bool:
-        """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""
+        """Whether this very row is still in the window. Check it before dispatching a deferred row."""
         return self.rows.get(row.key[1]) is row
 
-    def dispatch(self, row: Row) -> Flight:
-        """The row leaves the window and is in flight until `answered`."""
+    def dispatch(self, row: Row) -> InFlightAttempt:
+        """Moves the row from the window to an in-flight attempt, until `answered` or `not_sent`."""
         uuid = row.key[1]
         del self.rows[uuid]
         self.bytes -= row.size
-        flight = Flight(row, superseded=uuid in self._client_ops)
-        self._add_flight(flight)
-        return flight
+        attempt = InFlightAttempt(row, superseded=uuid in self._client_ops)
+        self._add_attempt(attempt)
+        return attempt
 
-    def _add_flight(self, flight: Flight) -> None:
-        row = flight.row
+    def _add_attempt(self, attempt: InFlightAttempt) -> None:
+        row = attempt.row
         uuid = row.key[1]
-        others = self.flights.get(uuid)
-        self.flights[uuid] = (flight,) if others is None else (*others, flight)
-        self.flights_count += 1
-        heappush(self._flight_order, (row.key, row.generation))
-        if len(self._flight_order) > 2 * self.flights_count + 1_000:
-            # One slow attempt at the top would let those that ended behind it pile up.
-            self._flight_order = [(f.row.key, f.row.generation) for fs in self.flights.values() for f in fs]
-            heapify(self._flight_order)
+        others = self.in_flight.get(uuid)
+        self.in_flight[uuid] = (attempt,) if others is None else (*others, attempt)
+        self.in_flight_count += 1
+        heappush(self._in_flight_order, (row.key, row.generation))
+        if len(self._in_flight_order) > 2 * self.in_flight_count + 1_000:
+            # Otherwise entries of ended attempts would pile up behind one slow attempt at the top.
+            self._in_flight_order = [(f.row.key, f.row.generation) for fs in self.in_flight.values() for f in fs]
+            heapify(self._in_flight_order)
 
-    def answered(self, flight: Flight, conclusion: Conclusion, boot_us: int) -> bool:
-        """An attempt has ended. False when its answer decides nothing: the timer was changed meanwhile (rule 10)."""
-        if not self._end_flight(flight):
+    def answered(self, attempt: InFlightAttempt, conclusion: Conclusion, boot_us: int) -> bool:
+        """Takes an attempt's result. False when it decides nothing because the timer was changed meanwhile (rule 10)."""
+        if not self._end_attempt(attempt):
             return False
-        row = flight.row
-        if flight.superseded:
-            if not flight.stale:
-                self.held[row.key[1]] = Held(row, conclusion)
+        row = attempt.row
+        if attempt.superseded:
+            if not attempt.stale:
+                self.awaiting_write[row.key[1]] = AwaitingWrite(row, conclusion)
             return False
         self._conclude(row, conclusion, boot_us)
         return True
 
-    def not_sent(self, flight: Flight) -> None:
-        """The attempt was never made (rule 24): the row is in its old place again, in the same generation. One that is not
-        the durable one any more is dropped; one beyond the horizon, which may have shrunk meanwhile, is loaded when it is
-        time. A client's write that is under way overrules it when it is durable, as any row."""
-        if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:
-            self._add(flight.row)
+    def not_sent(self, attempt: InFlightAttempt) -> None:
+        """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
+        any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
+        if self._end_attempt(attempt) and not attempt.stale and attempt.row.key <= self.horizon:
+            self._add(attempt.row)
 
-    def _end_flight(self, flight: Flight) -> bool:
-        """The attempt is in flight no longer; False if this window doesn't know it."""
-        uuid = flight.row.key[1]
-        flights = self.flights.get(uuid, ())
-        others = tuple(f for f in flights if f is not flight)
-        if len(others) == len(flights):
+    def _end_attempt(self, attempt: InFlightAttempt) -> bool:
+        """Removes the attempt from those in flight; False if this window doesn't know it."""
+        uuid = attempt.row.key[1]
+        attempts = self.in_flight.get(uuid, ())
+        others = tuple(f for f in attempts if f is not attempt)
+        if len(others) == len(attempts):
             return False
         if others:
-            self.flights[uuid] = others
+            self.in_flight[uuid] = others
         else:
-            del self.flights[uuid]
-        self.flights_count -= 1
+            del self.in_flight[uuid]
+        self.in_flight_count -= 1
         return True
 
-    def _deciding(self, uuid: bytes, born: bytes) -> Flight | None:
-        """The attempt in flight whose answer is about that durable generation."""
-        return next((f for f in self.flights.get(uuid, ()) if not f.stale and f.row.generation == born), None)
+    def _deciding(self, uuid: bytes, row_generation: bytes) -> InFlightAttempt | None:
+        """The in-flight attempt whose result decides about that durable generation, if there is one."""
+        return next(
+            (f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.generation == row_generation), None
+        )
 
     def hand_over(self, margin_us: int) -> None:
-        """Has the attempts in flight written as left to this node, whoever owns the shard next (rule 25). An attempt that is
-        nobody's when its time-out and `margin_us` have passed is made again."""
-        for flights in list(self.flights.values()):
-            for flight in flights:
-                if not flight.superseded:
-                    timer = flight.row.timer
+        """Records durably that the in-flight attempts remain with this node, whoever owns the shard next (rule 25). Without a
+        result within its time-out and `margin_us`, the next owner makes an attempt again."""
+        for attempts in list(self.in_flight.values()):
+            for attempt in attempts:
+                if not attempt.superseded:
+                    timer = attempt.row.timer
                     self.accept(
                         WriteOp(
                             OpKind.HAND_OVER,
-                            flight.row.key[1],
+                            attempt.row.key[1],
                             timer.namespace,
-                            execute_at=flight.fired_at + timer.timeout_us + margin_us,
-                            expected=flight.row.generation,
+                            execute_at=attempt.fired_at + timer.timeout_us + margin_us,
+                            expected=attempt.row.generation,
                         )
                     )
 
     @property
     def undecided(self) -> bool:
-        """Whether an attempt in flight has an answer to come that this window would conclude."""
-        return any(not flight.stale for flights in self.flights.values() for flight in flights)
+        """Whether an in-flight attempt's result is still to come that this window will conclude."""
+        return any(not attempt.stale for attempts in self.in_flight.values() for attempt in attempts)
 
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
         uuid = row.key[1]
-        if isinstance(conclusion, Finish):
+        if isinstance(conclusion, FinalAttempt):
             self.finished[uuid] = Finished(row, conclusion.timer, boot_us)
         else:
             self.retrying[uuid] = row
@@ -298,18 +303,18 @@ class Window:
     # ------------------------------------------------------------------ batches
 
     def has_work(self) -> bool:
-        """Whether a batch would have anything to do, now or after a while."""
+        """Whether there is anything to write, now or later."""
         return bool(self.pending or self.finished)
 
     def unwritten(self) -> tuple[int, int]:
-        """How many results of attempts wait for a batch, and the bytes of their timers' records."""
+        """How many results of attempts wait for a batch, and the bytes of those timers' records."""
         rows = [entry.row for entry in self.finished.values()]
         rows += self.retrying.values()
         return len(rows), sum(row.size for row in rows)
 
     @property
     def clients_wait(self) -> bool:
-        """Whether a client's write has been accepted and not been answered, in a batch under way or before one."""
+        """Whether an accepted write of a client has not been answered yet, pending or in a batch under way."""
         return bool(self._client_ops)
 
     @property
@@ -318,7 +323,7 @@ class Window:
         return bool(self._suspending)
 
     def to_fetch(self, rows_max: int) -> list[bytes]:
-        """The uuids among the next operations whose present state only the store knows (rule 17)."""
+        """The uuids of the next operations whose present state has to be read from the store (rule 17)."""
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
@@ -343,12 +348,9 @@ class Window:
         fetched_uuids: Sequence[bytes] = (),
         finished_max: int,
     ) -> Batch:
-        """The next batch: pending operations in order up to the limits, one final state per uuid (rule 4), with at most
-        `finished_max` of the finished timers that can go, besides those that have to go with an operation. It may be
-        empty; its fence still proves the answers that say "will not fire" (16).
-
-        `fetched` is what the store said of `fetched_uuids`.
-        """
+        """The next batch: pending operations in order up to the limits, with one final state per uuid (rule 4), and at most
+        `finished_max` finished timers, besides those that an operation depends on. If it is empty, its fence still proves
+        answers that say "will not fire" (rule 16). `fetched` is what the store returned for `fetched_uuids`."""
         batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         unknown = fetched or {}
         asked = frozenset(fetched_uuids)
@@ -363,7 +365,7 @@ class Window:
             except UNUSABLE as error:
                 self._refuse_unusable(op, batch, error, boot_us)
                 continue
-            if answer is _HELD_BACK:
+            if answer is _FETCH_FIRST:
                 break
             self.pending.popleft()
             batch.ops.append(op)
@@ -381,8 +383,7 @@ class Window:
         return batch
 
     def _refuse_unusable(self, op: WriteOp, batch: Batch, error: BaseException, boot_us: int) -> None:
-        """What can't be made into a record is refused where somebody waits for it. Where it was to be the timer's next state,
-        the present one is suspended with the reason instead (rule 15)."""
+        """Refuses an operation that can't be encoded; a retry's timer is suspended with the reason instead (rule 15)."""
         reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
         batch.unusable.append((op.uuid, reason))
         present = self.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
@@ -391,7 +392,7 @@ class Window:
             self.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), boot_us)
             return
         del self.retrying[op.uuid]
-        self.held[op.uuid] = Held(present, None)
+        self.awaiting_write[op.uuid] = AwaitingWrite(present, None)
         self.accept(
             WriteOp(
                 OpKind.SUSPEND,
@@ -411,14 +412,14 @@ class Window:
         now_us: int,
         history_rule: HistoryRule,
     ) -> object:
-        """Puts the operation's effect into the batch; returns its answer, or _HELD_BACK: ask the store first."""
+        """Adds the operation's effect to the batch; returns its answer, or _FETCH_FIRST if the store must be read first."""
         uuid, kind = op.uuid, op.kind
         if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:
                 return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
             if uuid not in asked:
-                return _HELD_BACK
+                return _FETCH_FIRST
             finished, mode = self.finished.get(uuid), history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, self._present(uuid), fetched.get(uuid), mode)
             return self._write(batch, answer) if type(answer) is Row else answer
@@ -429,10 +430,10 @@ class Window:
                 return None
             return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
         if kind is OpKind.HAND_OVER:
-            flight = self._deciding(uuid, op.expected)
-            if uuid in batch.final or flight is None:
+            attempt = self._deciding(uuid, op.expected)
+            if uuid in batch.final or attempt is None:
                 return None
-            return self._write(batch, Row((op.execute_at, uuid), op.generation, flight.row.timer, 0))
+            return self._write(batch, Row((op.execute_at, uuid), op.generation, attempt.row.timer, 0))
         present: Row | None
         if uuid in batch.final:
             present = batch.final[uuid]
@@ -445,7 +446,7 @@ class Window:
             present = self._present(uuid)
             if present is None:
                 if uuid not in asked:
-                    return _HELD_BACK
+                    return _FETCH_FIRST
                 found = fetched.get(uuid)
                 if found is None or found.live is None:
                     if kind > OpKind.DELETE:
@@ -455,7 +456,7 @@ class Window:
                     return TimerNotPending("the timer has finished")
                 if found.live.suspended is None and kind is OpKind.RESUME:
                     return None
-                present = self._revive(found.live, op)
+                present = self._decoded(found.live, op)
         if kind is OpKind.UPDATE:
             return self._update(op, batch, present, now_us)
         if kind is OpKind.DELETE:
@@ -471,11 +472,11 @@ class Window:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
 
-    def _revive(self, live: StoredRow, op: WriteOp) -> Row:
+    def _decoded(self, live: StoredRow, op: WriteOp) -> Row:
         try:
-            return revived(live)
+            return decoded_row(live)
         except RecordUndecodable as error:
-            return unreadable(live, str(error))
+            return undecodable_row(live, str(error))
 
     def _update(self, op: WriteOp, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
         assert present is not None
@@ -488,7 +489,7 @@ class Window:
             timer = op.changes.apply(present.timer, now_us)
         except InvalidInput as error:
             return error
-        # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
+        # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
         timer.firing = self._firing(op)
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
         return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
@@ -500,7 +501,7 @@ class Window:
     def _end(
         self, op: WriteOp, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule
     ) -> None:
-        # First what can fail: nothing of an operation that is refused may stay in the batch.
+        # What can fail comes first: a refused operation must leave nothing in the batch.
         ended = Row(present.key, op.generation, timer, present.size)
         self._record(batch, ended, timer, now_us, history_rule)
         batch.final[op.uuid] = None
@@ -545,28 +546,29 @@ class Window:
     def _take_finished(
         self, batch: Batch, finished_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
     ) -> None:
-        """Rule 11: the mark, the range delete up to it, and the exact deletes of what waits above it too long."""
+        """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
+        long."""
         candidates = sorted(self.finished.values(), key=_order_of_finished)
         chosen = candidates[:finished_max]
-        mark = None
+        watermark = None
         if self.range_delete:
             limit = self._first_unfinished(batch)
             if len(chosen) < len(candidates):
                 limit = min(limit, candidates[len(chosen)].row.key)
             for entry in chosen:
                 if entry.row.key < limit and entry.row.key <= self.horizon:
-                    mark = entry.row.key
-        batch.store.delete_to = mark
+                    watermark = entry.row.key
+        batch.store.delete_to = watermark
         for entry in candidates:
             uuid = entry.row.key[1]
-            in_range = mark is not None and entry.row.key <= mark
+            in_range = watermark is not None and entry.row.key <= watermark
             needed = uuid in batch.final or uuid in batch.relied_on
             waited = boot_us - entry.since_us >= exact_after_us or not self.range_delete
             if in_range or needed or (waited and len(batch.finished) < len(chosen)):
                 self._take(batch, entry, now_us, history_rule)
 
     def _take(self, batch: Batch, entry: Finished, now_us: int, history_rule: HistoryRule) -> None:
-        """The finished timer leaves with this batch: by the range delete, by being rewritten, or by its uuid."""
+        """Adds a finished timer to the batch: the range delete removes it, an upsert replaces it, or its uuid is deleted."""
         key = entry.row.key
         batch.finished.append(entry)
         if entry.with_history:
@@ -575,26 +577,26 @@ class Window:
             except UNUSABLE as error:
                 entry.with_history = False
                 batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:_REASON_CHARS_MAX]))
-        mark = batch.store.delete_to
-        if key[1] not in batch.final and (mark is None or key > mark):
+        watermark = batch.store.delete_to
+        if key[1] not in batch.final and (watermark is None or key > watermark):
             batch.store.deletes.append(key[1])
 
     def _first_unfinished(self, batch: Batch) -> FireKey:
-        """The smallest key that a range delete must not reach: in the window, in flight, held, retrying, or upserted."""
+        """The smallest key that a range delete must not reach: of all rows that have not finished, in memory or the batch."""
         limit = KEY_MAX
-        for heap in (self._order, self._aside):
+        for heap in (self._order, self._deferred):
             top = self._top(heap)
             if top is not None and top < limit:
                 limit = top
-        flights = self._flight_order
-        while flights:
-            key, born = flights[0]
-            if any(f.row.generation == born for f in self.flights.get(key[1], ())):
+        attempts = self._in_flight_order
+        while attempts:
+            key, row_generation = attempts[0]
+            if any(f.row.generation == row_generation for f in self.in_flight.get(key[1], ())):
                 limit = min(limit, key)
                 break
-            heappop(flights)
-        for held in self.held.values():
-            limit = min(limit, held.row.key)
+            heappop(attempts)
+        for awaiting in self.awaiting_write.values():
+            limit = min(limit, awaiting.row.key)
         for uuid, row in self.retrying.items():
             if uuid not in batch.final:
                 limit = min(limit, row.key)
@@ -604,22 +606,22 @@ class Window:
         return limit
 
     def assemble_one(self, entry: Finished, now_us: int, history_rule: HistoryRule) -> Batch:
-        """A batch of nothing but the exact delete of one finished timer."""
+        """A batch with only the exact delete of one finished timer."""
         batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         self._take(batch, entry, now_us, history_rule)
         return batch
 
-    def give_up(self, entry: Finished, boot_us: int) -> None:
-        """The store refuses to delete it: held, so that it neither rings again here nor is deleted by range, until
-        `try_refused_again`."""
+    def delete_refused(self, entry: Finished, boot_us: int) -> None:
+        """The store refuses to delete a finished timer. Until `try_refused_again` the row awaits a write, so that it neither
+        fires again on this node nor is deleted by range."""
         uuid = entry.row.key[1]
         if self.finished.get(uuid) is entry:
             del self.finished[uuid]
-            self.held[uuid] = Held(entry.row, None)
+            self.awaiting_write[uuid] = AwaitingWrite(entry.row, None)
             self._refused.append((boot_us, entry))
 
     def try_refused_again(self, until_us: int) -> bool:
-        """What the store refused up to that boot time waits for a batch again; whether there was anything."""
+        """Queues again what the store refused up to that boot time; returns whether there was anything."""
         any_again = False
         while self._refused and self._refused[0][0] <= until_us:
             _, refused = self._refused.popleft()
@@ -628,39 +630,39 @@ class Window:
                 self.pending.append(refused)
                 continue
             uuid = refused.row.key[1]
-            held = self.held.get(uuid)
-            if held is not None and held.row is refused.row:
-                del self.held[uuid]
+            awaiting = self.awaiting_write.get(uuid)
+            if awaiting is not None and awaiting.row is refused.row:
+                del self.awaiting_write[uuid]
                 refused.with_history = True
                 self.finished[uuid] = refused
         return any_again
 
     def committed(self, batch: Batch, boot_us: int) -> None:
-        """The batch is durable: each of its uuids leaves its old place and takes the new one (rule 8)."""
+        """Applies a durable batch: each of its uuids moves from its old state to the new one (rule 8)."""
         results = self._handed_over(batch)
         for entry in batch.finished:
             uuid = entry.row.key[1]
             if self.finished.get(uuid) is entry:
                 del self.finished[uuid]
             if self._load is not None:
-                self._overruled[uuid] = None
+                self._changed_since_load[uuid] = None
         for uuid, row in batch.final.items():
             if row is not None and self._known(row):
-                # A load brought this row before the commit's answer came, and it has moved on since.
+                # A load returned this row before the commit was confirmed, and it has moved on since.
                 self._forget_former(row)
                 continue
             self._remove(uuid)
-            self.held.pop(uuid, None)
+            self.awaiting_write.pop(uuid, None)
             self.retrying.pop(uuid, None)
-            for flight in self.flights.get(uuid, ()):
-                flight.superseded = flight.stale = True
+            for attempt in self.in_flight.get(uuid, ()):
+                attempt.superseded = attempt.stale = True
             stays = row if uuid not in batch.suspended else None
             if stays is not None and stays.key <= self.horizon:
                 self._add(stays)
             if self._load is not None:
-                self._overruled[uuid] = stays
+                self._changed_since_load[uuid] = stays
         for op in batch.ops:
-            if op.overrules:
+            if op.supersedes:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is OpKind.SUSPEND:
@@ -669,63 +671,62 @@ class Window:
             self.accept(op)
 
     def _handed_over(self, batch: Batch) -> list[WriteOp]:
-        """Attempts whose rows the batch hands over aren't this window's any more: their results are for whoever owns the
-        shard then. For those that have ended meanwhile that is an operation, returned here."""
+        """Releases the attempts whose rows the batch hands over; returns the operations that report those already ended."""
         results = []
         for op in batch.ops:
             row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
-            held = self.held.get(op.uuid)
-            flight = self._deciding(op.uuid, op.expected)
-            if flight is not None:
-                self._end_flight(flight)
-                flight.handed_over = op.generation
-            elif held is not None and held.conclusion is not None and held.row.generation == op.expected:
-                results.append(conclusion_op(held.row, op.generation, held.conclusion))
+            awaiting = self.awaiting_write.get(op.uuid)
+            attempt = self._deciding(op.uuid, op.expected)
+            if attempt is not None:
+                self._end_attempt(attempt)
+                attempt.handed_over_generation = op.generation
+            elif awaiting is not None and awaiting.conclusion is not None and awaiting.row.generation == op.expected:
+                results.append(conclusion_op(awaiting.row, op.generation, awaiting.conclusion))
             elif (back := self.rows.get(op.uuid)) is not None and back.generation == op.expected:
-                # Its request turned out not to have been sent: it is due as before.
-                results.append(conclusion_op(back, op.generation, Again(back.timer, back.key[0])))
+                # Its request was not sent after all: the timer is due as before.
+                results.append(conclusion_op(back, op.generation, NextAttempt(back.timer, back.key[0])))
         return results
 
     def _forget_former(self, row: Row) -> None:
-        """The row is durable: of the states before it, nothing counts any more."""
-        uuid, born = row.key[1], row.generation
-        for flight in self.flights.get(uuid, ()):
-            if flight.row.generation != born:
-                flight.superseded = flight.stale = True
-        held = self.held.get(uuid)
-        if held is not None and held.row.generation != born:
-            del self.held[uuid]
+        """The row is durable: discards what memory keeps of its former generations."""
+        uuid, row_generation = row.key[1], row.generation
+        for attempt in self.in_flight.get(uuid, ()):
+            if attempt.row.generation != row_generation:
+                attempt.superseded = attempt.stale = True
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None and awaiting.row.generation != row_generation:
+            del self.awaiting_write[uuid]
         retried = self.retrying.get(uuid)
-        if retried is not None and retried.generation != born:
+        if retried is not None and retried.generation != row_generation:
             del self.retrying[uuid]
 
     def abandon(self, batch: Batch) -> None:
-        """The batch certainly had no effect: its operations come first again."""
+        """The batch certainly had no effect: its operations return to the front of the queue."""
         self.pending.extendleft(reversed(batch.ops))
 
     def refuse(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
-        """The operation will never be written: the client hears the error, and what it overruled counts again."""
-        if op.overrules:
+        """The operation will not be written: the client gets the error, and results that it superseded count again."""
+        if op.supersedes:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
         else:
-            # The old row stands, and memory keeps it from ringing, until `try_refused_again`.
+            # The old row stays stored, and memory keeps it from firing, until `try_refused_again`.
             self._refused.append((boot_us, op))
         if op.reply is not None:
             op.reply(error)
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
-        """Every client that waits hears the error now; the engine's own operations stay."""
-        mine = [op for op in self.pending if not op.overrules]
-        theirs = [op for op in self.pending if op.overrules]
+        """Answers every waiting client with the error; the engine's own operations stay queued."""
+        mine = [op for op in self.pending if not op.supersedes]
+        theirs = [op for op in self.pending if op.supersedes]
         self.pending = deque(mine)
         for op in theirs:
             self.refuse(op, error, boot_us)
 
     def expire(self, boot_us: int) -> None:
-        """Drops clients' writes whose time was over at that boot time and that are in no batch; they hear it."""
+        """Refuses clients' writes that are in no batch and whose deadline has passed at that boot time."""
         late = [op for op in self.pending if op.deadline_us is not None and op.deadline_us <= boot_us]
         if late:
             gone = set(late)
@@ -741,66 +742,64 @@ class Window:
             del self._client_ops[uuid]
 
     def _reinstate(self, uuid: bytes, boot_us: int) -> None:
-        """A client's write is through or came to nothing: attempts that it overruled, and that are of the durable state,
-        decide again."""
+        """A client's write is durable or refused: attempts of the durable generation that it superseded decide again."""
         if uuid in self._client_ops:
             return
-        for flight in self.flights.get(uuid, ()):
-            if not flight.stale:
-                flight.superseded = False
-        held = self.held.get(uuid)
-        if held is not None and held.conclusion is not None:
-            del self.held[uuid]
-            self._conclude(held.row, held.conclusion, boot_us)
+        for attempt in self.in_flight.get(uuid, ()):
+            if not attempt.stale:
+                attempt.superseded = False
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None and awaiting.conclusion is not None:
+            del self.awaiting_write[uuid]
+            self._conclude(awaiting.row, awaiting.conclusion, boot_us)
 
     # ------------------------------------------------------------------ loads
 
     def announce_load(self, up_to: FireKey) -> LoadRequest | None:
-        """Begins a load of (horizon, up_to]; None while another is under way or nothing is beyond the horizon."""
+        """Begins a load of (horizon, up_to]; None while another load is under way or if `up_to` is within the horizon."""
         if self._load is not None or up_to <= self.horizon:
             return None
         self._load_number += 1
-        self._overruled = {}
+        self._changed_since_load = {}
         self._load = LoadRequest(self._load_number, self.horizon, up_to)
         return self._load
 
     def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: FireKey) -> bool:
-        """A page joins the window: it was complete from the horizon up to `complete_to` when it was read, and whatever
-        was committed since the announcement overrules it (rule 9). Undecodable rows (with `raw`) are held until they
-        are suspended. False if the load is void."""
+        """Merges a page that was complete from the horizon up to `complete_to` when it was read; False if the load is void.
+        Commits since `announce_load` supersede it (rule 9). Undecodable rows (with `raw`) await their suspension."""
         if self._load is None or self._load.number != request.number:
             return False
         self._load = None
         for row in rows:
             uuid = row.key[1]
-            if uuid in self._overruled:
+            if uuid in self._changed_since_load:
                 continue
             if self._known(row):
-                for flight in self.flights.get(uuid, ()):
-                    if flight.row.generation == row.generation:
-                        flight.stale, flight.superseded = False, uuid in self._client_ops
+                for attempt in self.in_flight.get(uuid, ()):
+                    if attempt.row.generation == row.generation:
+                        attempt.stale, attempt.superseded = False, uuid in self._client_ops
                 continue
             if uuid in self.rows:
                 continue
             if row.raw is not None:
-                self.held[uuid] = Held(row, None)
+                self.awaiting_write[uuid] = AwaitingWrite(row, None)
                 continue
             self._add(row)
-        for committed in self._overruled.values():
+        for committed in self._changed_since_load.values():
             if committed is not None and request.after < committed.key <= complete_to:
                 self._add(committed)
-        self._overruled = {}
+        self._changed_since_load = {}
         self.horizon = complete_to
         return True
 
     def load_failed(self, request: LoadRequest) -> None:
-        """The load came to nothing; it may be announced again."""
+        """Ends a failed load; it may be announced again."""
         if self._load is not None and self._load.number == request.number:
             self._load = None
-            self._overruled = {}
+            self._changed_since_load = {}
 
     def truncate(self, keep: int) -> None:
-        """Drops all but the `keep` earliest rows; the horizon shrinks, and a load under way is void (rule 13)."""
+        """Drops all but the `keep` earliest rows. The horizon shrinks, and a load under way becomes void (rule 13)."""
         if len(self.rows) <= keep:
             return
         keys = sorted(row.key for row in self.rows.values())
@@ -808,14 +807,14 @@ class Window:
             self._remove(key[1])
         self.horizon = min(self.horizon, key_before(keys[keep]))
         self._load = None
-        self._overruled = {}
+        self._changed_since_load = {}
         self._order = self._compacted(self._order)
-        self._aside = self._compacted(self._aside)
+        self._deferred = self._compacted(self._deferred)
 
     # ------------------------------------------------------------------ inside
 
     def view(self, uuid: bytes) -> Row | Finished | None:
-        """What memory knows of a timer's durable state; None means: ask the store."""
+        """The timer's durable state as memory knows it; None if only the store knows it."""
         finished = self.finished.get(uuid)
         return finished if finished is not None else self._present(uuid)
 
@@ -824,28 +823,28 @@ class Window:
         row = self.rows.get(uuid)
         if row is not None:
             return row
-        for flight in self.flights.get(uuid, ()):
-            if not flight.stale:
-                return flight.row
-        held = self.held.get(uuid)
-        if held is not None:
-            return held.row
+        for attempt in self.in_flight.get(uuid, ()):
+            if not attempt.stale:
+                return attempt.row
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None:
+            return awaiting.row
         return self.retrying.get(uuid)
 
     def _known(self, row: Row) -> bool:
-        """Whether this very generation is in flight, answered or finished here."""
-        uuid, born = row.key[1], row.generation
-        for flight in self.flights.get(uuid, ()):
-            if flight.row.generation == born:
+        """Whether this very generation is in flight, awaiting a write, retrying or finished here."""
+        uuid, row_generation = row.key[1], row.generation
+        for attempt in self.in_flight.get(uuid, ()):
+            if attempt.row.generation == row_generation:
                 return True
         finished = self.finished.get(uuid)
-        if finished is not None and finished.row.generation == born:
+        if finished is not None and finished.row.generation == row_generation:
             return True
-        held = self.held.get(uuid)
-        if held is not None and held.row.generation == born:
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None and awaiting.row.generation == row_generation:
             return True
         retried = self.retrying.get(uuid)
-        return retried is not None and retried.generation == born
+        return retried is not None and retried.generation == row_generation
 
     def _add(self, row: Row) -> None:
         uuid = row.key[1]
@@ -854,9 +853,9 @@ class Window:
             self.bytes -= former.size
         self.rows[uuid] = row
         self.bytes += row.size
-        heappush(self._aside if self._suspending.get(uuid) == row.generation else self._order, row.key)
+        heappush(self._deferred if self._suspending.get(uuid) == row.generation else self._order, row.key)
         if len(self._order) > 2 * len(self.rows) + 1_000:
-            # Outdated keys far from the top would pile up for the whole look-ahead.
+            # Otherwise outdated keys far from the top would pile up for the whole look-ahead.
             self._order = self._compacted(self._order)
 
     def _compacted(self, heap: list[FireKey]) -> list[FireKey]:

@@ -1,4 +1,4 @@
-"""API keys: who may do what, where."""
+"""API keys: roles, and the namespaces and tenants that a key may access."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 
 class Role(StrEnum):
-    """What a key allows; each role includes the ones before it."""
+    """What a key allows. Each role includes the ones before it."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
 
     def includes(self, wanted: Role) -> bool:
-        """Whether a key of this role may do what `wanted` names."""
+        """Whether a key with this role may do what requires role `wanted`."""
         return _RANK[self] >= _RANK[wanted]
 
 
@@ -24,11 +24,12 @@ _RANK = {Role.READ: 0, Role.WRITE: 1, Role.ADMIN: 2}
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """A stored key: its secret only as a SHA-256 (the secret has 256 random bits, so no salt or stretching is needed).
+    """A stored key. Of its secret only the SHA-256 is stored; the secret has 256 random bits, so that needs no salt or
+    stretching.
 
-    A key without `namespaces` and `tenants` may touch all of them; a key with either may touch exactly those that it
-    names, so that one limited to namespaces may touch no tenant, and the other way round. From `expires_at` on
-    (microseconds; None: never) it is refused like one that was deleted.
+    A key without `namespaces` and `tenants` may access all of them. A key with either may access exactly those that it names:
+    one limited to namespaces may access no tenant, and vice versa. From `expires_at` on (microseconds; None: never) it is
+    refused like a deleted key.
     """
 
     key_id: str
@@ -41,11 +42,11 @@ class ApiKey(msgspec.Struct, frozen=True):
     expires_at: int | None = None
 
     def expired(self, now_us: int) -> bool:
-        """Whether its time is over."""
+        """Whether the key has expired."""
         return self.expires_at is not None and self.expires_at <= now_us
 
     def allows(self, role: Role, namespace: str | None) -> bool:
-        """Whether the key may act in that role, on that namespace (None: on the whole service)."""
+        """Whether the key may act with that role on that namespace (None: on the whole service)."""
         if not self.role.includes(role):
             return False
         if not self.namespaces and not self.tenants:
@@ -53,7 +54,7 @@ class ApiKey(msgspec.Struct, frozen=True):
         return namespace is not None and namespace in self.namespaces
 
     def allows_tenant(self, role: Role, tenant_id: str) -> bool:
-        """Whether the key may act in that role for that tenant, whose id is compared without regard to case."""
+        """Whether the key may act with that role for that tenant. Tenant ids are compared case-insensitively."""
         if not self.role.includes(role):
             return False
         if not self.namespaces and not self.tenants:
@@ -62,8 +63,8 @@ class ApiKey(msgspec.Struct, frozen=True):
         return any(tenant.lower() == wanted for tenant in self.tenants)
 
     def covers(self, other: ApiKey) -> bool:
-        """Whether whatever the other key may touch, this one may touch, too. A key without limits is covered by such a one
-        alone."""
+        """Whether this key may access everything that the other may. Only a key without limits covers a key without
+        limits."""
         if not self.namespaces and not self.tenants:
             return True
         tenants = {tenant.lower() for tenant in self.tenants}

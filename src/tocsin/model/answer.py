@@ -1,7 +1,4 @@
-"""The callback answer protocol: from what came back (or didn't) to a verdict.
-
-`docs/reference/callbacks.md` is its prose.
-"""
+"""The callback protocol: from an attempt's outcome to a verdict. `docs/reference/callbacks.md` describes it."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from tocsin.model.validation import is_deeper_than
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What the receiver sent: its status, its body (bounded; `truncated` when it was longer), its Retry-After."""
+    """The receiver's response: its status, the beginning of its body (`truncated` if it was longer), its Retry-After."""
 
     status: int
     body: bytes = b""
@@ -27,9 +24,9 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class NoResponse:
-    """No usable answer: `code` is a stable word such as TIMEOUT, CONNECTION_FAILED, EGRESS_REFUSED or BAD_RESPONSE.
+    """No usable response. `code` is a stable word such as TIMEOUT, CONNECTION_FAILED, EGRESS_REFUSED or BAD_RESPONSE.
 
-    `final` marks what no repetition can mend (a target that policy forbids).
+    `final`: no retry can succeed (a target that policy forbids).
     """
 
     code: str
@@ -39,8 +36,8 @@ class NoResponse:
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """The request never left this machine, for a reason of this machine's own (no connection slot, no file descriptor, a
-    full resolver): it says nothing about the receiver. `code` is a stable word such as NO_CONNECTION_SLOT."""
+    """The request was not sent for a local reason (no connection slot, no file descriptor, a full resolver), which is no
+    statement about the receiver. `code` is a stable word such as NO_CONNECTION_SLOT."""
 
     code: str
     detail: str = ""
@@ -51,7 +48,7 @@ Outcome = Response | NoResponse | NotSent
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The receiver took it."""
+    """The receiver accepted the callback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,8 @@ Verdict = Done | Reschedule | Failed
 
 
 class _Wishes(msgspec.Struct, rename="camel"):
-    """What counts of a body. Values stay JSON text, so that one of another type hides none of the others."""
+    """The members of a response body that matter. Values stay JSON text, so that one of the wrong type does not hide the
+    others."""
 
     ok: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     next_execute_at: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -95,7 +93,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _JSON_SPACE = b" \t\r\n"
 _DONE = Done()
 _NOT_OK = Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
-#: Client errors that pass by themselves.
+#: Client errors that may be temporary, and are retried.
 RETRIED_4XX = frozenset({408, 425, 429})
 
 
@@ -109,12 +107,11 @@ def judge(
     payload_depth_max: int,
     strict: bool = False,
 ) -> Verdict:
-    """The verdict on one attempt; never raises.
+    """The verdict on one attempt. Never raises.
 
-    `retry_after_us_max` bounds how far Retry-After can delay, `instant_us_max` how late a reschedule may lie; a
-    reschedule beyond it, or with a payload over `payload_bytes_max` or with more than `payload_depth_max` arrays and objects
-    within one another, counts as an invalid response (and is retried). `strict`: a 2xx is done only with an empty
-    body or `ok: true`.
+    `retry_after_us_max` limits the delay that Retry-After can ask for, `instant_us_max` the instant of a reschedule. A
+    reschedule beyond it, or with a payload of more than `payload_bytes_max` bytes or `payload_depth_max` nested levels, is an
+    invalid response, and is retried. `strict`: a 2xx response is done only with an empty body or `ok: true`.
     """
     if isinstance(outcome, NoResponse):
         text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
@@ -131,7 +128,7 @@ def judge(
 
 
 def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int, payload_depth_max: int) -> Verdict:
-    """Done, unless the body is a JSON object that says otherwise. What can't be read says nothing."""
+    """Done, unless the body is a JSON object that asks for something else. An unreadable body asks for nothing."""
     body = outcome.body
     if not body or outcome.truncated or not body.lstrip(_JSON_SPACE).startswith(b"{"):
         return _DONE
@@ -140,7 +137,7 @@ def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int, 
     except _UNREADABLE:
         return _DONE
     wanted, ok = wishes.next_execute_at, wishes.ok
-    # The decoder leaves values unread, which may then not be UTF-8.
+    # The decoder leaves the values unread, so they may not be UTF-8.
     if not isinstance(wanted, msgspec.UnsetType) and bytes(wanted) != b"null":
         if not _is_utf8(body):
             return _DONE
@@ -157,7 +154,7 @@ def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int, 
 
 def _judge_strictly(outcome: Response, instant_us_max: int, payload_bytes_max: int, payload_depth_max: int) -> Verdict:
     if outcome.truncated:
-        return Failed("INVALID_CALLBACK_RESPONSE: the answer is longer than the limit")
+        return Failed("INVALID_CALLBACK_RESPONSE: the response body is longer than the limit")
     if not outcome.body.strip():
         return _DONE
     try:
@@ -170,7 +167,7 @@ def _judge_strictly(outcome: Response, instant_us_max: int, payload_bytes_max: i
         return _DONE
     if body.ok is False:
         return _NOT_OK
-    return Failed("INVALID_CALLBACK_RESPONSE: the answer has neither ok nor nextExecuteAt")
+    return Failed("INVALID_CALLBACK_RESPONSE: the response has neither ok nor nextExecuteAt")
 
 
 def _reschedule(
@@ -194,12 +191,12 @@ def _reschedule(
     if not _is_utf8(payload):
         return Failed("INVALID_CALLBACK_RESPONSE: payload is not UTF-8")
     if is_deeper_than(payload, payload_depth_max):
-        return Failed(f"INVALID_CALLBACK_RESPONSE: payload has more than {payload_depth_max} levels")
+        return Failed(f"INVALID_CALLBACK_RESPONSE: payload has more than {payload_depth_max} nested levels")
     return Reschedule(execute_at, msgspec.Raw(payload))
 
 
 def _is_utf8(text: bytes) -> bool:
-    """The decoder doesn't look into values that it hands over raw."""
+    """Whether the text is UTF-8. The decoder does not check values that it returns raw."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -208,7 +205,8 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def retry_after_at(text: str | None, now_us: int, retry_after_us_max: int) -> int | None:
-    """The instant that a Retry-After header names (RFC 9110 section 10.2.3); None when absent or unreadable."""
+    """The instant that a Retry-After header asks for (RFC 9110 section 10.2.3), at most `retry_after_us_max` from now; None
+    if it is absent or unreadable."""
     if text is None:
         return None
     text = text.strip()
@@ -218,7 +216,7 @@ def retry_after_at(text: str | None, now_us: int, retry_after_us_max: int) -> in
         try:
             moment = parsedate_to_datetime(text)
             if moment.tzinfo is None:
-                # "-0000": UTC, from a machine that doesn't tell its own zone (RFC 5322 section 3.3).
+                # "-0000" is UTC from a machine that does not state its own zone (RFC 5322 section 3.3).
                 moment = moment.replace(tzinfo=UTC)
             delay_us = int(moment.timestamp()) * US_PER_SECOND - now_us
         except (ValueError, OverflowError, TypeError, IndexError):

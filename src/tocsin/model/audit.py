@@ -6,12 +6,12 @@ from enum import StrEnum
 
 import msgspec
 
-#: Values of one field in the details of an entry: flat, so that they can be shown in a line.
+#: Values in the details of an entry: flat, so that an entry fits in a line.
 Detail = str | int | bool | None | list[str]
 
 
 class AuditAction(StrEnum):
-    """What an entry reports. Stores keep the value as text, so that a node can show what a newer one wrote."""
+    """What an entry reports. Stores keep the value as text, so that a node can show entries of a newer release."""
 
     SIGN_IN = "sign_in"
     SIGN_IN_FAILED = "sign_in_failed"
@@ -24,7 +24,7 @@ class AuditAction(StrEnum):
 
 
 class AuditSource(StrEnum):
-    """Which way a change came."""
+    """The interface through which a change was made."""
 
     API = "api"
     PAGES = "pages"
@@ -32,13 +32,12 @@ class AuditSource(StrEnum):
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """One entry, which never changes.
+    """One entry. It never changes.
 
-    `at` is microseconds since 1970, `entry_id` 16 bytes that make it unique. `key_id` is the key that acted, None for
-    somebody without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id. `address` is the
-    client's, as the node saw it; empty for the command line. `node` is the name of the node, or of the machine where the
-    command ran. `details` never has a secret.
-    """
+    `at` is microseconds since 1970, `entry_id` 16 bytes that make the entry unique. `key_id` is the acting key; None for an
+    actor without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id. `address` is the
+    client's as the node sees it; empty for the command line. `node` is the name of the node, or of the machine that ran the
+    command. `details` never contain a secret."""
 
     at: int
     entry_id: bytes
@@ -52,7 +51,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, bytes]:
-        """Its place in the trail's order."""
+        """The entry's position in the trail's order."""
         return (self.at, self.entry_id)
 
 
@@ -61,10 +60,10 @@ _decoder = msgspec.json.Decoder(AuditEntry)
 
 
 def encode_audit(entry: AuditEntry) -> str:
-    """The entry as stores keep it."""
+    """The entry's stored form."""
     return _encoder.encode(entry).decode()
 
 
 def decode_audit(record: bytes) -> AuditEntry:
-    """What `encode_audit` wrote. Raises msgspec.DecodeError."""
+    """Decodes what `encode_audit` wrote. Raises msgspec.DecodeError."""
     return _decoder.decode(record)

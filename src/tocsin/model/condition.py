@@ -1,4 +1,4 @@
-"""On what condition a timer is created, and what a timer remembers of how it was."""
+"""Conditional creates: what happens if the timer exists, and the idempotency keys that a timer remembers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tocsin.model.instants import US_PER_DAY
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import NULL_PAYLOAD, CreateKey, Timer
 
-#: Keys that a timer remembers, the newest ones: enough for a client whose requests overtake one another, and little to
-#: store. A key that has been forgotten creates anew.
+#: Idempotency keys that a timer remembers, the newest ones: enough for a client whose requests overtake one another, and
+#: little to store. A create under a forgotten key is a new create.
 KEYS_MAX = 4
-#: How long a finished timer remembers its keys, at least, in microseconds: longer than any client tries a request again.
+#: How long a finished timer remembers its keys at least, in microseconds: longer than clients retry a request.
 KEYS_KEPT_US = US_PER_DAY
 
 
 class OnConflict(StrEnum):
-    """What becomes of a create when a timer of its name exists: pending, suspended, in flight, or finished and retained."""
+    """What a create does when a timer of its id exists: pending, suspended, in flight, or finished and retained."""
 
     REPLACE = "replace"
     KEEP = "keep"
@@ -27,8 +27,8 @@ class OnConflict(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a create came to: the timer is new (or replaced another); it `existed` and was kept; or the create is a
-    repetition, and the timer stands as the former one, or what came after, has left it."""
+    """The outcome of a create: `created`, the timer is new or has replaced another; `existing`, the existing timer was kept;
+    `replayed`, the create repeats a former one, and the timer stays as it is now."""
 
     CREATED = "created"
     EXISTING = "existing"
@@ -36,15 +36,17 @@ class Outcome(StrEnum):
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a create asks before it writes. A `key` that the existing timer was created under makes the create a repetition:
-    the timer stands as it is, or IdempotencyConflict, if other things were sent under that key. Otherwise `on_conflict`
-    decides. A create without a condition replaces, and reads nothing."""
+    """What a create checks before it writes.
+
+    If the existing timer was created under the same `key`, the create is a repetition: the timer stays as it is, or the
+    create fails with IdempotencyConflict if its contents differ. Otherwise `on_conflict` decides. A create without a
+    condition replaces an existing timer without reading it."""
 
     on_conflict: OnConflict = OnConflict.REPLACE
     key: CreateKey | None = None
 
     def is_repeated(self, timer: Timer) -> bool:
-        """Whether that timer was created under this key; IdempotencyConflict if it was, with other things asked for."""
+        """Whether that timer was created under this key. Raises IdempotencyConflict if it was, with other contents."""
         key = self.key
         if key is None:
             return False
@@ -53,18 +55,19 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
                 if known.body != key.body:
                     raise IdempotencyConflict(
                         f"timer {timer.id!r} was created under this idempotency key with other contents; repeat a request "
-                        "unchanged (`delay` may differ), and give another one a key of its own"
+                        "unchanged (`delay` may differ), and use another key for another request"
                     )
                 return True
         return False
 
     def keys_after(self, former: Timer | None) -> tuple[CreateKey, ...]:
-        """What a timer that is created on this condition remembers, in the place of `former`."""
+        """The keys of a timer that is created on this condition and replaces `former`."""
         if self.key is None:
             return ()
         return (*(former.keys if former is not None else ()), self.key)[-KEYS_MAX:]
 
 
 def slim(timer: Timer) -> Timer:
-    """What is kept of a finished timer only for its keys: how it ended, and nothing that its namespace doesn't keep."""
+    """What is kept of a finished timer only for its idempotency keys: how it ended, without URL secrets, payload, headers and
+    body."""
     return msgspec.structs.replace(timer, url=redact_url(timer.url), payload=NULL_PAYLOAD, headers=None, body=None)

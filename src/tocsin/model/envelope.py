@@ -1,4 +1,4 @@
-"""What travels between modules: a message in its envelope."""
+"""The envelope of the messages that modules exchange."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import msgspec
 
 
 class Envelope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, gc=False):
-    """One message and where it comes from.
+    """One message and its origin.
 
-    `id` is a UUID v7 of its own: a message that is sent again keeps it, so that duplicates can be told. `type` names the
-    payload's shape, `aggregate_id` what the message is about: messages of one aggregate stay in order. `correlation_id`
-    is the same for everything that one request caused; `causation_id` is the id of the message that directly caused
-    this one, None for what only time caused. `timestamp_ms`: wall clock when it was made. `payload` is JSON.
-    """
+    `id` is a UUID v7; a message that is sent again keeps it, so that duplicates are recognised. `type` names the payload's
+    schema, `aggregate_id` what the message is about: messages of one aggregate stay in order. `correlation_id` is the same
+    for everything that one request caused; `causation_id` is the id of the message that directly caused this one, None if a
+    due time caused it. `timestamp_ms` is the wall clock when the message was created. `payload` is JSON."""
 
     id: str
     type: str

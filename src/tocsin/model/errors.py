@@ -1,7 +1,7 @@
-"""The errors of the domain: one base, one class per kind of failure.
+"""The errors of the domain: one base class, and one class for each kind of failure.
 
-Adapters translate their drivers' exceptions into the store errors at their edge; `tocsin.http.errors` is the only
-place that turns any of them into an HTTP status.
+Adapters translate their drivers' exceptions into the store errors; only `tocsin.http.errors` translates them into HTTP
+statuses.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ class TocsinError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One bad field: `path` is dotted, as in `timers[3].executeAt`; `reason` says what is wrong and what would be right."""
+    """One bad field. `path` is dotted, as in `timers[3].executeAt`; `reason` tells what is wrong and how to correct it."""
 
     path: str
     reason: str
 
 
 class InvalidInput(TocsinError):
-    """What the caller sent can't be accepted. Nothing was written."""
+    """The request can't be accepted. Nothing was written."""
 
     code = "INVALID_INPUT"
 
@@ -40,7 +40,7 @@ class PayloadTooLarge(InvalidInput):
 
 
 class TooManyTags(InvalidInput):
-    """The service call has as many tags as it may have."""
+    """The service call already has the greatest number of tags. Nothing was written."""
 
     code = "TOO_MANY_TAGS"
 
@@ -58,37 +58,37 @@ class TimerNotFound(NotFound):
 
 
 class NamespaceNotFound(NotFound):
-    """No such namespace."""
+    """The namespace does not exist."""
 
     code = "NAMESPACE_NOT_FOUND"
 
 
 class KeyNotFound(NotFound):
-    """No API key of this id, or none that the caller may see."""
+    """No API key has this id, or the caller may not see it."""
 
     code = "KEY_NOT_FOUND"
 
 
 class ServiceCallNotFound(NotFound):
-    """The tenant has no such service call, or no longer."""
+    """The tenant has no such service call, or it was removed."""
 
     code = "SERVICE_CALL_NOT_FOUND"
 
 
 class Conflict(TocsinError):
-    """The request contradicts the present state."""
+    """The request conflicts with the present state."""
 
     code = "CONFLICT"
 
 
 class TimerNotPending(Conflict):
-    """The timer has finished: it can't be updated or deleted any more. Creating it again is possible."""
+    """The timer has finished, so it can't be updated or deleted. It can be created again."""
 
     code = "TIMER_NOT_PENDING"
 
 
 class TimerExists(Conflict):
-    """A timer of that name exists, and the create asked not to replace it. Nothing was written."""
+    """A timer of that id exists, and the create asked not to replace it. Nothing was written."""
 
     code = "TIMER_EXISTS"
 
@@ -100,31 +100,31 @@ class NamespaceExists(Conflict):
 
 
 class RotationPending(Conflict):
-    """A signing secret that was replaced still signs. Nothing was changed."""
+    """A replaced signing secret still signs, within its grace period. Nothing was changed."""
 
     code = "ROTATION_PENDING"
 
 
 class TooManyKeys(Conflict):
-    """There are as many API keys as there may be. Nothing was written."""
+    """The greatest number of API keys exists already. Nothing was written."""
 
     code = "TOO_MANY_KEYS"
 
 
 class ServiceCallNotScheduled(Conflict):
-    """The service call has begun: it can't be deleted any more."""
+    """The service call has begun, so it can't be deleted."""
 
     code = "SERVICE_CALL_NOT_SCHEDULED"
 
 
 class IdempotencyConflict(Conflict):
-    """Something else was sent under the same id or idempotency key before. Nothing was written."""
+    """The same id or idempotency key was used before with other contents. Nothing was written."""
 
     code = "IDEMPOTENCY_CONFLICT"
 
 
 class Unavailable(TocsinError):
-    """Nothing was decided, or the outcome isn't known; the same request may be sent again after `retry_after_s`."""
+    """The request was not done, or its outcome is unknown. The same request may be sent again after `retry_after_s`."""
 
     code = "SHARD_UNAVAILABLE"
 
@@ -134,29 +134,29 @@ class Unavailable(TocsinError):
 
 
 class ShardUnavailable(Unavailable):
-    """This node does not (or no longer) own the shard, or a commit's outcome is unknown."""
+    """This node does not own the shard (any longer), or a commit's outcome is unknown."""
 
 
 class ShardMoved(ShardUnavailable):
-    """This node does not (or no longer) own the shard, and certainly nothing was written: whoever owns it now may be asked
-    the same."""
+    """This node does not own the shard (any longer), and certainly nothing was written: the request may be sent to the
+    present owner."""
 
 
 class ClusterUpgrading(Unavailable):
-    """A member of an earlier release couldn't read what would be written. Nothing was written; once every member runs this
+    """A member of an earlier release could not read what would be written. Nothing was written. Once every member runs this
     release, the same request is accepted."""
 
     code = "CLUSTER_UPGRADING"
 
 
 class Overloaded(Unavailable):
-    """A named limit on waiting work is reached; nothing was accepted."""
+    """A limit on waiting work is reached. Nothing was accepted."""
 
     code = "OVERLOADED"
 
 
 class RequestExpired(Unavailable):
-    """The request's time budget ran out before its write was put into a batch; nothing was written."""
+    """The request's time budget ran out before its write was put into a batch. Nothing was written."""
 
     code = "REQUEST_EXPIRED"
 
@@ -168,38 +168,38 @@ class StoreError(TocsinError):
 
 
 class DefiniteFailure(StoreError):
-    """The transaction certainly had no effect. The same call may be made again, or cut smaller."""
+    """The transaction certainly had no effect. The same call may be repeated, or split into smaller ones."""
 
 
 class OutcomeUnknown(StoreError):
-    """Whether the write took effect, or still will, can't be known (time-out, broken connection during a commit)."""
+    """The write may have taken effect, or may still take effect (time-out, broken connection during a commit)."""
 
 
 class StoreUnavailable(DefiniteFailure):
-    """The store can't be reached or refuses everything (full disk, read-only); nothing was written."""
+    """The store can't be reached, or refuses everything (full disk, read-only). Nothing was written."""
 
 
 class StoreCorrupted(StoreError):
-    """The store's file or schema can't be used. The operator has to act."""
+    """The store's file or schema is damaged or not Tocsin's. An operator has to act."""
 
 
 class StoreLocked(StoreError):
-    """Another process holds this data folder."""
+    """Another process uses this data folder."""
 
 
 class SchemaTooNew(StoreError):
-    """The schema was written by a newer Tocsin than this one."""
+    """The schema belongs to a newer release than this one."""
 
 
 class RecordUndecodable(TocsinError):
-    """A stored timer record can't be read; the row is suspended as it is, never dropped."""
+    """A stored timer record can't be decoded. Its row is suspended unchanged, never dropped."""
 
 
 class RecordTooNew(RecordUndecodable):
-    """A stored record has a format of a newer Tocsin; this node must leave the shard to a newer one."""
+    """A stored record has a format of a newer release. This node must leave the shard to a node of that release."""
 
 
 class ConfigError(TocsinError):
-    """Settings are wrong or contradict one another."""
+    """A setting is invalid, or settings contradict one another."""
 
     code = "INVALID_CONFIG"

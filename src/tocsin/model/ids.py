@@ -1,6 +1,6 @@
-"""Identity and placement: which UUID a timer has, and which shard it lives in.
+"""Identity and placement: a timer's UUID, and its shard.
 
-Test vectors for implementers in other languages stand in `tests/unit/placement_vectors.json`.
+`tests/unit/placement_vectors.json` has test vectors for implementations in other languages.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 
-#: The UUIDv5 name space of all timers. Fixed for ever: every stored key depends on it.
+#: The UUIDv5 name space of all timers. It must never change: every stored key depends on it.
 TOCSIN_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "timers.tocsin.dev")
 
 _PREFIX = hashlib.sha1(TOCSIN_NAMESPACE.bytes, usedforsecurity=False)
@@ -25,17 +25,17 @@ def timer_uuid(namespace: str, timer_id: str) -> bytes:
 
 
 def namespace_hash(namespace: str) -> int:
-    """The first four bytes of SHA-1, big-endian: where on the ring of shards the namespace's arc begins."""
+    """The first four bytes of the name's SHA-1, big-endian: where the namespace's arc begins on the ring of shards."""
     return int.from_bytes(hashlib.sha1(namespace.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 def shard_of(arc_start: int, uuid_bytes: bytes, num_shards: int, total_shards: int) -> int:
-    """The shard of a timer; `arc_start` is the `namespace_hash` of its namespace."""
+    """The shard of a timer. `arc_start` is the `namespace_hash` of its namespace."""
     return (arc_start + int.from_bytes(uuid_bytes[:4], "big") % num_shards) % total_shards
 
 
 def shards_of_namespace(arc_start: int, num_shards: int, total_shards: int) -> list[int]:
-    """Every shard in which the namespace can have timers, each once, in ring order."""
+    """The shards in which the namespace can have timers, each once, in ring order."""
     return [(arc_start + i) % total_shards for i in range(min(num_shards, total_shards))]
 
 

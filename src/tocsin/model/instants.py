@@ -11,11 +11,11 @@ US_PER_SECOND = 1_000_000
 US_PER_DAY = 86_400 * US_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: What the text forms can express: the years 1 to 9999.
+#: The range of the text forms: the years 1 to 9999.
 INSTANT_MIN = -62_135_596_800 * US_PER_SECOND
 INSTANT_MAX = 253_402_300_800 * US_PER_SECOND - 1
 _INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,32}))?(Z|z|[+-]\d\d:\d\d)?\Z", re.ASCII)
-#: Bounds the work on hostile text; a duration of every unit with all its digits is shorter.
+#: Limits the work on hostile text; a duration with every unit and all digits is shorter.
 _DURATION_CHARS_MAX = 200
 _DURATION = re.compile(r"(\d{1,199})(?:\.(\d{1,199}))?(us|ms|s|m|h|d)", re.ASCII)
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": US_PER_DAY}
@@ -26,7 +26,7 @@ def parse_instant(text: str) -> int:
     """Microseconds of an RFC 3339 instant such as `2027-01-31T12:00:00.5Z` or `…+02:00`.
 
     Digits finer than a microsecond round up, so that the result is never before the instant asked for.
-    Raises ValueError with a reason that says what would be right.
+    Raises ValueError with a reason that follows the field's name in a sentence and tells how to correct the value.
     """
     match = _INSTANT.match(text)
     if match is None:
@@ -35,16 +35,16 @@ def parse_instant(text: str) -> int:
     if zone is None:
         raise ValueError("has no time zone; add Z for UTC or an offset such as +02:00")
     if int(hour) > 23 or int(minute) > 59 or int(second) > 59:
-        raise ValueError("is not a time of day; hours go to 23, minutes and seconds to 59")
+        raise ValueError("has no valid time of day; hours are 0 to 23, minutes and seconds 0 to 59")
     try:
         if not 1 <= int(day) <= calendar.monthrange(int(year), int(month))[1] or int(year) == 0:
             raise ValueError
     except ValueError:
-        raise ValueError("is not a date of the calendar") from None
+        raise ValueError("has a date that does not exist; correct its year, month or day") from None
     seconds = calendar.timegm((int(year), int(month), int(day), int(hour), int(minute), int(second)))
     if zone not in "Zz":
         if int(zone[1:3]) > 23 or int(zone[4:6]) > 59:
-            raise ValueError("has an offset beyond 23:59")
+            raise ValueError("has an invalid offset; hours are 0 to 23, minutes 0 to 59")
         offset_s = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
         seconds -= offset_s if zone[0] == "+" else -offset_s
     micros = 0
@@ -54,13 +54,13 @@ def parse_instant(text: str) -> int:
             micros += 1
     instant = seconds * US_PER_SECOND + micros
     if not INSTANT_MIN <= instant <= INSTANT_MAX:
-        raise ValueError("lies outside the years 1 to 9999 in UTC")
+        raise ValueError("must be within the years 1 to 9999 in UTC")
     return instant
 
 
 @lru_cache(maxsize=4_096)
 def _second_text(second: int) -> str:
-    """Timers crowd on few seconds, and this is most of the work."""
+    """The text of a whole second. Cached: timers crowd on few seconds, and this is most of the work."""
     return (_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")[:19]
 
 
@@ -77,10 +77,10 @@ def format_instant(instant_us: int) -> str:
 def parse_duration(text: str) -> int:
     """Microseconds of a duration such as `500ms`, `30s`, `5m`, `1h30m`, `7d`. Raises ValueError with the reason.
 
-    Exact; what is finer than a microsecond rounds up in each part, as with instants.
+    Exact; digits finer than a microsecond round up in each part, as with instants.
     """
     if len(text) > _DURATION_CHARS_MAX:
-        raise ValueError("is too long a duration")
+        raise ValueError(f"is too long a text; write a duration in at most {_DURATION_CHARS_MAX} characters")
     total, position = 0, 0
     for match in _DURATION.finditer(text):
         if match.start() != position:
@@ -93,7 +93,7 @@ def parse_duration(text: str) -> int:
     if not text or position != len(text):
         raise ValueError("is not a duration; write it as 500ms, 30s, 5m, 24h or 7d")
     if total >= _DURATION_US_MAX:
-        raise ValueError("is too long a duration")
+        raise ValueError("is too long; a duration must be shorter than 146,000 years")
     return total
 
 

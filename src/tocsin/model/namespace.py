@@ -1,4 +1,4 @@
-"""Namespaces: the scope in which timer ids are unique, and its settings."""
+"""Namespaces: the scopes in which timer ids are unique, and their settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tocsin.model.secrets import PreviousSecret, SigningSecrets
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
 DEFAULT_NAMESPACE = "default"
-#: Names that begin so are the server's own.
+#: Names with this prefix are reserved for the server.
 RESERVED_PREFIX = "tocsin."
-#: How long finished timers stay visible where nobody said.
+#: How long finished timers stay visible by default.
 RETENTION_DEFAULT_US = 3 * US_PER_DAY
 
 
@@ -29,18 +29,20 @@ class HistoryMode(StrEnum):
 
 
 class Answers(StrEnum):
-    """By which table a namespace's callbacks are judged: `standard`, any 2xx is done unless its body asks for something else;
-    `strict`, a 2xx is done only with an empty body or `ok: true`."""
+    """How responses to a namespace's callbacks are judged. `standard`: any 2xx is done unless its body asks for something
+    else. `strict`: a 2xx is done only with an empty body or `ok: true`."""
 
     STANDARD = "standard"
     STRICT = "strict"
 
 
 class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
-    """A namespace. `num_shards` never changes once given. `secret` signs callbacks (Standard Webhooks, `whsec_…`), and so
-    do `previous_secrets` until each one's instant. `version` grows by one with each change; 0: as an earlier release wrote
-    it. `retry` is the policy of timers without one of their own; None: the default. `answers` says how their callbacks'
-    answers are judged."""
+    """A namespace and its settings.
+
+    `num_shards` never changes. `secret` signs callbacks (Standard Webhooks, `whsec_…`), and so does each of
+    `previous_secrets` until its instant. `version` grows by one with each change; 0: written by an earlier release. `retry`
+    is the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
+    judged."""
 
     name: str
     num_shards: int
@@ -57,11 +59,11 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
 
     @property
     def signing(self) -> SigningSecrets:
-        """What its callbacks are signed with."""
+        """The secrets that sign its callbacks."""
         return SigningSecrets(self.secret, self.previous_secrets)
 
     def changed(self, now_us: int, signing: SigningSecrets, **fields: Any) -> Namespace:
-        """Its next version, signed with these secrets, without those whose grace is over."""
+        """The namespace's next version, with these fields and signing secrets. Secrets whose grace is over are dropped."""
         signing = signing.kept(now_us)
         return msgspec.structs.replace(
             self,
@@ -74,7 +76,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
 
 
 def policy_in_force(own: RetryPolicy | None, namespace: Namespace | None) -> RetryPolicy:
-    """The policy of an attempt that ends now: the timer's own, else its namespace's, else the default."""
+    """The retry policy for an attempt that ends now: the timer's own, else its namespace's, else the default."""
     if own is not None:
         return own
     return DEFAULT_POLICY if namespace is None or namespace.retry is None else namespace.retry
@@ -90,5 +92,5 @@ def encode_namespace(namespace: Namespace) -> bytes:
 
 
 def decode_namespace(record: bytes) -> Namespace:
-    """Reads what `encode_namespace` wrote; msgspec.DecodeError otherwise."""
+    """Decodes what `encode_namespace` wrote. Raises msgspec.DecodeError."""
     return _decoder.decode(record)

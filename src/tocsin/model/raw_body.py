@@ -1,4 +1,4 @@
-"""A callback's body that is sent as it is, without the envelope of namespace, id, instants and payload around it."""
+"""Raw bodies: a callback's body that is sent unchanged, with the envelope in headers instead of around it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import msgspec
 
 from tocsin.model.errors import FieldError
 
-#: Content types where none is given.
+#: The default content types.
 JSON_TYPE, TEXT_TYPE, BINARY_TYPE = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
-#: What carries the envelope beside a raw body.
+#: The headers that have the envelope's members beside a raw body.
 ENVELOPE_HEADERS = ("tocsin-namespace", "tocsin-timer-id", "tocsin-execute-at", "tocsin-fired-at", "tocsin-attempt")
 
 
 class RawBody(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """In exactly one of three forms, as the client gave it: `json` is JSON text, sent to the byte as it is; `text` is sent in
-    UTF-8, `base64` decoded."""
+    """A body in exactly one of three forms, as the client gave it: `json` is JSON text, sent byte for byte; `text` is sent in
+    UTF-8; `base64` is sent decoded."""
 
     content_type: str
     json: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -25,7 +25,7 @@ class RawBody(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     base64: str | msgspec.UnsetType = msgspec.UNSET
 
     def sent(self) -> bytes:
-        """The bytes of the request's body; ValueError where they can't be made."""
+        """The bytes of the request's body. Raises ValueError if the form can't be encoded or decoded."""
         if self.text is not msgspec.UNSET:
             return self.text.encode()
         if self.base64 is not msgspec.UNSET:
@@ -34,16 +34,16 @@ class RawBody(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def form_chars(self) -> int:
-        """How long it is in the form that is stored and shown."""
+        """The length of the form that is stored and shown."""
         return max(len(form) for form in (self.json, self.text, self.base64) if not isinstance(form, msgspec.UnsetType))
 
 
 def header_conflicts(names: Iterable[str]) -> list[FieldError]:
-    """Which of a timer's own headers can't stand beside a raw body."""
+    """The errors of those of a timer's headers that are not allowed with a raw body."""
     errors = []
     for name in names:
         if name.lower() == "content-type":
-            errors.append(FieldError(f"headers.{name}", "can't stand beside body; give it as body.contentType"))
+            errors.append(FieldError(f"headers.{name}", "is not allowed with body; set body.contentType instead"))
         elif name.lower() in ENVELOPE_HEADERS:
-            errors.append(FieldError(f"headers.{name}", "is set by Tocsin itself beside body; leave it out"))
+            errors.append(FieldError(f"headers.{name}", "is set by Tocsin when there is a body; leave it out"))
     return errors

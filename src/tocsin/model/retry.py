@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again."""
+"""Retry policies: whether and when a failed attempt is followed by another."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import msgspec
 
 from tocsin.model.instants import US_PER_SECOND
 
-#: What is in force where neither timer nor namespace has a policy, and what members left out of a new policy are resolved to:
-#: ten attempts over eight and a half hours, which outlast a restart, a rollback and a night.
+#: The defaults of a new policy's members, and the policy where neither timer nor namespace has one: ten attempts over eight
+#: and a half hours, which outlast a restart, a rollback and a night.
 _ATTEMPTS = 10
 _INITIAL_INTERVAL_US = 5 * US_PER_SECOND
 _MULTIPLIER = 3.0
@@ -15,15 +15,13 @@ _INTERVAL_MAX_US = 4 * 3_600 * US_PER_SECOND
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """How often and how long an unsuccessful callback is repeated.
+    """How often and for how long a failed callback is retried.
 
-    `max_attempts` counts all attempts, the first included. `max_duration_us` is measured from the firing's first
-    attempt: no attempt begins later than that. The delay before attempt n+1 is
-    `initial_interval_us * backoff_multiplier ** (n - 1)`, at most `max_interval_us`, less up to a tenth of random
-    jitter, so that timers which failed together do not come back together.
+    `max_attempts` counts all attempts, the first included. `max_duration_us` is measured from the firing's first attempt; no
+    attempt begins later. The delay before attempt n+1 is `initial_interval_us * backoff_multiplier ** (n - 1)`, at most
+    `max_interval_us`, minus up to a tenth of random jitter, so that timers that failed together are not retried together.
 
-    The defaults here are what members left out of a *stored* policy mean: they never change. New policies are made by
-    `resolved`.
+    The defaults here apply to members missing from a *stored* policy, and never change. `resolved` creates new policies.
     """
 
     max_attempts: int = 5
@@ -49,8 +47,8 @@ def resolved(
     backoff_multiplier: float | None = None,
     max_interval_us: int | None = None,
 ) -> RetryPolicy:
-    """A new policy, members left out resolved to the defaults of this release. Where only one of the intervals is given, the
-    other gives way: the first is never longer than the longest."""
+    """A new policy; members left out get this release's defaults. If only one of the intervals is given, the default of the
+    other is adjusted, so that the initial interval does not exceed the greatest."""
     if initial_interval_us is None:
         initial_interval_us = _INITIAL_INTERVAL_US
         if max_interval_us is not None and max_interval_us > 0:
@@ -64,7 +62,7 @@ def resolved(
     )
 
 
-#: The policy of timers that have none of their own, in namespaces that have none.
+#: The policy of timers without one of their own, in namespaces without one.
 DEFAULT_POLICY = resolved()
 
 
@@ -77,10 +75,10 @@ def next_attempt_at(
     jitter: float,
     not_before_us: int | None = None,
 ) -> int | None:
-    """The instant of the next attempt, or None when the policy is exhausted.
+    """The instant of the next attempt; None when the policy is exhausted.
 
-    `not_before_us` is the receiver's Retry-After: it may only delay. An attempt that would begin later than
-    `max_duration_us` after the first is not made at all.
+    `not_before_us` is the receiver's Retry-After, which can only delay the attempt. An attempt that would begin later than
+    `max_duration_us` after the first one is not made.
     """
     if attempts_made >= policy.max_attempts:
         return None

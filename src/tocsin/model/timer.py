@@ -11,21 +11,21 @@ from tocsin.model.errors import InvalidInput, RecordTooNew, RecordUndecodable
 from tocsin.model.raw_body import RawBody, header_conflicts
 from tocsin.model.retry import RetryPolicy
 
-#: The greatest version of the record format that this release reads. A node that meets a greater one leaves the shard to a
-#: newer node. A record has the smallest version that can say what it says, so that earlier releases read what they can.
+#: The greatest version of the record format that this release reads. A node that reads a greater one leaves the shard to a
+#: newer node. A record is written in the smallest version that can express it, so that earlier releases read what they can.
 RECORD_VERSION = 2
 
 
-#: What reading or writing a record may raise because of what it holds: text that is none, numbers out of range, values nested
-#: deeper than the stack, more than there is memory for. One record's fault, never the process's.
+#: What encoding or decoding a record may raise because of its contents: invalid text, numbers out of range, nesting deeper
+#: than the stack, size beyond the memory. They concern one record, never the process.
 UNUSABLE = (ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 
-#: The payload of a timer that was created without one.
+#: The payload of a timer created without one.
 NULL_PAYLOAD = msgspec.Raw(b"null")
 
 
 class Status(StrEnum):
-    """Where a timer stands. Only `pending` timers can still ring, be updated or be deleted."""
+    """A timer's status. Only `pending` timers can fire, be updated or be deleted."""
 
     PENDING = "pending"
     COMPLETED = "completed"
@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call of the webhook: when it began, how long it took, what came back (`status` 0: no answer at all)."""
+    """One call of the webhook: when it began, how long it took, the response's status (0: no response), and the error."""
 
     at: int
     duration_us: int
@@ -43,21 +43,20 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CreateKey(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """An idempotency key under which the timer was created: hashes, as text, of the key and of what was sent with it."""
+    """An idempotency key under which the timer was created: hashes, as text, of the key and of the request's contents."""
 
     key: str
     body: str
 
 
 class Timer(msgspec.Struct, gc=False, omit_defaults=True):
-    """A timer as its owner shard knows it; all instants and durations are microseconds.
+    """A timer as its shard's owner knows it. All instants and durations are microseconds.
 
-    `execute_at` is the instant asked for; a retry moves only the row's key, not this. `attempts` and
-    `first_attempt_at` count from creation, an update of the instant, or a reschedule by the receiver. `firing` names what is
-    fired, and is part of every attempt's `webhook-id`: another after each of these and after any other update.
-    `payload` is the JSON text as sent; `body`, if it is not None, is sent instead of the envelope with the payload.
-    `retry` is None while the namespace's policy counts. `attempt_log` keeps the last few attempts of all firings. `keys`
-    are the last few idempotency keys, the newest last.
+    `execute_at` is the instant asked for; a retry moves the row's key, not this. `attempts` and `first_attempt_at` start over
+    with an update of the instant or a reschedule by the receiver. `firing` identifies the firing and is part of every
+    attempt's `webhook-id`; it changes with each of these and with any other update. `payload` is the JSON text as sent; if
+    `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
+    applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
     """
 
     namespace: str
@@ -95,19 +94,20 @@ _PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
 
 
 def needs_format_2(timer: Timer) -> bool:
-    """Whether an earlier release would lose something of the timer: then its record must be one that it leaves alone."""
+    """Whether an earlier release would lose a part of the timer, so that its record needs a format which that release does
+    not read."""
     return bool(timer.keys) or timer.body is not None
 
 
 def encode_record(timer: Timer) -> bytes:
-    """The stored form: JSON text that a person can read in any database, its format version first."""
+    """The stored form: JSON text, readable in any database, that begins with its format version."""
     return (_PREFIX_2 if needs_format_2(timer) else _PREFIX_1) + _encoder.encode(timer)[1:]
 
 
 def decode_record(record: bytes) -> Timer:
     """The timer of a stored record.
 
-    Raises RecordTooNew for a format of a later version, RecordUndecodable for anything else that can't be read.
+    Raises RecordTooNew for a newer format version, RecordUndecodable for anything else that can't be decoded.
     """
     if not record.startswith((_PREFIX_1, _PREFIX_2)):
         try:
@@ -115,7 +115,7 @@ def decode_record(record: bytes) -> Timer:
         except UNUSABLE as error:
             raise RecordUndecodable(str(error) or type(error).__name__) from error
         if version > RECORD_VERSION:
-            raise RecordTooNew(f"record format {version}, this node reads up to {RECORD_VERSION}")
+            raise RecordTooNew(f"the record has format {version}; this node reads formats up to {RECORD_VERSION}")
     try:
         return _decoder.decode(record)
     except RecursionError:
@@ -125,9 +125,9 @@ def decode_record(record: bytes) -> Timer:
 
 
 def _decode_deep(record: bytes) -> Timer:
-    """The same for a payload that is nested deeper than what is accepted now, as former releases took it from receivers.
+    """Decodes a payload nested deeper than is accepted now, which former releases took from receivers.
 
-    It was read once before it was stored, with less of the stack in use than here, so that there is an end to it.
+    It was decoded once before it was stored, with more of the stack free than here, so its depth is limited.
     """
     limit = sys.getrecursionlimit()
     try:
@@ -140,12 +140,12 @@ def _decode_deep(record: bytes) -> Timer:
 
 
 def unreadable_timer(namespace: str, timer_id: str, execute_at: int, reason: str) -> Timer:
-    """What stands for a timer whose record can't be decoded: its name and instant, and why in `last_error`."""
+    """A placeholder for a timer whose record can't be decoded: its id and instant, and the reason in `last_error`."""
     return Timer(namespace, timer_id, execute_at, "", execute_at, execute_at, last_error=reason)
 
 
 class Changes(msgspec.Struct, frozen=True, gc=False):
-    """What an update asks for; UNSET leaves a field as it is, None (where allowed) clears it."""
+    """The fields that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it."""
 
     execute_at: int | msgspec.UnsetType = msgspec.UNSET
     url: str | msgspec.UnsetType = msgspec.UNSET
@@ -158,8 +158,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     body: RawBody | msgspec.UnsetType = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
-        """The timer as changed. With a new instant, attempts start over; payload and raw body replace one another.
-        InvalidInput for headers that can't stand beside the timer's raw body."""
+        """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises
+        InvalidInput for headers that are not allowed with the timer's raw body."""
         wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
         if "execute_at" in wanted:
             wanted.update(attempts=0, first_attempt_at=None)

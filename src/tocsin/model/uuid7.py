@@ -1,4 +1,4 @@
-"""UUIDs of version 7 (RFC 9562 section 5.7): made by the application, sorted by time."""
+"""UUIDs of version 7 (RFC 9562 section 5.7), which sort by time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
 _RANDOM_BITS = 74
 _COUNTER_STEP_BITS = 32
-#: Random bytes asked of the system at once: each call of it is dear, and lets other threads in.
+#: Random bytes requested from the system at once: each such call is expensive and releases the interpreter lock.
 _POOL_BYTES = 4_096
 
 
@@ -19,14 +19,14 @@ def is_uuid7(text: str) -> bool:
 
 
 class RandomPool:
-    """Random bytes of the system, fetched many at a time; each is given out once. Not to be shared by threads."""
+    """The system's random bytes, fetched many at a time; each byte is used once. Not thread-safe."""
 
     def __init__(self) -> None:
         self._bytes = b""
         self._at = 0
 
     def __call__(self, count: int) -> bytes:
-        """The next ones; at most `_POOL_BYTES`."""
+        """The next `count` bytes, at most `_POOL_BYTES`."""
         end = self._at + count
         if end > len(self._bytes):
             self._bytes, self._at, end = os.urandom(_POOL_BYTES), 0, count
@@ -36,10 +36,10 @@ class RandomPool:
 
 
 class Uuid7Source:
-    """Makes ids that never go backwards within this source, whatever the clock does.
+    """Generates ids that never decrease within this source, whatever the clock does.
 
-    Within one millisecond (or while the clock stands behind) the 74 bits after the timestamp are counted up by random
-    steps, RFC 9562 section 6.2 method 2; an overflow borrows from the next millisecond.
+    Within one millisecond, or while the clock is behind, the 74 bits after the timestamp are incremented by random steps (RFC
+    9562 section 6.2 method 2); an overflow borrows from the next millisecond.
     """
 
     def __init__(self, now_us: Callable[[], int], random_bytes: Callable[[int], bytes] | None = None) -> None:
@@ -53,7 +53,7 @@ class Uuid7Source:
         now_ms = self._now_us() // 1_000
         if now_ms > self._ms:
             self._ms = now_ms
-            # The top bit stays free, so that a whole millisecond's ids fit in.
+            # The top bit stays free, so that all ids of a millisecond fit.
             self._tail = int.from_bytes(self._random_bytes(10), "big") >> (80 - _RANDOM_BITS + 1)
         else:
             self._tail += 1 + (int.from_bytes(self._random_bytes(4), "big") >> (32 - _COUNTER_STEP_BITS))
@@ -64,11 +64,11 @@ class Uuid7Source:
 
 
 class CountedUuid7:
-    """Makes ids for what is made with every request: several times as fast as `Uuid7Source`.
+    """Generates ids several times as fast as `Uuid7Source`, for what every request creates.
 
-    After the timestamp come 26 random bits that are this source's and a count of 48 bits that begins at random. So the ids
-    of one source never repeat and are in order within a millisecond; one of them lets the next be guessed, which is no
-    matter for an id that grants nothing.
+    The timestamp is followed by 26 random bits of this source and a 48-bit counter that starts at random. So the ids of one
+    source never repeat and are in order within a millisecond. One id reveals the next, which is harmless for an id that
+    grants nothing.
     """
 
     def __init__(self, now_us: Callable[[], int]) -> None:

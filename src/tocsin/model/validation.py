@@ -1,7 +1,7 @@
-"""What a client may ask for: semantic checks on decoded input, each against a named limit.
+"""Validation of clients' input: checks on decoded values, each against a named limit.
 
-A check answers with the reason why a value is refused, or None. Reasons follow the field's name in a sentence
-("id *is empty; …") and say what would be right. Nothing here raises: callers collect all bad fields of a request.
+A check returns the reason why a value is refused, or None. A reason follows the field's name in a sentence ("id *is empty;
+…*") and tells how to correct the value. Nothing here raises: callers collect all bad fields of a request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tocsin.model.visible import JOINERS, hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
 
-#: Headers that the caller of webhooks sets itself, or that steer the connection; besides these, `webhook-` is reserved.
+#: Headers that Tocsin sets itself, or that control the connection. Names that begin with `webhook-` are reserved as well.
 RESERVED_HEADERS = frozenset(
     {
         "accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "keep-alive",
@@ -34,7 +34,7 @@ RESERVED_HEADERS = frozenset(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
-#: RFC 9110 section 8.3.1; parameters are taken as they come, in visible ASCII with spaces inside.
+#: RFC 9110 section 8.3.1. Parameters may be any visible ASCII with spaces inside.
 _MEDIA_TYPE = re.compile(
     r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: *; *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?\Z"
 )
@@ -96,9 +96,9 @@ class InputLimits:
 class InputRules:
     """The checks, under given limits.
 
-    `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its
-    verdicts are remembered per URL until `forget_targets`, so it must depend on nothing else. `headers_sent_max` and
-    `header_bytes_sent_max` are what a callback's request can carry of a timer's own headers.
+    `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its verdicts are
+    cached by URL until `forget_targets`, so it must depend on nothing else. `headers_sent_max` and `header_bytes_sent_max`
+    limit a timer's own headers in a callback's request.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class InputRules:
         self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
 
     def forget_targets(self) -> None:
-        """The policy has changed: URLs are judged again."""
+        """Clears the cached verdicts on URLs, after a change of the policy."""
         self._url_verdict.cache_clear()
 
     def timer_id(self, text: str) -> str | None:
@@ -124,17 +124,17 @@ class InputRules:
         return text_reason(text, self.limits.id_chars_max)
 
     def new_timer_id(self, text: str) -> str | None:
-        """The same for one that is created: none that can't be seen, either."""
+        """The id of a timer that is created: like `timer_id`, and without invisible characters."""
         return new_text_reason(text, self.limits.id_chars_max)
 
     def namespace(self, text: str) -> str | None:
         """A namespace's name."""
         if NAME.match(text):
             return None
-        return "is not a namespace's name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
+        return "is not a valid namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
 
     def url(self, url: str) -> str | None:
-        """An absolute http or https URL that policy allows to be called."""
+        """A callback URL: absolute, http or https, and allowed by the egress policy."""
         if len(url) > self.limits.url_chars_max:
             return f"is {len(url)} characters long; at most {self.limits.url_chars_max} are accepted"
         return self._url_verdict(url)
@@ -155,28 +155,28 @@ class InputRules:
         if not host or len(host) > 253 or (":" not in host and not _HOST.match(host)):
             return "has no valid host; write it as https://example.com/hook"
         if port == 0:
-            return "has port 0; ports go from 1 to 65535"
+            return "has port 0; use a port from 1 to 65535"
         if "@" in parts.netloc:
-            return "carries credentials; send them in headers, as authorization"
+            return "contains credentials; send them in headers, as authorization"
         return self._check_target(url)
 
     def method(self, method: str) -> str | None:
-        """The HTTP method of the callback, in capitals."""
+        """The HTTP method of the callback, in upper case."""
         if method in METHODS:
             return None
-        return f"is not a method for callbacks; use one of {', '.join(METHODS)}"
+        return f"is not a supported method; use one of {', '.join(METHODS)}"
 
     def payload(self, text: bytes) -> str | None:
-        """The size of the JSON text as sent, and how deep it is nested; the decoder has seen that it is JSON."""
+        """The size and nesting depth of a payload's JSON text as sent. The decoder has checked that it is JSON."""
         limits = self.limits
         if len(text) > limits.payload_bytes_max:
             return f"is {len(text)} bytes long; at most {limits.payload_bytes_max} are accepted"
         if is_deeper_than(text, limits.payload_depth_max):
-            return f"is nested too deep; at most {limits.payload_depth_max} levels are accepted"
+            return f"is nested too deeply; at most {limits.payload_depth_max} levels are accepted"
         return None
 
     def raw_size(self, size: int) -> str | None:
-        """Bytes of a raw body as they are sent."""
+        """The size of a raw body in bytes, as it is sent."""
         if size <= self.limits.payload_bytes_max:
             return None
         return f"is {size} bytes long as sent; at most {self.limits.payload_bytes_max} are accepted"
@@ -186,28 +186,30 @@ class InputRules:
         if len(text) <= CONTENT_TYPE_CHARS_MAX and _MEDIA_TYPE.match(text):
             return None
         return (
-            f"is not a media type of at most {CONTENT_TYPE_CHARS_MAX} characters; write it as text/plain or "
+            f"is not a media type of at most {CONTENT_TYPE_CHARS_MAX} characters; write it like text/plain or "
             "application/xml; charset=utf-8"
         )
 
     def headers(self, headers: dict[str, str], path: str) -> list[FieldError]:
-        """The extra headers of the callback."""
+        """A timer's own headers of the callback."""
         limits = self.limits
         if len(headers) > self._headers_max:
-            # Nothing more is said of them, and no time spent on them.
+            # Checking each one would spend time on hostile input.
             return [FieldError(path, f"has {len(headers)} entries; at most {self._headers_max} are accepted")]
         errors = []
         names: set[str] = set()
         for name, value in headers.items():
             reason = self._header_reason(name, value)
             if reason is None and name.lower() in names:
-                reason = "stands twice, in different case; header names ignore case"
+                reason = "is a duplicate in different case; header names are case-insensitive, so give each once"
             names.add(name.lower())
             if reason is not None:
                 errors.append(FieldError(f"{path}.{name[: limits.header_name_chars_max]}", reason))
         total = sum(len(name) + len(value) for name, value in headers.items())
         if total > self._header_bytes_max and not errors:
-            errors.append(FieldError(path, f"has {total} bytes in all; at most {self._header_bytes_max} are accepted"))
+            errors.append(
+                FieldError(path, f"has {total} bytes in total; at most {self._header_bytes_max} are accepted")
+            )
         return errors
 
     def _header_reason(self, name: str, value: str) -> str | None:
@@ -215,13 +217,13 @@ class InputRules:
         if len(name) > limits.header_name_chars_max or not _HEADER_NAME.match(name):
             return f"is not a header name; use 1 to {limits.header_name_chars_max} letters, digits and hyphens"
         if name.lower() in RESERVED_HEADERS or name.lower().startswith("webhook-"):
-            return "is set by Tocsin itself; leave it out"
+            return "is a reserved header, which Tocsin sets itself; leave it out"
         if len(value) > limits.header_value_chars_max:
             return f"has a value of {len(value)} characters; at most {limits.header_value_chars_max} are accepted"
         if not _HEADER_VALUE.match(value):
-            return "has a value with control characters, line breaks or characters beyond ASCII"
+            return "has a value with control characters, line breaks or characters beyond ASCII; remove or encode them"
         if value != value.strip():
-            return "has a value with white space around it; leave that out"
+            return "has a value with leading or trailing white space; remove it"
         return None
 
     def new_tags(self, tags: list[str], path: str) -> list[FieldError]:
@@ -229,7 +231,7 @@ class InputRules:
         return self._tags(tags, path, new_text_reason)
 
     def tags(self, tags: list[str], path: str) -> list[FieldError]:
-        """Tags that a timer may have."""
+        """Tags that an existing timer may have."""
         return self._tags(tags, path, text_reason)
 
     def _tags(self, tags: list[str], path: str, judge: Callable[[str, int], str | None]) -> list[FieldError]:
@@ -241,7 +243,7 @@ class InputRules:
         for position, tag in enumerate(tags):
             reason = judge(tag, limits.tag_chars_max)
             if reason is None and tag in seen:
-                reason = "stands twice; give each tag once"
+                reason = "is a duplicate; give each tag once"
             seen.add(tag)
             if reason is not None:
                 errors.append(FieldError(f"{path}[{position}]", reason))
@@ -255,24 +257,24 @@ class InputRules:
         return f"is out of range; give {low / 1e6:g} to {high / 1e6:g} seconds"
 
     def instant(self, instant_us: int, now_us: int) -> str | None:
-        """When a timer is to ring."""
+        """The instant at which a timer is due."""
         earliest, latest = now_us - self.limits.execute_past_max_us, now_us + self.limits.execute_ahead_max_us
         if instant_us < earliest:
             shown = earliest + -earliest % US_PER_SECOND
-            return f"lies too far in the past; the earliest instant accepted now is {format_instant(shown)}"
+            return f"is too far in the past; the earliest instant accepted now is {format_instant(shown)}"
         if instant_us > latest:
             shown = latest - latest % US_PER_SECOND
-            return f"lies too far ahead; the latest instant accepted now is {format_instant(shown)}"
+            return f"is too far ahead; the latest instant accepted now is {format_instant(shown)}"
         return None
 
     def delay(self, delay_us: int) -> str | None:
-        """How long from now a timer is to ring."""
+        """The time from now until a timer is due."""
         if delay_us <= self.limits.execute_ahead_max_us:
             return None
-        return f"is too long; at most {format_duration(self.limits.execute_ahead_max_us)} are accepted"
+        return f"is too long; at most {format_duration(self.limits.execute_ahead_max_us)} is accepted"
 
     def retry(self, policy: RetryPolicy, path: str) -> list[FieldError]:
-        """The ranges of a retry policy, and that they fit together."""
+        """The ranges of a retry policy's members, and that its intervals fit together."""
         limits, errors = self.limits, []
 
         def refuse(field: str, reason: str) -> None:
@@ -289,13 +291,14 @@ class InputRules:
             ("maxInterval", policy.max_interval_us),
         ):
             if duration_us is not None and not 0 < duration_us <= longest:
-                refuse(field, f"is out of range; give more than 0s and at most {format_duration(longest)}")
+                refuse(field, f"must be greater than zero and at most {format_duration(longest)}")
         if policy.max_interval_us < policy.initial_interval_us:
-            refuse("maxInterval", f"is shorter than initialInterval, {format_duration(policy.initial_interval_us)}")
+            initial = format_duration(policy.initial_interval_us)
+            refuse("maxInterval", f"is shorter than initialInterval; give at least {initial}")
         return errors
 
     def num_shards(self, num_shards: int) -> str | None:
-        """Over how many shards a namespace spreads. The service knows how many there are."""
+        """The number of shards of a namespace. The service checks it against the store's number of shards."""
         if 1 <= num_shards <= self.limits.num_shards_max:
             return None
         return f"is out of range; give 1 to {self.limits.num_shards_max}"
@@ -304,7 +307,7 @@ class InputRules:
         """How long finished timers stay visible."""
         if retention_us <= self.limits.retention_max_us:
             return None
-        return f"is too long; at most {format_duration(self.limits.retention_max_us)} are accepted"
+        return f"is too long; at most {format_duration(self.limits.retention_max_us)} is accepted"
 
     def secret(self, secret: str) -> str | None:
         """A Standard Webhooks secret: `whsec_` and the base64 of 24 to 64 random bytes."""
@@ -323,12 +326,12 @@ class InputRules:
         return f"is out of range; give 1 to {self.limits.list_rows_max}"
 
     def cursor(self, cursor: str) -> str | None:
-        """The form of a cursor; whether it is one, the service knows."""
+        """The form of a cursor. The service checks that a list returned it."""
         return text_reason(cursor, self.limits.cursor_chars_max)
 
 
 def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
-    """Whether well-formed JSON has more than `depth_max` arrays and objects within one another."""
+    """Whether well-formed JSON has more than `depth_max` nested levels of arrays and objects."""
     if json_text.count(b"[") + json_text.count(b"{") <= depth_max:
         return False
     brackets = _STRING.sub(b"", json_text).translate(None, _NOT_BRACKETS)
@@ -336,29 +339,28 @@ def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
 
 
 def text_reason(text: str, chars_max: int) -> str | None:
-    """A text for people or programs: 1 to `chars_max` characters, none of them a control character."""
+    """The reason why a text is refused: it must have 1 to `chars_max` characters, none of them a control character."""
     if not text:
         return f"is empty; give 1 to {chars_max} characters"
     if len(text) > chars_max:
         return f"is {len(text)} characters long; at most {chars_max} are accepted"
-    # isprintable() is quick but also refuses, for instance, unassigned characters: it can only acquit.
+    # isprintable() is fast, but also false for, say, unassigned characters, so only its True is conclusive.
     if not text.isprintable() and _CONTROL.search(text):
-        return "has control characters; leave them out"
+        return "has control characters; remove them"
     return None
 
 
 def new_text_reason(text: str, chars_max: int, keep: str = "") -> str | None:
-    """The same for a text that is to be stored: none of its characters is one that can't be seen, or moves others about, but
-    for those to keep."""
+    """The reason why a new text is refused: like `text_reason`, and without invisible characters other than `keep`."""
     reason = text_reason(text, chars_max)
     if reason is None and (letter := hidden_in(text, keep)) is not None:
-        return f"has the character {named(letter)}, which can't be seen; leave it out"
+        return f"has the invisible character {named(letter)}; remove it"
     return reason
 
 
 def new_name_reason(text: str, chars_max: int) -> str | None:
-    """The same for a name in people's language, which may have joiners between letters or emoji."""
+    """The reason why a new display name is refused: like `new_text_reason`, with joiners allowed between letters or emoji."""
     reason = new_text_reason(text, chars_max, JOINERS)
     if reason is None and not text.strip(JOINERS):
-        return "has no character that can be seen; give it some"
+        return "has only invisible characters; use at least one visible character"
     return reason

@@ -1,5 +1,5 @@
-"""Secrets on their way back: answers show `[redacted]` in their place, and whoever sends that back means the value that is
-stored."""
+"""Redacted secrets in requests: responses show `[redacted]` in place of a secret, and a request that sends it back refers to
+the stored value."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.redaction import REDACTED, redact_url
 
-#: As it stands in a URL, or percent-encoded by what took the URL apart.
+#: `[redacted]` in a URL, as it is or percent-encoded by a program that parsed the URL.
 _IN_URL = re.compile(r"(?:\[|%5[Bb])redacted(?:\]|%5[Dd])")
 _MARK = REDACTED.strip("[]")
-_REASON = f"has {REDACTED}, which stands for what is never shown, and no timer is stored from which to keep it"
+_REASON = f"has {REDACTED} in place of a secret, and no stored timer has a value for it"
 
 
 def withheld(url: str | None, headers: Mapping[str, str] | None) -> bool:
-    """Whether something in them stands for a stored secret."""
+    """Whether the URL or a header has `[redacted]` in place of a stored secret."""
     return (url is not None and _in_url(url)) or (headers is not None and any(map(_is_mark, headers.values())))
 
 
 def with_headers(headers: Mapping[str, str], stored: Mapping[str, str] | None) -> dict[str, str]:
-    """The headers, with the stored values where they were withheld. InvalidInput names those that are not stored."""
+    """The headers, with the stored values in place of `[redacted]`. Raises InvalidInput with those that are not stored."""
     known = {name.lower(): value for name, value in (stored or {}).items()}
     errors = [
-        FieldError(f"headers.{name}", f"{_REASON}; send its value")
+        FieldError(f"headers.{name}", f"{_REASON}; send the header's value")
         for name, value in headers.items()
         if _is_mark(value) and name.lower() not in known
     ]
@@ -34,8 +34,8 @@ def with_headers(headers: Mapping[str, str], stored: Mapping[str, str] | None) -
 
 
 def with_url(url: str, stored: str | None) -> str:
-    """The URL, or the stored one where this is how it is shown. InvalidInput for any other with something withheld: its
-    secrets would go to where their owner did not send them."""
+    """The URL, or the stored one if this is its redacted form. Raises InvalidInput for any other URL with `[redacted]`: the
+    stored secrets would be sent to another destination."""
     if not _in_url(url):
         return url
     if stored is not None and not _in_url(stored) and _IN_URL.sub(REDACTED, url) == redact_url(stored):

@@ -1,4 +1,4 @@
-"""The audit trail as those see it who write to it and read it."""
+"""The audit trail's port, for those that write to it and read it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.ports.store import AuditQuery
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: the key's id (None: nobody's key), from which address, by which way."""
+    """Who acts: the key's id (None: without a key), the client's address, and the interface used."""
 
     key_id: str | None
     address: str
@@ -20,25 +20,28 @@ class Actor:
 
 
 class AuditLog(Protocol):
-    """One node's way to the trail that all nodes share."""
+    """One node's access to the trail that all nodes share."""
 
     async def write(
         self, action: AuditAction, actor: Actor, subject: str = "", details: Mapping[str, Detail] | None = None
     ) -> None:
-        """Adds an entry right after what it reports; durable when it returns. Where the store doesn't take it, the log has
-        it as an error, a metric counts it, and it is written as soon as the store does: never raises a StoreError."""
+        """Adds an entry right after what it reports; it is durable when this returns.
+
+        If the store fails, the entry is logged as an error, counted by a metric, and written once the store recovers: this
+        never raises a StoreError.
+        """
 
     async def read(self, query: AuditQuery) -> list[AuditEntry]:
         """Entries, newest first. Raises StoreError."""
 
 
 class NoAudit:
-    """A trail that nobody keeps."""
+    """A trail that keeps nothing."""
 
     async def write(
         self, action: AuditAction, actor: Actor, subject: str = "", details: Mapping[str, Detail] | None = None
     ) -> None:
-        """Nothing."""
+        """Drops the entry."""
 
     async def read(self, query: AuditQuery) -> list[AuditEntry]:
         """No entries."""

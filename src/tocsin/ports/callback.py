@@ -1,4 +1,4 @@
-"""The callback port: ring a timer's receiver, report what came back."""
+"""The callback port: invoke a timer's receiver, report the outcome."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tocsin.model.raw_body import RawBody
 
 
 class Invocation(NamedTuple):
-    """One attempt to be made. `message_id` is the same for all attempts of one firing. It is signed with each of `secrets`;
-    without any it is not. A `body` is sent as it is, and the envelope in headers; without one, the envelope with the
-    `payload` is the body."""
+    """One attempt to make. `message_id` is the same for all attempts of one firing. The request is signed with each of
+    `secrets`; unsigned without any. A `body` is sent unchanged, with the envelope in headers; without one, the envelope with
+    the `payload` is the body."""
 
     namespace: str
     timer_id: str
@@ -33,8 +33,8 @@ class Invocation(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """What became of an attempt. `sent_at` is the wall clock when the request's first byte went out (None: it never did);
-    `duration_us` is from the call of `ring` to the end of the answer."""
+    """The outcome of an attempt. `sent_at` is the wall clock when the request's first byte was sent; None if none was.
+    `duration_us` is the time from the call of `invoke` to the end of the response."""
 
     outcome: Outcome
     sent_at: int | None
@@ -42,16 +42,18 @@ class Exchange(NamedTuple):
 
 
 class Caller(Protocol):
-    """Makes HTTP calls without a task per call: `ring` returns at once and reports through `done`."""
+    """Makes HTTP calls without a task per call: `invoke` returns at once and reports through `done`."""
 
     def destination(self, url: str) -> str:
-        """What concurrency is limited by: scheme, host and port of the URL."""
+        """The key of the URL's concurrency limit: its scheme, host and port."""
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        """Starts the attempt. `done` is called exactly once, later than this returns, on the event loop, whatever
-        happens, within the timeout (which covers everything from resolving the name to the answer's last byte) and a
-        bounded wait for a connection slot before that. NotSent, with `sent_at` None, is what this machine's own shortages
-        come to."""
+        """Starts the attempt.
+
+        `done` is called exactly once, on the event loop, after this has returned, whatever happens. It is called within the
+        time-out, which covers everything from resolving the name to the response's last byte, plus a bounded wait for a
+        connection slot before it. A local shortage is reported as NotSent, with `sent_at` None.
+        """
 
     async def close(self) -> None:
-        """Ends idle connections, and attempts under way as NoResponse("SHUTDOWN")."""
+        """Closes idle connections; attempts in flight end as NoResponse("SHUTDOWN")."""

@@ -1,9 +1,8 @@
-"""Writes that belong to another node: what the use cases ask of whoever reaches the others, and what that needs to know.
+"""The ports between nodes: forwarding writes to the owners of their shards, ownership, and other nodes' reports.
 
-A write is done by the owner of its shard. Its outcome is one of three, and the difference is the contract: an answer (the
-write is durable, or certainly isn't and why), ShardMoved (certainly nothing was written: ask whoever owns the shard now),
-or another Unavailable (nobody knows; it may have been done, but will not be any more).
-"""
+A write is done by the owner of its shard. It has one of three outcomes: an answer (the write is durable, or certainly is not,
+with the error); ShardMoved (certainly nothing was written: send it to the present owner); or another Unavailable (unknown:
+the write may have been done, and will not be done any more)."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from tocsin.model.timer import Changes, Timer
 
 
 class WriteKind(IntEnum):
-    """What is wanted. The numbers are part of the protocol between nodes."""
+    """The kinds of writes. The numbers are part of the protocol between nodes."""
 
     CREATE = 1
     UPDATE = 2
@@ -28,10 +27,11 @@ class WriteKind(IntEnum):
 
 
 class Write(NamedTuple):
-    """A client's write: CREATE brings `timer`, and a `condition` if it has one; UPDATE `changes`. Or a former owner's, of an
-    attempt that it had made when it handed the shard over: CONCLUDE brings `timer` and, while that is pending,
-    `execute_at`, for the generation `expected`. From `deadline_us` (this node's boot time) on, nothing may be begun for it
-    any more. `namespace_version` is that of its namespace where the client was answered; 0: not told."""
+    """A client's write, or the result of an attempt that a former owner had in flight when it handed the shard over.
+
+    CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
+    while the timer is pending; it applies to the generation `expected`. The write must not begin at or after `deadline_us`
+    (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 
     kind: WriteKind
     shard_id: int
@@ -47,27 +47,27 @@ class Write(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The timer as it is durable now, and the instant of its next attempt, or of its last one if it has finished.
-    `outcome` says whether a create has made it so, or found it."""
+    """The durable timer, and the instant of its next attempt, or of its last one if it has finished. `outcome` tells whether
+    a create has written it or found it."""
 
     timer: Timer
     next_attempt_at: int
     outcome: Outcome = Outcome.CREATED
 
 
-#: Takes the answer, once: what was written, None after a delete, or the error. Must not raise.
+#: Takes the answer, once: what was written; None after a delete; or the error. Must not raise.
 Settle = Callable[[Written | TocsinError | None], None]
 
 
 class Forwarder(Protocol):
-    """Brings writes to the owners of their shards."""
+    """Forwards writes to the owners of their shards."""
 
     def forward(self, write: Write, settle: Settle) -> None:
-        """Has the write done by whoever owns its shard, or comes to own it before the deadline. Raises Overloaded."""
+        """Sends the write to the shard's owner, or to the next one before the deadline. Raises Overloaded."""
 
 
 class Owner(NamedTuple):
-    """Who owns a shard, as far as this node knows. `address` is empty when it can't be reached."""
+    """A shard's owner, as far as this node knows. `address` is empty when the owner takes no requests."""
 
     incarnation: bytes
     epoch: int
@@ -75,46 +75,47 @@ class Owner(NamedTuple):
 
 
 class Placement(Protocol):
-    """What this node knows of ownership. It may be out of date: owners refuse what isn't theirs."""
+    """What this node knows of ownership. It may be out of date: a node refuses writes for shards that it does not own."""
 
     @property
     def incarnation(self) -> bytes:
-        """This node's."""
+        """This node's incarnation."""
 
     def owner(self, shard_id: int) -> Owner | None:
-        """The owner, this node included; None while nobody is known to own it."""
+        """The shard's owner, this node included; None while none is known."""
 
     def refresh(self) -> None:
-        """Has ownership read again soon; watchers hear when that is done."""
+        """Requests another read of the ownership soon; watchers are notified after it."""
 
     def watch(self, refreshed: Callable[[], None]) -> None:
-        """Has `refreshed` called whenever ownership was read, or has changed here."""
+        """Has `refreshed` called after each read of the ownership, and after each change on this node."""
 
     def address(self, incarnation: bytes) -> str:
-        """Where the member takes messages of other nodes; empty when it takes none or is not known."""
+        """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
 
     def others(self) -> Mapping[bytes, str]:
-        """The addresses of the other living members that have one."""
+        """The addresses of the other living members that have one, by incarnation."""
 
 
 class LocalWrites(Protocol):
-    """The shards of this node, as another node's write sees them."""
+    """The shards of this node, for writes of other nodes."""
 
     def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
-        """Takes a write for a shard that this node owns, in this epoch if one is named. Raises ShardMoved, Overloaded."""
+        """Takes a write for a shard that this node owns, in this epoch if one is given. Raises ShardMoved, Overloaded."""
 
     def knows_namespace(self, name: str, version: int) -> bool:
-        """Whether this node knows the namespace in that version or a later one. Otherwise the namespaces have to be read
-        before a write of it is taken."""
+        """Whether this node knows the namespace in that version or a later one. If not, read the namespaces before accepting
+        a write in it."""
 
     async def refresh_namespaces(self) -> None:
-        """Reads the namespaces, by a reading begun after the call. Unavailable."""
+        """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
 
 
 class ShardReport(msgspec.Struct, frozen=True, array_like=True):
-    """A shard's window where it is owned. `lag_us`: how long its oldest due timer has been waiting.
+    """A shard's window at its owner. `lag_us` is how long its oldest due timer has waited.
 
-    Nodes of two releases tell one another: fields are only added, at the end, with a default."""
+    Nodes of different releases exchange it: new fields are only added at the end, with a default.
+    """
 
     shard_id: int
     epoch: int
@@ -125,8 +126,8 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
-    """What a node tells of itself. `release` is the version of its program. `takes_key_hashes`: requests may be brought to it
-    with the hash of an API key instead of the key. It grows as ShardReport does."""
+    """A node's report about itself. `release` is its version. `takes_key_hashes`: it accepts relayed requests with the hash
+    of an API key instead of the key. New fields are only added at the end, with a default."""
 
     release: str
     dispatching: bool
@@ -137,9 +138,9 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StatisticsReport(msgspec.Struct, frozen=True, array_like=True):
-    """What a node has counted, point by point. `points` are those that have ended, oldest first, `present` is the one that
-    goes on, each as `tocsin.ui.statistics` packs it; `since_us` is when the counting began, `width_us` what a point spans.
-    `more`: further points have ended. It grows as NodeReport does."""
+    """A node's counts as a time series. `points` are complete, oldest first; `present` is the current one; each is encoded by
+    `tocsin.ui.statistics`. `since_us` is when counting began, `width_us` the time that a point covers. `more`: further
+    complete points exist. New fields are only added at the end, with a default."""
 
     since_us: int
     width_us: int
@@ -149,15 +150,15 @@ class StatisticsReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Peers(Protocol):
-    """The other nodes, as far as they can be asked."""
+    """The other nodes, as far as they can be reached."""
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
-        """What each says of itself, by incarnation; who does not answer in time is absent."""
+        """The nodes' reports, by incarnation; a node that does not answer in time is absent."""
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """What that node says of itself, and has counted in points that began after an instant: as many as it tells at once.
-        None: its release doesn't tell. Unavailable, within the time that reports may take."""
+        """The node's report, and its statistics in points that began after an instant, as many as fit in one answer; None if
+        its release has no statistics. Raises Unavailable, within the time limit of reports."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
-        """Has the nodes (addresses by incarnation) read the namespaces anew. Which of them have, of those that answered in
-        time; a node of an earlier release never does."""
+        """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time; a
+        node of an earlier release never confirms."""

@@ -1,4 +1,4 @@
-"""The HTTP client port: send one request as it is, report what came back."""
+"""The HTTP client port: send one request unchanged, report the outcome."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from tocsin.model.secrets import SigningSecrets
 
 
 class Signing(NamedTuple):
-    """As what a request is signed (Standard Webhooks), and with what. `message_id` is the same whenever it is made again."""
+    """How a request is signed (Standard Webhooks): its id and the secrets. `message_id` stays the same when the request is
+    made again."""
 
     message_id: str
     secrets: SigningSecrets
 
 
 class Request(NamedTuple):
-    """One request, sent once. `body` None sends none. `signing` None leaves it unsigned. `timeout_us` covers everything
-    from resolving the name to the answer's last byte; a wait for a connection slot comes before that."""
+    """One request, sent once. Without a `body` none is sent; without `signing` it is not signed. `timeout_us` covers
+    everything from resolving the name to the response's last byte; the wait for a connection slot precedes it."""
 
     method: str
     url: str
@@ -29,7 +30,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer: headers in their order, names as sent; `body` bounded, `truncated` when there was more."""
+    """A response: headers in order, with their names as sent; the beginning of the body, `truncated` if it was longer."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -38,8 +39,8 @@ class Reply(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a request. `sent_at` is the wall clock, microseconds, when its first byte went out (None: it never
-    did); `duration_us` is from `send` to the end of the answer."""
+    """The outcome of a request. `sent_at` is the wall clock in microseconds when its first byte was sent; None if none was.
+    `duration_us` is the time from `send` to the end of the response."""
 
     outcome: Reply | NoResponse | NotSent
     sent_at: int | None
@@ -47,12 +48,14 @@ class Result(NamedTuple):
 
 
 class Requester(Protocol):
-    """Sends requests without a task per request."""
+    """Sends requests without a task for each."""
 
     def destination(self, url: str) -> str:
-        """What concurrency is limited by: scheme, host and port of the URL."""
+        """The key of the URL's concurrency limit: its scheme, host and port."""
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
-        """Starts it. `done` is called exactly once, later than this returns, on the event loop, whatever happens: with
-        NotSent, and `sent_at` None, when this machine's own shortages kept it from being sent. A
-        request whose method is not idempotent (RFC 9110 section 9.2.2) is never sent twice."""
+        """Starts the request.
+
+        `done` is called exactly once, on the event loop, after this has returned, whatever happens; with NotSent, and
+        `sent_at` None, if a local shortage kept the request from being sent. A request whose method is not idempotent (RFC
+        9110 section 9.2.2) is never sent twice."""

@@ -1,6 +1,6 @@
-"""Typed engine events. Logs, metrics and traces subscribe to them; `docs/reference/events.md` is their table.
+"""Typed engine events. Logs, metrics and traces subscribe to them; `docs/reference/events.md` lists them.
 
-Events about single timers are emitted on the hot path: observers must be quick and must not raise.
+Events about single timers are emitted on the hot path: observers must be fast and must not raise.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class TimersCreated(NamedTuple):
-    """Creates became durable."""
+    """Timers were created durably, in one commit."""
 
     namespace: str
     timers: int
 
 
 class TimersChanged(NamedTuple):
-    """Updates or deletes became durable; `kind` is `updated` or `deleted`."""
+    """Timers were updated or deleted durably, in one commit; `kind` is `updated` or `deleted`."""
 
     namespace: str
     kind: str
@@ -25,9 +25,9 @@ class TimersChanged(NamedTuple):
 
 
 class AttemptFinished(NamedTuple):
-    """A webhook was called. `outcome`: done, rescheduled, retried, failed or superseded (its answer decides nothing, the
-    timer was changed meanwhile). `lag_us`: from the attempt's instant, or from when that was accepted if that is later, to
-    the request's first byte; None if none was sent."""
+    """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
+    changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance
+    if that is later, to the request's first byte; None if none was sent."""
 
     shard_id: int
     namespace: str
@@ -41,8 +41,8 @@ class AttemptFinished(NamedTuple):
 
 
 class AttemptNotSent(NamedTuple):
-    """A due timer's request could not be sent, for a reason of this machine's own (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL,
-    NO_DESCRIPTOR, NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED): it counts for nothing and is made again in a moment."""
+    """A due timer's request was not sent for a local reason (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL, NO_DESCRIPTOR,
+    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). It doesn't count as an attempt and is made again in a moment."""
 
     shard_id: int
     namespace: str
@@ -54,7 +54,7 @@ class AttemptNotSent(NamedTuple):
 
 
 class BatchCommitted(NamedTuple):
-    """One transaction became durable, for `shards` shards."""
+    """One transaction for `shards` shards became durable."""
 
     lane: int
     shards: int
@@ -65,7 +65,8 @@ class BatchCommitted(NamedTuple):
 
 
 class BatchFailed(NamedTuple):
-    """One transaction did not, or nobody knows; `kind` is definite, unavailable or unknown."""
+    """One transaction for `shards` shards failed. `kind` is read (the states that it depends on could not be read), definite
+    (certainly no effect), unavailable (the same, for every write) or unknown (it may have taken effect)."""
 
     lane: int
     shards: int
@@ -74,7 +75,7 @@ class BatchFailed(NamedTuple):
 
 
 class PageLoaded(NamedTuple):
-    """The window was extended."""
+    """A page of timers was loaded into a shard's window."""
 
     shard_id: int
     rows: int
@@ -82,7 +83,7 @@ class PageLoaded(NamedTuple):
 
 
 class LoadFailed(NamedTuple):
-    """A read failed and will be tried again; `shard_id` is None for what concerns no single shard (members, namespaces,
+    """A read from the store failed and is retried. `shard_id` is None where it concerns no single shard (members, namespaces,
     retention)."""
 
     shard_id: int | None
@@ -90,22 +91,22 @@ class LoadFailed(NamedTuple):
 
 
 class NodeNameShared(NamedTuple):
-    """Living nodes of different incarnations have one name, so that only one of them gets shards. Told again once in a while
-    for as long as it lasts."""
+    """Several living nodes have the same name, so only one of them gets shards. Repeated at intervals while it lasts."""
 
     node: str
     incarnations: str
 
 
 class ShardClaimed(NamedTuple):
-    """This node owns the shard from now on."""
+    """This node owns the shard, in this epoch."""
 
     shard_id: int
     epoch: int
 
 
 class ShardLost(NamedTuple):
-    """This node no longer owns the shard; `reason` is fenced, unknown_outcome, newer_format, bad_rows or stopped."""
+    """This node no longer owns the shard. `reason` is fenced, unknown_outcome, newer_format, bad_rows, released or
+    stopped."""
 
     shard_id: int
     epoch: int
@@ -113,21 +114,21 @@ class ShardLost(NamedTuple):
 
 
 class ShardReleased(NamedTuple):
-    """This node gave the shard up in order."""
+    """This node released the shard gracefully, for another to claim."""
 
     shard_id: int
     epoch: int
 
 
 class ClaimFailed(NamedTuple):
-    """A claim was lost to another node or failed."""
+    """A claim failed or was lost to another node, or a release failed."""
 
     shard_id: int
     error: str
 
 
 class TimerSuspended(NamedTuple):
-    """A timer was set aside; `reason` is `bad_record: …`, `namespace:…` or `destination:…`."""
+    """A timer is being suspended; `reason` is `bad_record: …`, `namespace:…` or `destination:…`."""
 
     shard_id: int
     uuid: bytes
@@ -135,14 +136,14 @@ class TimerSuspended(NamedTuple):
 
 
 class TimersResumed(NamedTuple):
-    """Suspended timers came back."""
+    """Suspended timers of a shard are being resumed."""
 
     shard_id: int
     timers: int
 
 
 class WriteRefused(NamedTuple):
-    """One timer's write fails by itself and was taken out of its batch."""
+    """One timer's write was removed from its batch because the store, or the encoder, refuses it."""
 
     shard_id: int
     uuid: bytes
@@ -150,51 +151,51 @@ class WriteRefused(NamedTuple):
 
 
 class DispatchPaused(NamedTuple):
-    """Nothing rings for now; `reason` is lease, clock_jump, clock_skew or unwritten_results."""
+    """The node fires nothing for now; `reason` is lease, clock_jump, clock_skew or unwritten_results."""
 
     reason: str
     detail: str
 
 
 class DispatchResumed(NamedTuple):
-    """It rings again."""
+    """The node fires again; `reason` is that of the pause."""
 
     reason: str
 
 
 class HeartbeatFailed(NamedTuple):
-    """The store did not take the heartbeat."""
+    """A write of this node's heartbeat, or of a member row, failed."""
 
     error: str
 
 
 class ClockOffset(NamedTuple):
-    """The node's clock minus the store's, as measured at a heartbeat, microseconds."""
+    """The node's clock minus the store's in microseconds, measured at a heartbeat."""
 
     offset_us: int
 
 
 class ClockDistrusted(NamedTuple):
-    """The node's clock has been off the store's for a while, by so many microseconds: its shards go to nodes whose clocks
-    are right, if there are any."""
+    """The node's clock has differed from the store's for `member_timeout`, now by `offset_us`. Its shards go to nodes whose
+    clocks are right, if there are any."""
 
     offset_us: int
 
 
 class ClockTrusted(NamedTuple):
-    """It has been right for a while again: the node takes its share of the shards."""
+    """The node's clock has agreed with the store's for `member_timeout` again: the node takes its share of the shards."""
 
     offset_us: int
 
 
 class HistoryPurged(NamedTuple):
-    """Retention removed finished timers."""
+    """Finished timers whose retention was over were removed."""
 
     timers: int
 
 
 class PeerConnected(NamedTuple):
-    """This node can send its clients' writes to another."""
+    """A connection to another node is ready, so clients' writes can be forwarded to it."""
 
     address: str
 
@@ -207,29 +208,28 @@ class PeerLost(NamedTuple):
 
 
 class PeerRefused(NamedTuple):
-    """Somebody connected who is no member of the cluster."""
+    """A connection was refused because the peer did not prove membership of the cluster."""
 
     address: str
     reason: str
 
 
 class ClientRefused(NamedTuple):
-    """A client of the HTTP server was turned away before it had a request, by reason; `address` is the client's, None
-    where it is not known."""
+    """The HTTP server refused a client before it read a request. `address` is the client's; None if unknown."""
 
     reason: str
     address: str | None
 
 
 class WritesSent(NamedTuple):
-    """Clients' writes went to the owner of their shards, together in one message."""
+    """Clients' writes were sent to the owner of their shards in one message."""
 
     writes: int
 
 
 class WritesForwarded(NamedTuple):
-    """Clients' writes sent to owners of their shards came to an end there; `outcome` is answered, moved (certainly not done,
-    tried again with the shard's next owner) or unknown."""
+    """Clients' writes that were sent to the owners of their shards were settled. `outcome` is answered, moved (certainly not
+    done, sent again to the shard's next owner) or unknown."""
 
     outcome: str
     writes: int
@@ -295,12 +295,12 @@ Observer = Callable[[Event], None]
 
 
 def fan_out(observers: list[Observer]) -> Observer:
-    """One observer that tells all of them."""
+    """One observer that notifies all of them, in order."""
     if len(observers) == 1:
         return observers[0]
 
-    def tell(event: Event) -> None:
+    def notify(event: Event) -> None:
         for observer in observers:
             observer(event)
 
-    return tell
+    return notify

@@ -1,8 +1,8 @@
-"""The store port: fenced batches, loads that say how far they are complete, and nothing that needs a join or a scan.
+"""The store port: fenced batches, loads that state how far they are complete, and nothing that needs a join or a scan.
 
-`tocsin.stores.memory` is the specification in code; `tocsin.testing.store_conformance` is it in tests. Every method may
-raise `DefiniteFailure` (certainly no effect), `StoreUnavailable` (the same, for everything one might send) or
-`OutcomeUnknown` (writes only: it may or may not have taken effect, or still may later).
+`tocsin.stores.memory` is the specification in code, `tocsin.testing.store_conformance` the one in tests. Every method may
+raise `DefiniteFailure` (the call certainly had no effect), `StoreUnavailable` (the same, and other calls would fail as well)
+or `OutcomeUnknown` (writes only: the call may have taken effect, or may still take effect later).
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ GENERATION_BYTES = 32
 
 
 def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
-    """(epoch, incarnation, sequence) as 32 bytes that sort in that order."""
+    """A row's generation: (epoch, incarnation, sequence) as 32 bytes that sort in that order."""
     return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
 class StoredRow(NamedTuple):
     """A live timer as a store keeps it: at most one row per (shard, uuid).
 
-    `execute_at` is the instant of the next attempt. `suspended` is None for a row that `load` returns, and the reason why
-    it is set aside for one that only `load_suspended` returns. `record` is opaque to the store; the other fields repeat
-    parts of it for keys and filters.
-    """
+    `execute_at` is the instant of the next attempt. `suspended` is None for a row that `load` returns; for a suspended row,
+    which only `load_suspended` returns, it is the reason. `record` is opaque to the store; the other fields repeat parts of
+    it for keys and filters."""
 
     execute_at: int
     uuid: bytes
@@ -52,14 +51,14 @@ class StoredRow(NamedTuple):
 
     @property
     def key(self) -> FireKey:
-        """The row's place in its shard's order."""
+        """The row's position in its shard's order."""
         return (self.execute_at, self.uuid)
 
 
 class HistoryRow(NamedTuple):
-    """A finished timer; identified by (uuid, generation), so that writing it twice leaves one.
+    """A finished timer, identified by (uuid, generation), so that writing it twice leaves one row.
 
-    `execute_at` is the key's instant when it finished. `expires_at` is when retention ends.
+    `execute_at` is the key's instant when the timer finished. `expires_at` is when retention ends. Both in microseconds.
     """
 
     execute_at: int
@@ -76,15 +75,15 @@ class HistoryRow(NamedTuple):
 
 @dataclass(slots=True)
 class ShardBatch:
-    """One shard's part of a commit: all of it or nothing, if the fence holds.
+    """One shard's part of a commit, which takes effect as a whole or not at all, and only if its fence holds.
 
-    The fence: the shard row's epoch and owner are these, tested *by updating it* as the first statement. Then, in any
-    order, since the parts are disjoint: `upserts` (each replaces whatever row its uuid had, wherever it stood),
-    `deletes` (by uuid), `delete_to` (every row that is not suspended with key ≤ it), `history` (idempotent). No uuid stands
-    in both `upserts` and `deletes`, no upsert that isn't suspended lies at or below `delete_to`.
+    The fence is the first statement: it *updates* the shard row where epoch and owner are these. The others follow in any
+    order, because they are disjoint: `upserts` (each replaces the uuid's present row, whatever its key), `deletes` (by uuid),
+    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history` (idempotent). No uuid is in
+    both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
 
-    A store whose transactions are too small cuts the batch into chunks, each fenced, upserts and history before deletes,
-    all rows of one uuid together.
+    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts and history before
+    deletes, all rows of one uuid in one chunk.
     """
 
     shard_id: int
@@ -97,14 +96,14 @@ class ShardBatch:
 
 
 class Applied(Enum):
-    """What became of one shard's part of an `apply` that did not raise."""
+    """The outcome of one shard's part of an `apply` that did not raise."""
 
     DURABLE = "durable"
     OWNERSHIP_LOST = "ownership_lost"
 
 
 class Loaded(NamedTuple):
-    """A page: `rows` in key order, and the key up to which nothing is missing."""
+    """A page: `rows` in key order, and the key up to which no row is missing."""
 
     rows: list[StoredRow]
     complete_to: FireKey
@@ -118,7 +117,7 @@ class Found(NamedTuple):
 
 
 class ShardState(NamedTuple):
-    """A shard row: `owner` is None once released. A shard nobody ever claimed has epoch 0."""
+    """A shard row. `owner` is None after a release. A shard that was never claimed has epoch 0."""
 
     shard_id: int
     epoch: int
@@ -126,7 +125,7 @@ class ShardState(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A node as the store knows it: `counter` grows with each heartbeat; `incarnation` is new at each process start."""
+    """A node's row: `counter` grows with each heartbeat; `incarnation` is new at each start of the process."""
 
     incarnation: bytes
     node: str
@@ -135,11 +134,10 @@ class Member(NamedTuple):
 
 
 class SignIn(NamedTuple):
-    """A sign-in to the web pages, made with the key `key_id`.
+    """A sign-in to the web pages with the key `key_id`.
 
-    `token_hash` is the hexadecimal SHA-256 of the token in the cookie, which itself is never stored. `seen_at` is the last
-    use, to within a part of the idle time-out; from `expires_at` on the sign-in is over. Both are microseconds.
-    """
+    `token_hash` is the hexadecimal SHA-256 of the cookie's token; the token itself is never stored. `seen_at` is the last
+    use, accurate to a part of the idle time-out. The sign-in ends at `expires_at`. Both are microseconds."""
 
     token_hash: str
     key_id: str
@@ -149,8 +147,8 @@ class SignIn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which entries of the audit trail to read, newest first. `after` is inclusive, `before` exclusive, microseconds.
-    `cursor` is the place of the last entry of the page before."""
+    """Which entries of the audit trail to read, newest first. `after` is inclusive, `before` exclusive, in microseconds.
+    `cursor` is the position of the previous page's last entry."""
 
     actions: frozenset[str] = frozenset()
     key_id: str | None = None
@@ -161,7 +159,7 @@ class AuditQuery:
     limit: int = 100
 
 
-#: Place in a list: (execute_at, uuid, generation). Live and finished rows share one order.
+#: A position in a list: (execute_at, uuid, generation). Live and finished rows share one order.
 ListCursor = tuple[int, bytes, bytes]
 
 
@@ -169,7 +167,8 @@ ListCursor = tuple[int, bytes, bytes]
 class ListQuery:
     """Which rows of one namespace to list, in (execute_at, uuid, generation) order.
 
-    `execute_after` is inclusive, `execute_before` exclusive. All of `tags` must be present. Suspended rows count as pending.
+    `execute_after` is inclusive, `execute_before` exclusive, in microseconds. A row must have all of `tags`. Suspended rows
+    count as pending. The store reads at most `scan_rows_max` rows that don't match.
     """
 
     namespace: str
@@ -185,7 +184,7 @@ class ListQuery:
 
 
 class Listed(NamedTuple):
-    """A page of a list. `cursor` continues behind it; None when nothing can follow. A page may be short, even empty,
+    """A page of a list. The next page begins after `cursor`; None when nothing can follow. A page may be short, even empty,
     and still have a cursor: the store stopped after `scan_rows_max` rows that did not match."""
 
     rows: list[StoredRow | HistoryRow]
@@ -196,9 +195,9 @@ class Listed(NamedTuple):
 class Capabilities:
     """How a store may differ from the specification.
 
-    `range_delete`: `delete_to` is honoured (otherwise the engine deletes by uuid only). `exclusive`: whoever has it open
-    is the only node, so that claims need not wait for another's lease. `shards_together`: the parts of one `apply` are one
-    transaction (otherwise the engine applies each shard's batch by itself, so that no shard fails with another).
+    `range_delete`: the store supports `delete_to`; otherwise the engine deletes by uuid only. `exclusive`: only one node can
+    have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
+    transaction; otherwise the engine applies each shard's batch by itself, so that no shard fails with another.
     `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
     engine keeps its batches within them.
     """
@@ -211,116 +210,116 @@ class Capabilities:
 
 
 class Store(Protocol):
-    """A database of timers. Doesn't know how shards are computed."""
+    """A database of timers. It does not know how a timer's shard is computed."""
 
     capabilities: Capabilities
 
     async def open(self, total_shards: int | None) -> int:
-        """Connects, migrates, and fixes the number of shards at first use; returns the number in force.
+        """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force.
 
         Raises ConfigError when `total_shards` is given and data exists under another number; StoreLocked, SchemaTooNew,
-        StoreCorrupted or StoreUnavailable when it can't be used.
+        StoreCorrupted or StoreUnavailable when the store can't be used.
         """
 
     async def close(self) -> None:
-        """Finishes what runs and disconnects. Idempotent."""
+        """Waits for calls under way and disconnects. Idempotent."""
 
     async def now(self) -> int:
-        """The store's clock, microseconds. Whoever has the store exclusively may answer with the machine's clock."""
+        """The store's clock in microseconds. An exclusive store may return the machine's clock."""
 
     # -- ownership
 
     async def shards(self) -> list[ShardState]:
-        """Every shard that was ever claimed. A strong read."""
+        """Every shard that was ever claimed. A strongly consistent read."""
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """Takes the shard: epoch becomes expected_epoch + 1 and owner `owner`; returns the new epoch.
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch.
 
-        None when the epoch is another by now, or when `standing_still` = (incarnation, counter) is given and that
-        member's heartbeat counter is no longer this (compared in the same transaction). A new shard has epoch 0.
+        Returns None when the epoch has changed, or when `presumed_dead` = (incarnation, counter) is given and that member's
+        heartbeat counter is no longer this one, compared in the same transaction. A new shard has epoch 0.
         """
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """Clears the owner if epoch and owner are still these; the epoch stays."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were. The epoch stays."""
 
     async def heartbeat(self, member: Member) -> int:
-        """Writes the member row; returns the store's clock, microseconds."""
+        """Writes the member row; returns the store's clock in microseconds."""
 
     async def members(self) -> list[Member]:
-        """All member rows. A strong read."""
+        """All member rows. A strongly consistent read."""
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """Removes a member row: at a graceful end, or when long dead, then only while its heartbeat counter is still
-        `counter`: whoever has woken up in the meantime stays."""
+        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
+        that has resumed meanwhile stays."""
 
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
-        """Writes the parts of several shards (each shard once); durable when it returns. The result is in order.
+        """Writes the parts of several shards, each shard at most once; durable when it returns. The results are in order.
 
-        A part whose fence fails leaves no trace and doesn't hinder the others. Raising DefiniteFailure means that no part
-        had any effect.
+        A part whose fence fails has no effect and does not affect the others. DefiniteFailure means that no part had any
+        effect.
         """
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """Live rows that are not suspended with after < key ≤ up_to, at most `limit` of the smallest, from a snapshot begun
-        after the call. `complete_to` is `up_to` only if no such row was left out."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
+        that began after the call. `complete_to` is `up_to` only if no such row was left out."""
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """Suspended rows with key > after, likewise; `complete_to` is KEY_MAX when nothing was left out."""
+        """Suspended rows with key > after, as `load` returns live ones. `complete_to` is KEY_MAX when none was left out."""
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """What is stored of each uuid; uuids of which nothing is stored are absent. A strong read."""
+        """What is stored for each uuid; a uuid without any row is absent. A strongly consistent read."""
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us; returns how many. A store whose database expires
+        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many. A store whose database expires
         rows by itself returns 0."""
 
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
-        """All of them. A strong read."""
+        """All namespaces. A strongly consistent read."""
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """Inserts it (create); False when it exists already. Otherwise replaces the one whose version is one less, whole;
-        False when there is none of that version: somebody else has changed it."""
+        """With `create`, inserts the namespace; False when it already exists. Otherwise replaces the stored one if its
+        version is one less; False when it is not, because another change came first."""
 
     async def api_keys(self) -> builtins.list[ApiKey]:
-        """All of them."""
+        """All API keys."""
 
     async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts or replaces by key_id."""
+        """Inserts the key, or replaces the one with its `key_id`."""
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """Removes it, and its sign-ins. False when there was none."""
+        """Removes the key and its sign-ins. False when there was no such key."""
 
     async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name which all who open this store share: the one it holds, or else `fresh`, which it holds
-        from then on. Of many who ask at once all get the same."""
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then stored.
+        Concurrent callers all get the same one."""
 
     async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Keeps it, and removes others: those with expires_at ≤ now_us, and of the same key all but the `keep` - 1 that were
-        seen last. One with a token_hash that is kept already is replaced."""
+        """Stores a sign-in, or replaces the one with its `token_hash`. Removes those with expires_at ≤ now_us, and of the
+        same key's others all but the `keep` - 1 last seen."""
 
     async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """Those of the given ones that are kept, also if they have expired, in any order. A strong read."""
+        """The stored sign-ins with these token hashes, expired ones included, in any order. A strongly consistent read."""
 
     async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Moves its last use, never back; False when it isn't kept (any more)."""
+        """Updates the sign-in's last use, never to an earlier instant. False when there is no such sign-in."""
 
     async def delete_sign_in(self, token_hash: str) -> bool:
-        """False when there was none."""
+        """Removes the sign-in. False when there was none."""
 
     async def put_audit(self, entry: AuditEntry) -> None:
-        """Keeps it. The same one again changes nothing."""
+        """Stores an entry. Storing the same entry again changes nothing."""
 
     async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries, by (at, entry_id), descending. A strong read."""
+        """At most `limit` entries by (at, entry_id), descending. A strongly consistent read."""
 
     async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, the oldest first; returns how many."""
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:

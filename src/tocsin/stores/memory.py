@@ -46,7 +46,7 @@ _SORT_FROM_KEYS = 64
 
 
 class _Shard:
-    """Rows of one shard: by uuid, and the sorted keys of those that load, of those that are suspended, of history."""
+    """One shard's rows by uuid, and the sorted keys of live rows, suspended rows and history."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -113,10 +113,10 @@ class _Shard:
 
 
 class MemoryStore:
-    """Keeps everything in this process's memory; `clock` is what `now` answers with (None: the machine's).
+    """Keeps everything in this process's memory. `now` returns the time of `clock` (None: the machine's clock).
 
-    Sharing one instance between several nodes of a simulation makes it their common database. A batch that breaks the
-    rules of `ShardBatch` raises ValueError: it is a fault of the caller that a real database might not notice.
+    Several nodes of a simulation that share an instance share a database. A batch that violates the rules of `ShardBatch`
+    raises ValueError: it is a defect of the caller that a real database might not detect.
     """
 
     def __init__(self, clock: Clock | None = None, *, exclusive: bool = False) -> None:
@@ -133,18 +133,21 @@ class MemoryStore:
         self._audit: dict[tuple[int, bytes], AuditEntry] = {}
 
     async def open(self, total_shards: int | None) -> int:
-        """Fixes the number of shards at first use; ConfigError if another is asked for once a shard was claimed."""
+        """Fixes the number of shards at first use. Raises ConfigError for another number once a shard was claimed."""
         if self._total_shards is None or (total_shards is not None and not self._shards):
             self._total_shards = total_shards or TOTAL_SHARDS_DEFAULT
         if total_shards is not None and total_shards != self._total_shards:
-            raise ConfigError(f"the store holds data under {self._total_shards} shards, not {total_shards}")
+            raise ConfigError(
+                f"total_shards: the store's data has {self._total_shards} shards, which can't be changed to {total_shards}; "
+                f"leave total_shards out, or set it to {self._total_shards}"
+            )
         return self._total_shards
 
     async def close(self) -> None:
-        """Does nothing: the data stays as long as the object."""
+        """Does nothing: the data lives as long as the object."""
 
     async def now(self) -> int:
-        """The clock that was given, or the machine's."""
+        """The time of the given clock, or of the machine's."""
         return time.time_ns() // 1000 if self._clock is None else self._clock.now_us()
 
     # -- ownership
@@ -154,15 +157,16 @@ class MemoryStore:
         return [ShardState(i, shard.epoch, shard.owner) for i, shard in sorted(self._shards.items())]
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A member whose row is gone does not count as standing still."""
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. A member
+        whose row is gone can't be presumed dead."""
         shard = self._shards.get(shard_id)
         if (shard.epoch if shard else 0) != expected_epoch:
             return None
-        if standing_still is not None:
-            member = self._members.get(standing_still[0])
-            if member is None or member.counter != standing_still[1]:
+        if presumed_dead is not None:
+            member = self._members.get(presumed_dead[0])
+            if member is None or member.counter != presumed_dead[1]:
                 return None
         if shard is None:
             shard = self._shards[shard_id] = _Shard()
@@ -171,7 +175,7 @@ class MemoryStore:
         return shard.epoch
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """See the port."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
         shard = self._fenced(shard_id, epoch, owner)
         if shard is None:
             return False
@@ -179,16 +183,17 @@ class MemoryStore:
         return True
 
     async def heartbeat(self, member: Member) -> int:
-        """See the port."""
+        """Writes the member row; returns the store's clock in microseconds."""
         self._members[member.incarnation] = member
         return await self.now()
 
     async def members(self) -> builtins.list[Member]:
-        """All member rows, in the order of first appearance."""
+        """All member rows, in the order of their first heartbeats."""
         return list(self._members.values())
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """See the port. Unknown members are already forgotten."""
+        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
+        that has resumed meanwhile stays. It has no effect on unknown members."""
         member = self._members.get(incarnation)
         if member is not None and counter in (None, member.counter):
             del self._members[incarnation]
@@ -196,7 +201,8 @@ class MemoryStore:
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        """See the port. Everything is checked before anything changes."""
+        """Writes the parts of several shards, each shard at most once; durable when it returns. Everything is checked before
+        anything changes."""
         _check_batches(batches)
         results = []
         for batch in batches:
@@ -216,17 +222,18 @@ class MemoryStore:
         return results
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
+        that began after the call."""
         shard = self._shards.get(shard_id)
         return Loaded([], up_to) if shard is None else _page(shard, shard.keys, after, up_to, limit)
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Suspended rows with key > after, as `load` returns live ones."""
         shard = self._shards.get(shard_id)
         return Loaded([], KEY_MAX) if shard is None else _page(shard, shard.suspended_keys, after, KEY_MAX, limit)
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """See the port."""
+        """What is stored for each uuid; a uuid without any row is absent."""
         shard = self._shards.get(shard_id)
         if shard is None:
             return {}
@@ -234,7 +241,7 @@ class MemoryStore:
         return {uuid: each for uuid, each in found.items() if each != (None, None)}
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. Walks the shards' sorted rows as one, from the cursor on."""
+        """A page of one namespace's timers, live and finished. Merges the shards' sorted rows, from the cursor on."""
         start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
         cursor = max(start, query.cursor or start)
         rows: list[StoredRow | HistoryRow] = []
@@ -263,13 +270,13 @@ class MemoryStore:
                 yield shard.walk_history(cursor)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
         removed = 0
         while self._expiries and self._expiries[0][0] <= now_us and removed < limit:
             expires_at, shard_id, uuid, generation = heapq.heappop(self._expiries)
             shard = self._shards[shard_id]
             row = shard.history.get(uuid, {}).get(generation)
-            # A row that was written again has a later entry of its own, or the same one twice.
+            # A row that was written again has a later entry, or the same entry twice.
             if row is not None and row.expires_at == expires_at:
                 shard.forget(row)
                 removed += 1
@@ -278,11 +285,11 @@ class MemoryStore:
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
-        """All of them, by name."""
+        """All namespaces, by name."""
         return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """See the port."""
+        """With `create`, inserts the namespace; False when it already exists."""
         stored = self._namespaces.get(namespace.name)
         if stored is not None if create else stored is None or stored.version != namespace.version - 1:
             return False
@@ -290,24 +297,25 @@ class MemoryStore:
         return True
 
     async def api_keys(self) -> builtins.list[ApiKey]:
-        """All of them, by key_id."""
+        """All API keys, by key_id."""
         return sorted(self._api_keys.values(), key=lambda key: key.key_id)
 
     async def put_api_key(self, key: ApiKey) -> None:
-        """See the port."""
+        """Inserts the key, or replaces the one with its `key_id`."""
         self._api_keys[key.key_id] = key
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """See the port."""
+        """Removes the key and its sign-ins."""
         self._sign_ins = {hash: each for hash, each in self._sign_ins.items() if each.key_id != key_id}
         return self._api_keys.pop(key_id, None) is not None
 
     async def shared_secret(self, name: str, fresh: str) -> str:
-        """See the port."""
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+        stored."""
         return self._secrets.setdefault(name, fresh)
 
     async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """See the port."""
+        """Stores a sign-in, or replaces the one with its `token_hash`."""
         others = [each for each in self._sign_ins.values() if each.token_hash != sign_in.token_hash]
         others = [each for each in others if each.expires_at > now_us]
         of_key = [each for each in others if each.key_id == sign_in.key_id]
@@ -316,31 +324,31 @@ class MemoryStore:
         self._sign_ins = {each.token_hash: each for each in (*kept, *latest, sign_in)}
 
     async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """See the port."""
+        """The stored sign-ins with these token hashes, expired ones included, in any order."""
         return [self._sign_ins[each] for each in set(token_hashes) if each in self._sign_ins]
 
     async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """See the port."""
+        """Updates the sign-in's last use, never to an earlier instant."""
         known = self._sign_ins.get(token_hash)
         if known is not None:
             self._sign_ins[token_hash] = known._replace(seen_at=max(seen_at, known.seen_at))
         return known is not None
 
     async def delete_sign_in(self, token_hash: str) -> bool:
-        """See the port."""
+        """Removes the sign-in."""
         return self._sign_ins.pop(token_hash, None) is not None
 
     async def put_audit(self, entry: AuditEntry) -> None:
-        """See the port."""
+        """Stores an entry."""
         self._audit.setdefault(entry.place, entry)
 
     async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """See the port."""
+        """At most `limit` entries by (at, entry_id), descending."""
         newest = sorted(self._audit.values(), key=lambda entry: entry.place, reverse=True)
         return [entry for entry in newest if in_audit(query, entry)][: query.limit]
 
     async def purge_audit(self, before_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
         old = sorted(place for place in self._audit if place[0] < before_us)[:limit]
         for place in old:
             del self._audit[place]
@@ -352,7 +360,7 @@ class MemoryStore:
 
 
 def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
-    """Whether the row is one that the query asks for; the cursor and the execute range are not looked at."""
+    """Whether the row matches the query, apart from the cursor and the execute range."""
     status = row.status if isinstance(row, HistoryRow) else Status.PENDING
     return (
         row.namespace == query.namespace
@@ -363,7 +371,7 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
 
 
 def in_audit(query: AuditQuery, entry: AuditEntry) -> bool:
-    """Whether the entry is one that the query asks for."""
+    """Whether the entry matches the query."""
     return (
         (not query.actions or entry.action in query.actions)
         and query.key_id in (None, entry.key_id)
@@ -398,16 +406,16 @@ def _place_of(item: tuple[ListCursor, StoredRow | HistoryRow]) -> ListCursor:
 
 
 def _check_batches(batches: Sequence[ShardBatch]) -> None:
-    """The rules of `ShardBatch`, and the one refusal of bad data that every database shares: keys of the wrong size."""
+    """Checks the rules of `ShardBatch`, and refuses keys of the wrong size, as every database does."""
     if len({batch.shard_id for batch in batches}) != len(batches):
-        raise ValueError("a shard stands twice in one apply")
+        raise ValueError("one apply has several batches of one shard")
     for batch in batches:
         written = {row.uuid for row in batch.upserts}
         if len(written) != len(batch.upserts) or not written.isdisjoint(batch.deletes):
             raise ValueError(f"shard {batch.shard_id}: a uuid is written or deleted twice in one batch")
-        mark = batch.delete_to
-        if mark is not None and any(row.suspended is None and row.key <= mark for row in batch.upserts):
-            raise ValueError(f"shard {batch.shard_id}: an upsert stands inside the deleted range")
+        watermark = batch.delete_to
+        if watermark is not None and any(row.suspended is None and row.key <= watermark for row in batch.upserts):
+            raise ValueError(f"shard {batch.shard_id}: an upsert lies in the deleted range")
         keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
         for at, uuid in keys:
             if len(uuid) != 16 or not -(2**63) <= at < 2**63:

@@ -10,7 +10,7 @@ from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_text import cut, hexed, instant, listed, text, text_or_null
 from tocsin.stores.mysql_write import BEGIN
 
-#: What LIMIT needs before OFFSET where all rows are meant.
+#: The LIMIT that means all rows; MySQL has no OFFSET without one.
 _ROWS_ALL = 2**63 - 1
 
 
@@ -22,7 +22,7 @@ def put_sign_in(sign_in: SignIn, now_us: int, keep: int) -> list[bytes]:
         b"INSERT INTO sign_ins VALUES (%b, %b, %b, %b) ON DUPLICATE KEY UPDATE sign_in_key_id = VALUES(sign_in_key_id), "
         b"sign_in_seen_at = VALUES(sign_in_seen_at), sign_in_expires_at = VALUES(sign_in_expires_at)"
         % (token, key, instant(sign_in.seen_at), instant(sign_in.expires_at)),
-        # A statement can't read the table that it deletes from, hence the one between.
+        # A DELETE can't read its own table directly, hence the derived table.
         b"DELETE FROM sign_ins WHERE sign_in_token_hash IN (SELECT sign_in_token_hash FROM (SELECT sign_in_token_hash "
         b"FROM sign_ins WHERE sign_in_key_id = %b AND sign_in_token_hash <> %b "
         b"ORDER BY sign_in_seen_at DESC, sign_in_token_hash DESC LIMIT %d OFFSET %d) AS beyond)"
@@ -31,7 +31,7 @@ def put_sign_in(sign_in: SignIn, now_us: int, keep: int) -> list[bytes]:
 
 
 async def sign_ins(connection: Connection, token_hashes: Sequence[str]) -> list[SignIn]:
-    """See the port."""
+    """The stored sign-ins with these token hashes, expired ones included, in any order."""
     found: list[SignIn] = []
     for hashes in cut([text(each) for each in token_hashes]):
         rows = await connection.rows(b"SELECT * FROM sign_ins WHERE sign_in_token_hash IN " + listed(hashes))
@@ -40,7 +40,7 @@ async def sign_ins(connection: Connection, token_hashes: Sequence[str]) -> list[
 
 
 def touch(token_hash: str, seen_at: int) -> bytes:
-    """Moves the last use."""
+    """The UPDATE of a sign-in's last use."""
     return b"UPDATE sign_ins SET sign_in_seen_at = GREATEST(sign_in_seen_at, %b) WHERE sign_in_token_hash = %b" % (
         instant(seen_at),
         text(token_hash),
@@ -48,12 +48,12 @@ def touch(token_hash: str, seen_at: int) -> bytes:
 
 
 def delete_sign_in(token_hash: str) -> bytes:
-    """Removes it."""
+    """The DELETE of a sign-in."""
     return b"DELETE FROM sign_ins WHERE sign_in_token_hash = " + text(token_hash)
 
 
 def delete_api_key(key_id: str) -> list[bytes]:
-    """The statements of one transaction; the last one finds the key."""
+    """The statements of one transaction; the last one matches the key."""
     return [
         b"DELETE FROM sign_ins WHERE sign_in_key_id = " + text(key_id),
         b"DELETE FROM api_keys WHERE key_id = " + text(key_id),
@@ -61,7 +61,7 @@ def delete_api_key(key_id: str) -> list[bytes]:
 
 
 def put_audit(entry: AuditEntry) -> bytes:
-    """Keeps it, if it isn't kept already."""
+    """The INSERT of an entry, without effect if it is already stored."""
     return b"INSERT INTO audit VALUES (%b, %b, %b, %b, %b, %b) ON DUPLICATE KEY UPDATE audit_id = audit_id" % (
         instant(entry.at),
         hexed(entry.entry_id),
@@ -73,12 +73,12 @@ def put_audit(entry: AuditEntry) -> bytes:
 
 
 def purge_audit(before_us: int, limit: int) -> bytes:
-    """Removes the oldest."""
+    """The DELETE of the oldest entries."""
     return b"DELETE FROM audit WHERE audit_at < %b ORDER BY audit_at, audit_id LIMIT %d" % (instant(before_us), limit)
 
 
 async def audit(connection: Connection, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Walks the primary key backwards."""
+    """At most `limit` entries by (at, entry_id), descending. Walks the primary key backwards."""
     terms: list[bytes] = []
     if query.actions:
         terms.append(b"audit_action IN " + listed(text(action) for action in sorted(query.actions)))
@@ -92,7 +92,7 @@ async def audit(connection: Connection, query: AuditQuery) -> list[AuditEntry]:
         terms.append(b"audit_at < " + instant(query.before))
     if query.cursor is not None:
         at, entry_id = instant(query.cursor[0]), hexed(query.cursor[1])
-        # A comparison of rows would not use the index.
+        # A row comparison would not use the index.
         terms.append(b"audit_at <= %b AND (audit_at < %b OR audit_id < %b)" % (at, at, entry_id))
     condition = b"WHERE " + b" AND ".join(terms) if terms else b""
     sql = b"SELECT audit_record FROM audit %b ORDER BY audit_at DESC, audit_id DESC LIMIT %d" % (condition, query.limit)
@@ -100,7 +100,7 @@ async def audit(connection: Connection, query: AuditQuery) -> list[AuditEntry]:
 
 
 async def together(connection: Connection, statements: Sequence[bytes], undone_retries_max: int) -> int:
-    """How many rows the last of the statements found; all are one transaction."""
+    """Runs the statements in one transaction; returns how many rows the last one matched."""
 
     async def work() -> int:
         return (await connection.run(BEGIN, *statements))[-1].affected

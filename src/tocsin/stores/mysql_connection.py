@@ -17,30 +17,30 @@ from asyncmy.constants import CLIENT
 
 from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
 from tocsin.stores.mysql_driver import Connection, RawConnection, Server
-from tocsin.stores.mysql_errors import TRANSLATED, is_unusable, meaning_of
-from tocsin.stores.sql_pool import Doing, Pool
+from tocsin.stores.mysql_errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.sql_pool import Activity, Pool
 
 _DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,63}\Z")
 _PORT = 3306
-#: Parameters of the URL, named as the servers' own clients name them.
+#: Parameters of the URL, with the names that the servers' own clients use.
 _PARAMETERS = frozenset({"ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"})
 _SSL_MODES = ("DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
-#: A value that a column doesn't take is an error, and backslashes escape.
+#: Values that a column can't store are errors, and backslashes escape.
 _SQL_MODE = b"'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
-#: Taken off the server's packet for its own header.
-_PACKET_HEADER_OCTETS = 1_024
-#: A connection that was idle for this share of the time after which the server ends it isn't used again.
+#: Subtracted from the server's packet size for the packet's header.
+_PACKET_HEADER_BYTES = 1_024
+#: A connection that was idle for this share of the server's idle time-out is not used again.
 _IDLE_SHARE_MAX = 0.5
-#: A part of how the driver says that a server without TLS asks for a password in a way that takes one more package.
+#: Part of the driver's message that the server's authentication method without TLS needs another package.
 _NEEDS_PACKAGE = "package is required"
-#: A part of its version, by which the server is told from MySQL and TiDB.
+#: Part of MariaDB's version, which distinguishes it from MySQL and TiDB.
 _IS_MARIADB = "MariaDB"
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlSettings:
-    """How a database is used; `MysqlStore` documents each."""
+    """The settings of `MysqlStore`, which documents each."""
 
     url: str
     application_name: str
@@ -56,21 +56,21 @@ class MysqlSettings:
         parts = urlsplit(self.url)
         if not _DATABASE_NAME.match(self.database):
             raise ConfigError(
-                f"store: {self.place} names no database; write mysql://user:password@host:port/database, the database of "
-                "1 to 64 of A-Z a-z 0-9 _ $ -, not beginning with a digit"
+                f"store: {self.safe_url} has no valid database name; write mysql://user:password@host:port/database, where "
+                "the name is 1 to 64 of A-Z a-z 0-9 _ $ -, beginning with a letter or _"
             )
         unknown = self._parameters.keys() - _PARAMETERS
         if unknown:
             raise ConfigError(
-                f"store: {self.place}: no parameter {min(unknown)}; there are {', '.join(sorted(_PARAMETERS))}"
+                f"store: {self.safe_url}: unknown parameter {min(unknown)}; use {', '.join(sorted(_PARAMETERS))}"
             )
         if self._parameters.get("ssl-mode", "DISABLED").upper() not in _SSL_MODES:
-            raise ConfigError(f"store: {self.place}: ssl-mode is none of {', '.join(_SSL_MODES)}")
+            raise ConfigError(f"store: {self.safe_url}: ssl-mode is unknown; use one of {', '.join(_SSL_MODES)}")
         try:
             self.ssl_context()
             _ = parts.port
         except (OSError, ValueError) as error:
-            raise ConfigError(f"store: {self.place}: {error}") from error
+            raise ConfigError(f"store: {self.safe_url}: {error}") from error
 
     @property
     def database(self) -> str:
@@ -78,8 +78,8 @@ class MysqlSettings:
         return unquote(urlsplit(self.url).path.removeprefix("/"))
 
     @property
-    def place(self) -> str:
-        """The server and database for people: without user and password."""
+    def safe_url(self) -> str:
+        """The database's URL without user and password, for messages."""
         return "mysql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
     @property
@@ -87,8 +87,8 @@ class MysqlSettings:
         return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """How the server is spoken to in secret, if it is. A CA without a mode verifies the host as well. Files that were
-        renewed are read anew."""
+        """The TLS context of connections; None without TLS. A CA without a mode means VERIFY_IDENTITY. Renewed files are read
+        again."""
         parameters = self._parameters
         ca = parameters.get("ssl-ca")
         mode = parameters.get("ssl-mode", "VERIFY_IDENTITY" if ca else "DISABLED").upper()
@@ -99,34 +99,34 @@ class MysqlSettings:
         return _ssl_context(mode, ca, cert, key, written)
 
     def arguments(self, *, database: bool) -> dict[str, Any]:
-        """What the driver connects with."""
+        """The driver's arguments."""
         parts = urlsplit(self.url)
         return {
             "host": parts.hostname or "localhost",
             "port": parts.port or _PORT,
             "unix_socket": self._parameters.get("socket"),
             "user": unquote(parts.username or "root"),
-            # Octets, since the driver would write a text in an encoding of its own.
+            # As bytes, because the driver would encode a text in its own way.
             "password": unquote(parts.password or "").encode(),
             "database": self.database if database else None,
             "ssl": self.ssl_context(),
         }
 
     def idle_s_max(self, version: str) -> int:
-        """After how long a server of this version ends a session that says nothing."""
+        """The seconds after which a server of this version ends an idle session."""
         if _IS_MARIADB in version:
             return max(2, math.ceil(self.statement_timeout_s + self.answer_grace_s))
-        # MySQL knows no other time for one that is in the middle of a transaction.
+        # MySQL has no separate time-out for sessions that are idle in a transaction.
         return self._idle_transaction_s_max
 
     @property
     def _idle_transaction_s_max(self) -> int:
-        """The same in the middle of a transaction: what a node that vanished or stands still has locked is let go then, and
-        the next owner waits for it."""
+        """The seconds after which a server ends a session that is idle in a transaction. Then the locks of a node that
+        vanished or froze are released, for which the next owner waits."""
         return max(1, math.ceil(self.idle_transaction_timeout_s))
 
     def session_statements(self, version: str, *, bounded: bool) -> list[bytes]:
-        """What brings a new session's parameters into force."""
+        """The statements that set a new session's parameters."""
         seconds = max(1, math.ceil(self.lock_timeout_s))
         values = [
             b"sql_mode = " + _SQL_MODE,
@@ -140,7 +140,7 @@ class MysqlSettings:
             values += _statement_timeout(version, self.statement_timeout_s)
         if _IS_MARIADB in version:
             values.append(b"idle_transaction_timeout = %d" % self._idle_transaction_s_max)
-            # Long lists of IN stay ranges, instead of becoming joins with a table of their own.
+            # Long IN lists stay ranges, instead of becoming joins with a temporary table.
             values.append(b"in_predicate_conversion_threshold = 0")
         if "TiDB" in version:
             values.append(b"tidb_txn_mode = 'pessimistic'")
@@ -155,7 +155,7 @@ class MysqlSettings:
 def _ssl_context(
     mode: str, ca: str | None, cert: str | None, key: str | None, written: tuple[int, ...]
 ) -> ssl.SSLContext:
-    # Kept, since reading the system's authorities stops all else for tens of milliseconds, and MySQL has sessions end often.
+    # Cached, because reading the system's authorities blocks for tens of milliseconds, and MySQL ends sessions often.
     context = ssl.create_default_context(cafile=ca)
     context.check_hostname = mode == "VERIFY_IDENTITY"
     context.verify_mode = ssl.CERT_NONE if mode == "REQUIRED" else ssl.CERT_REQUIRED
@@ -167,14 +167,14 @@ def _ssl_context(
 def _statement_timeout(version: str, seconds: float) -> list[bytes]:
     if _IS_MARIADB in version:
         return [b"max_statement_time = %b" % f"{seconds:f}".encode()]
-    # Milliseconds; MySQL ends only what reads, so that writing is bounded by its locks and by the node's own patience.
+    # Milliseconds. MySQL ends only statements that read; writes are limited by lock time-outs and by the node itself.
     return [b"max_execution_time = %d" % max(1, round(seconds * 1e3))]
 
 
 async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bool = True) -> Connection:
-    """A session on a server that takes writes, with its parameters in force. Raises StoreUnavailable, ConfigError.
+    """Opens a session on a server that accepts writes, with its parameters set. Raises StoreUnavailable, ConfigError.
 
-    Without `database` it is in none; without `bounded` the server ends no statement of it.
+    Without `database` the session is in none; without `bounded` its statements have no time limit.
     """
     raw: RawConnection | None = None
     try:
@@ -187,7 +187,7 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
                     autocommit=None,
                     program_name=settings.application_name,
                     connect_timeout=settings.connect_timeout_s,
-                    # What a statement found counts, not only what it made different.
+                    # Count the rows that a statement matched, not only those that it changed.
                     client_flag=CLIENT.FOUND_ROWS,
                 ),
             )
@@ -196,14 +196,16 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
     except TRANSLATED as error:
         if raw is not None:
             raw.close()
-        raise meaning_of(error, settings.place, in_doubt=False) from error
+        raise translate_error(error, settings.safe_url, in_doubt=False) from error
     except RuntimeError as error:
         if raw is not None:
             raw.close()
         if _NEEDS_PACKAGE not in str(error):
-            # Of a connection that broke before the driver had seen its socket.
-            raise StoreUnavailable(f"{settings.place}: {error}") from error
-        raise ConfigError(f"store: {settings.place}: {error}; over TLS (?ssl-mode=REQUIRED) it isn't") from error
+            # The connection broke before the driver had its socket.
+            raise StoreUnavailable(f"{settings.safe_url}: {error}") from error
+        raise ConfigError(
+            f"store: {settings.safe_url}: {error}; install it, or connect over TLS with ?ssl-mode=REQUIRED"
+        ) from error
     except BaseException:
         if raw is not None:
             raw.close()
@@ -217,22 +219,22 @@ async def _prepare(connection: Connection, settings: MysqlSettings, *, bounded: 
         b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit, "
         b"@@global.log_bin, @@global.sync_binlog"
     )
-    version, read_only, packet_octets, flushed, binlog, binlog_synced = rows[0]
+    version, read_only, packet_bytes, flushed, binlog, binlog_synced = rows[0]
     if read_only:
-        raise StoreUnavailable(f"{settings.place} is read-only: a replica, or a primary that was set so")
+        raise StoreUnavailable(f"{settings.safe_url} is read-only: a replica, or a primary with read_only set")
     if settings.durable:
-        _check_durable(settings.place, flushed, binlog_synced if binlog else 1)
-    connection.server = Server(str(version), int(packet_octets) - _PACKET_HEADER_OCTETS)
+        _check_durable(settings.safe_url, flushed, binlog_synced if binlog else 1)
+    connection.server = Server(str(version), int(packet_bytes) - _PACKET_HEADER_BYTES)
 
 
-def _check_durable(place: str, flushed: int, binlog_synced: int) -> None:
-    """Raises ConfigError for a server whose own or whose machine's crash would undo what it acknowledged. With a binary log,
-    that decides what was committed."""
+def _check_durable(safe_url: str, flushed: int, binlog_synced: int) -> None:
+    """Raises ConfigError if a crash of the server or its machine could lose acknowledged commits. With a binary log, the log
+    decides what was committed."""
     for name, value in (("innodb_flush_log_at_trx_commit", flushed), ("sync_binlog", binlog_synced)):
         if value != 1:
             raise ConfigError(
-                f"store: {place} has {name} = {value}, with which a crash loses what was acknowledged; set it to 1, or say "
-                "that it may with mysql.durable = false"
+                f"store: {safe_url} has {name} = {value}, so a crash of the server can lose acknowledged writes; set it "
+                "to 1, or accept the loss with mysql.durable = false"
             )
 
 
@@ -247,13 +249,13 @@ class MysqlPool(Pool[MysqlSettings, Connection]):
         self._bounded = bounded
 
     async def connect(self) -> Connection:
-        """See the base."""
+        """Opens a session with its parameters set."""
         return await connect(self._settings, database=self._database, bounded=self._bounded)
 
-    def meaning_of(self, error: BaseException, doing: Doing, connection: Connection) -> StoreError:
-        """See the base. Only a COMMIT leaves anything in doubt."""
-        return meaning_of(error, self._settings.place, in_doubt=connection.in_doubt)
+    def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
+        """The store error for a driver's error. Only the outcome of a COMMIT can be unknown."""
+        return translate_error(error, self._settings.safe_url, in_doubt=connection.in_doubt)
 
     def is_unusable(self, error: BaseException) -> bool:
-        """See the base."""
+        """Whether the connection must be discarded after this error."""
         return is_unusable(error)

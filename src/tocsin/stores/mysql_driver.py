@@ -1,4 +1,4 @@
-"""A session with MySQL or MariaDB over asyncmy: packets of several statements, transactions, and what is in doubt."""
+"""A session with MySQL or MariaDB over asyncmy: packets of several statements, transactions, unknown outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable
 
 T = TypeVar("T")
 
-#: What may end a transaction halfway and leave its session to others.
+#: Errors that may end a transaction halfway and leave its session usable.
 _FAILURES = (errors.MySQLError, StoreError, UnicodeError)
 _SNAPSHOT = (b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", b"START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
@@ -28,11 +28,11 @@ class RawResult(Protocol):
 
 
 class RawConnection(Protocol):
-    """The part of asyncmy's connection that is used. Its cursors ask the server for warnings, one round trip more for each
-    statement that has some, and MySQL warns of what MariaDB can't do otherwise."""
+    """The part of asyncmy's connection that is used. Its cursors are not: they read the server's warnings in a further round
+    trip, and MySQL warns of syntax that MariaDB requires."""
 
     _result: RawResult
-    #: Whether the server's end was seen to be closed.
+    #: Whether the server is known to have closed the connection.
     _stream_broken: bool
 
     async def query(self, sql: bytes) -> int:
@@ -45,20 +45,20 @@ class RawConnection(Protocol):
         """The server's number of the session."""
 
     def get_server_info(self) -> str:
-        """The version, as the server greets with it."""
+        """The version in the server's greeting."""
 
     def close(self) -> None:
         """Closes the socket."""
 
     async def ensure_closed(self) -> None:
-        """Takes leave of the server and closes the socket."""
+        """Ends the session at the server and closes the socket."""
 
 
 class Result(NamedTuple):
-    """What one statement answered: the rows it read, or how many it matched and changed.
+    """The result of one statement: the rows it read, or how many rows it matched.
 
-    A statement that writes counts the rows that it found, also those that are as they were; an INSERT … ON DUPLICATE KEY
-    UPDATE counts an update twice.
+    A statement that writes counts all rows it matched, unchanged ones included; an INSERT … ON DUPLICATE KEY UPDATE counts an
+    updated row twice.
     """
 
     rows: Sequence[tuple[Any, ...]]
@@ -67,14 +67,14 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a session learned of its server: `version` as the server says it, and the octets that a packet may have."""
+    """What a session knows of its server: its `version` text, and the greatest size of a packet in bytes."""
 
     version: str
-    packet_octets_max: int
+    packet_bytes_max: int
 
 
 class Connection:
-    """A session. One packet at a time; every method may raise what `mysql_errors` translates."""
+    """A session, which sends one packet at a time. Every method may raise what `mysql_errors` translates."""
 
     def __init__(self, raw: RawConnection, idle_s_max: float) -> None:
         self._raw = raw
@@ -82,7 +82,7 @@ class Connection:
         self._clock = asyncio.get_running_loop().time
         self._used_at = self._clock()
         self.server = Server(raw.get_server_info(), 0)
-        #: Whether a COMMIT was sent whose answer isn't known.
+        #: Whether a COMMIT was sent and its outcome is unknown.
         self.in_doubt = False
 
     @property
@@ -91,7 +91,7 @@ class Connection:
         return int(self._raw.thread_id())
 
     async def run(self, *statements: bytes) -> list[Result]:
-        """Sends the statements in one packet. The first that fails is the last that was executed."""
+        """Sends the statements in one packet. Those after the first that fails are not executed."""
         raw = self._raw
         results = []
         await raw.query(b"; ".join(statements))
@@ -108,8 +108,8 @@ class Connection:
         return (await self.run(statement))[0].rows
 
     async def commit(self) -> None:
-        """Ends the transaction; durable when it returns. Whatever else happens leaves it in doubt, but for an answer that
-        says that it was undone."""
+        """Commits the transaction; it is durable when this returns. If it fails, the outcome is unknown (`in_doubt`), unless
+        the server's answer is that it was rolled back."""
         self.in_doubt = True
         try:
             await self.run(b"COMMIT")
@@ -119,8 +119,8 @@ class Connection:
         self.in_doubt = False
 
     async def transaction(self, work: Callable[[], Awaitable[T]], undone_retries_max: int) -> T:
-        """What `work` returns, committed. `work` begins with BEGIN; it is called again, up to `undone_retries_max` times,
-        when the server undid the transaction in favour of another."""
+        """Runs `work`, which begins with BEGIN, and commits; returns its result. `work` is repeated up to
+        `undone_retries_max` times if the server rolled the transaction back in favour of another."""
         while True:
             try:
                 result = await work()
@@ -133,7 +133,7 @@ class Connection:
                 undone_retries_max -= 1
 
     async def snapshot(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns, all that it reads being of one moment."""
+        """Runs `work`, whose reads all see one snapshot, and returns its result."""
         try:
             await self.run(*_SNAPSHOT)
             result = await work()
@@ -144,21 +144,21 @@ class Connection:
         return result
 
     async def _roll_back(self, error: BaseException) -> None:
-        # Some errors undo only their statement.
+        # Some errors roll back only their statement.
         if not self.in_doubt and not is_unusable(error):
             await self.run(b"ROLLBACK")
 
     def is_closed(self) -> bool:
-        """Whether the session is over, as far as is known here, or may not be used again: it is in doubt, or was idle for so
-        long that the server may be ending it right now."""
+        """Whether the session is known to have ended, or must not be used again: its outcome is unknown, or it was idle for
+        so long that the server may be ending it."""
         idle_s = self._clock() - self._used_at
         return self.in_doubt or bool(self._raw._stream_broken) or idle_s > self._idle_s_max
 
     def terminate(self) -> None:
-        """Ends it at once, whatever is under way."""
+        """Ends the session at once, even in the middle of a statement."""
         self._raw.close()
 
     async def close(self, *, timeout: float) -> None:
-        """Ends it in order, within seconds."""
+        """Ends the session in order, within `timeout` seconds."""
         async with asyncio.timeout(timeout):
             await self._raw.ensure_closed()

@@ -1,9 +1,8 @@
-"""Lists over MySQL: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+"""Lists in MySQL: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded work.
 
-One snapshot, three kinds of statements. The first finds, for each range, where its next `span` rows end; the least of
-these is how far the step goes. The second finds the places of what matches up to there, and the third reads those rows.
-So no call reads further than its budget, however few rows match, and no record that isn't answered.
-"""
+A call uses one snapshot and three kinds of statements. The first finds where the next `span` rows of each range end; the
+least of these positions ends the step. The second finds the positions of the matching rows up to there, and the third reads
+those rows. So no call reads more than its budget, however few rows match, and no record that it does not return."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN
 from tocsin.stores.sql_rows import LIVE, SUSPENDED, row_of
 from tocsin.stores.tags import tags_text
 
-#: Rows of one range that one statement may pass.
+#: Rows of one range that one statement may read.
 _SPAN_ROWS_MAX = 8_192
-#: Ranges that one statement may have.
+#: Ranges in one statement.
 _RANGES_MAX = 64
 
 _HISTORY = 0
@@ -38,7 +37,7 @@ class _Range(NamedTuple):
 
     @property
     def source(self) -> bytes:
-        """The rows, up to where a condition on their places begins."""
+        """The FROM and WHERE of the rows; a condition on their positions follows."""
         if self.kind == _HISTORY:
             return b"FROM history FORCE INDEX (PRIMARY) WHERE shard_id = %d AND " % self.shard_id
         return b"FROM timers FORCE INDEX (PRIMARY) WHERE shard_id = %d AND row_type = %d AND " % (
@@ -48,16 +47,17 @@ class _Range(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """A row that matches: its place, its range, and the octets of its record."""
+    """A matching row: its position, its range, and the size of its record in bytes."""
 
     place: ListCursor
     range: _Range
-    octets: int
+    size: int
 
 
-async def list_rows(connection: Connection, query: ListQuery, octets_max: int) -> Listed:
-    """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
-    walk = _Walk(query, octets_max)
+async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
+    """A page of one namespace's timers, live and finished. The first row of every range is read whatever `scan_rows_max`
+    says, so that each call advances."""
+    walk = _Walk(query, bytes_max)
     if not walk.ranges:
         return Listed([], None)
     return await connection.snapshot(lambda: _walked(connection, query, walk))
@@ -74,18 +74,18 @@ async def _walked(connection: Connection, query: ListQuery, walk: _Walk) -> List
 
 
 class _Walk:
-    """How far one call has come: everything up to `place` is in `rows` or did not match."""
+    """The progress of one call: everything up to the position `place` is in `rows` or did not match."""
 
-    def __init__(self, query: ListQuery, octets_max: int) -> None:
+    def __init__(self, query: ListQuery, bytes_max: int) -> None:
         start = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
         self.place: ListCursor = max(start, query.cursor or start)
         self.rows: list[StoredRow | HistoryRow] = []
         self.scanned = 0
-        #: Nothing follows what was read. `full`: something may have been left out of it.
+        #: `ended`: nothing follows what was read. `full`: the page is full, and rows may have been left out.
         self.ended = False
         self.full = False
         self._limit = query.limit
-        self._octets_left = octets_max
+        self._bytes_left = bytes_max
         self._last = INSTANT_MAX if query.execute_before is None else query.execute_before - 1
         kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
         finished = sorted(status.value for status in query.statuses if status is not Status.PENDING)
@@ -96,7 +96,7 @@ class _Walk:
         self._finished = b" AND timer_status IN " + listed(text(status) for status in finished)
 
     async def read(self, connection: Connection, span: int) -> None:
-        """Passes up to `span` rows of each range."""
+        """Reads up to `span` rows of each range."""
         if self.place[0] > self._last:
             self.ended = True
             return
@@ -112,7 +112,7 @@ class _Walk:
             self.ended = True
         else:
             self.place = end
-            self.full = len(self.rows) >= self._limit or self._octets_left <= 0
+            self.full = len(self.rows) >= self._limit or self._bytes_left <= 0
 
     def _between(self, end: ListCursor | None) -> bytes:
         """A condition for the places behind `place`, up to `end` or the last instant."""
@@ -126,7 +126,7 @@ class _Walk:
         return b" AND ".join(parts)
 
     async def _end(self, connection: Connection, span: int) -> ListCursor | None:
-        """The least place where a range's next `span` rows end; None when no range has so many."""
+        """The least position at which a range's next `span` rows end; None if no range has so many."""
         between = self._between(None)
         ends: list[ListCursor] = []
         for some in cut(self.ranges, _RANGES_MAX):
@@ -140,7 +140,7 @@ class _Walk:
         return min(ends, default=None)
 
     async def _found(self, connection: Connection, end: ListCursor | None) -> list[_Match]:
-        """The first matching rows up to `end`, in order; one more than may be needed."""
+        """The first matching rows up to `end`, in order; at most one more than is needed."""
         between = self._between(end) + self._matches
         wanted = self._limit - len(self.rows) + 1
         found: list[_Match] = []
@@ -153,24 +153,25 @@ class _Walk:
                 )
                 for number, each in enumerate(some)
             )  # fmt: skip
-            for number, at, uuid, generation, octets in await connection.rows(statement):
-                found.append(_Match((at, uuid, generation), some[number], octets))
+            for number, at, uuid, generation, size in await connection.rows(statement):
+                found.append(_Match((at, uuid, generation), some[number], size))
         return sorted(found)[:wanted]
 
     def _chosen(self, found: Sequence[_Match]) -> Sequence[_Match]:
-        """Those that still go into the page; `full` when that isn't all."""
+        """Those that fit into the page; sets `full` when some don't."""
         chosen: list[_Match] = []
         for match in found:
-            if len(self.rows) + len(chosen) == self._limit or (self._octets_left <= 0 and (self.rows or chosen)):
+            if len(self.rows) + len(chosen) == self._limit or (self._bytes_left <= 0 and (self.rows or chosen)):
                 self.full = True
                 break
             chosen.append(match)
-            self._octets_left -= match.octets
+            self._bytes_left -= match.size
         return chosen
 
 
 def matches(query: ListQuery) -> bytes:
-    """The condition on namespace, id and tags. Compared as bytes: texts that differ in spaces at their end are equal else."""
+    """The condition on namespace, id and tags. It compares bytes, because texts that differ only in trailing spaces are
+    equal."""
     parts = [b" AND CAST(timer_namespace AS BINARY) = %b" % hexed(query.namespace.encode())]
     if prefix := query.id_prefix.encode():
         parts.append(b" AND LEFT(CAST(timer_id AS BINARY), %d) = %b" % (len(prefix), hexed(prefix)))
@@ -179,7 +180,7 @@ def matches(query: ListQuery) -> bytes:
 
 
 async def _rows(connection: Connection, chosen: Sequence[_Match]) -> list[StoredRow | HistoryRow]:
-    """The rows at these places, in order."""
+    """The rows at these positions, in order."""
     rows: list[StoredRow | HistoryRow] = []
     for some in cut(chosen, _RANGES_MAX):
         statement = b" UNION ALL ".join(chain(_row(match) for match in some))

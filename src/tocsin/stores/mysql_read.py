@@ -1,4 +1,4 @@
-"""What reads timers in MySQL. What a call answers comes of one statement, hence one snapshot, begun after the call."""
+"""Reads of timers in MySQL. The result of a call is from one statement, hence one snapshot that begins after the call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.stores.sql_keys import above, at_most
 from tocsin.stores.sql_rows import row_of, stored_row
 
 _COMMON = b"timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record"
-#: Live and finished rows with the same columns, for a union.
+#: The same columns for live and finished rows, for a union.
 TIMER_COLUMNS = _COMMON + (
     b", timer_parked_reason, NULL AS timer_status, NULL AS timer_finished_at, NULL AS timer_expires_at"
 )
@@ -24,7 +24,7 @@ MEMBERS = b"SELECT member_incarnation, member_node, member_address, member_count
 def page(
     row_type: int, shard_id: int, first: tuple[int, bytes], last: tuple[int, bytes], limit: int, each_max: int | None
 ) -> bytes:
-    """A SELECT of the first rows between two places, and how long each record is. Records of more than `each_max` octets
+    """A SELECT of the first rows between two places, and how long each record is. Records of more than `each_max` size
     come as NULL."""
     record = b"timer_record" if each_max is None else b"IF(LENGTH(timer_record) <= %d, timer_record, NULL)" % each_max
     return (
@@ -41,19 +41,19 @@ async def load(
     after: FireKey,
     up_to: FireKey,
     limit: int,
-    octets_max: int,
+    bytes_max: int,
 ) -> Loaded:
-    """A page, shorter than `limit` if its records would exceed `octets_max` by more than one."""
+    """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one record."""
     first, last = above(after), at_most(up_to)
     if first is None or last is None or first > last:
         return Loaded([], up_to)
-    # A page of records that are all this short can't be too long.
-    each_max = octets_max // limit
+    # A page whose records are all this short can't be too large.
+    each_max = bytes_max // limit
     found = await connection.rows(page(row_type, shard_id, first, last, limit, each_max))
     if any(values[6] is None for values in found):
-        # Some are longer. Read anew, so that what is answered is of one snapshot; the lengths were to know how many.
+        # Some are longer. The page is read again, so that the result is from one snapshot; the lengths determine its rows.
         lengths = accumulate(values[8] for values in found[:-1])
-        limit = 1 + sum(1 for _ in takewhile(lambda octets: octets < octets_max, lengths))
+        limit = 1 + sum(1 for _ in takewhile(lambda size: size < bytes_max, lengths))
         found = await connection.rows(page(row_type, shard_id, first, last, limit, None))
     rows = [stored_row(values[:8]) for values in found]
     return Loaded(rows, up_to if len(rows) < limit else rows[-1].key)
@@ -73,7 +73,7 @@ def by_uuid(shard_id: int, uuids: Sequence[bytes]) -> bytes:
 
 
 async def fetch(connection: Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored of each uuid."""
+    """The live row and the newest history row of each uuid."""
     live: dict[bytes, StoredRow] = {}
     finished: dict[bytes, HistoryRow] = {}
     for some in cut(list(dict.fromkeys(uuids))):
@@ -87,7 +87,7 @@ async def fetch(connection: Connection, shard_id: int, uuids: Sequence[bytes]) -
 
 
 def shard_rows(shard_ids: Sequence[int]) -> bytes:
-    """A SELECT of shard rows. It names them all, because no index has them together."""
+    """A SELECT of shard rows. It lists their numbers, because no index has the shard rows together."""
     return (
         b"SELECT shard_id, shard_version, shard_owner FROM timers FORCE INDEX (PRIMARY) WHERE shard_id IN %b "
         b"AND row_type = 1 AND timer_execute_at = 0 AND timer_uuid = '' ORDER BY shard_id"

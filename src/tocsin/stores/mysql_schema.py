@@ -1,4 +1,4 @@
-"""The schema in MySQL: numbered migrations, and the number of shards, under one lock."""
+"""The schema in MySQL: numbered migrations and the number of shards, under one lock."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tocsin.stores.mysql_text import text
 _MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
-#: What the statements need.
-_MYSQL_LEAST, _MARIADB_LEAST = (8, 0), (10, 5)
-#: How long one waits for other nodes that make the same schema.
+#: The oldest releases that support the statements.
+_MYSQL_MIN, _MARIADB_MIN = (8, 0), (10, 5)
+#: How long a node waits for others that migrate the same schema.
 _LOCK_S_MAX = 86_400
 
 
@@ -30,38 +30,43 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def statements(sql: str) -> list[bytes]:
-    """A migration's statements. None of them has a semicolon in it."""
+    """A migration's statements. No statement contains a semicolon."""
     return [part.strip().encode() for part in _COMMENT.sub("", sql).split(";") if part.strip()]
 
 
-async def prepare(connection: Connection, database: str, place: str, total_shards: int | None, *, create: bool) -> int:
-    """Brings the schema to the newest version, forward only, and fixes the number of shards; returns that number.
+async def prepare(
+    connection: Connection, database: str, safe_url: str, total_shards: int | None, *, create: bool
+) -> int:
+    """Migrates the schema to the newest version, forward only, and fixes the number of shards; returns that number.
 
-    Under a lock of the database's name, so that of many nodes that start at once one does it; the session keeps it until
-    it ends. A migration that breaks off stays half done, since every definition commits by itself, and is done again by
-    the next start. Raises SchemaTooNew for a schema that a newer Tocsin wrote, StoreCorrupted for one that isn't Tocsin's,
-    StoreUnavailable for none without `create`, ConfigError for another number of shards than that under which data
-    exists, or for a server that won't do.
+    It holds a lock with the database's name until the session ends, so that of many nodes that start at once one does it.
+    Every definition commits by itself: an interrupted migration stays incomplete and is repeated at the next start. Raises
+    SchemaTooNew for a schema of a newer release, StoreCorrupted for one that is not Tocsin's, StoreUnavailable for a missing
+    one without `create`, and ConfigError if data exists under another number of shards or the server is not suitable.
     """
-    _check_server(connection.server.version, place)
+    _check_server(connection.server.version, safe_url)
     lock = b"SELECT GET_LOCK(CONCAT('tocsin ', MD5(%b)), %d)" % (text(database), _LOCK_S_MAX)
     if (await connection.rows(lock))[0][0] != 1:
-        raise StoreUnavailable(f"{place}: another node holds the lock of the schema")
-    await _use(connection, database, place, create=create)
-    await _migrate(connection, place)
+        raise StoreUnavailable(
+            f"{safe_url}: another node holds the schema's migration lock; try again when it has finished"
+        )
+    await _use(connection, database, safe_url, create=create)
+    await _migrate(connection, safe_url)
     return await _fix_total_shards(connection, total_shards)
 
 
-def _check_server(version: str, place: str) -> None:
+def _check_server(version: str, safe_url: str) -> None:
     found = _VERSION.search(version)
     number = (int(found[1]), int(found[2])) if found else (0, 0)
-    name, least = ("MariaDB", _MARIADB_LEAST) if "MariaDB" in version else ("MySQL", _MYSQL_LEAST)
-    if number < least:
-        raise ConfigError(f"store: {place} is {name} {version}; it takes {least[0]}.{least[1]} or newer")
+    name, oldest = ("MariaDB", _MARIADB_MIN) if "MariaDB" in version else ("MySQL", _MYSQL_MIN)
+    if number < oldest:
+        raise ConfigError(
+            f"store: {safe_url} is {name} {version}; Tocsin requires {name} {oldest[0]}.{oldest[1]} or newer"
+        )
 
 
-async def _use(connection: Connection, database: str, place: str, *, create: bool) -> None:
-    """Goes to the database, which is made where it is missing. It may be there, and nobody have the right to make one."""
+async def _use(connection: Connection, database: str, safe_url: str, *, create: bool) -> None:
+    """Selects the database, and creates it only if it is missing: the user may lack the right to create one."""
     try:
         await connection.run(b"USE `%b`" % database.encode())
         missing = not await _tables(connection)
@@ -75,7 +80,7 @@ async def _use(connection: Connection, database: str, place: str, *, create: boo
             )
         missing = True
     if missing and not create:
-        raise StoreUnavailable(f"{place} has no tables of Tocsin; `tocsin migrate` makes them")
+        raise StoreUnavailable(f"{safe_url} does not have Tocsin's tables; create them with `tocsin migrate`")
 
 
 async def _tables(connection: Connection) -> list[str]:
@@ -83,14 +88,16 @@ async def _tables(connection: Connection) -> list[str]:
     return [str(row[0]) for row in await connection.rows(sql)]
 
 
-async def _migrate(connection: Connection, place: str) -> None:
+async def _migrate(connection: Connection, safe_url: str) -> None:
     steps = migrations()
     newest = steps[-1][0]
     tables = await _tables(connection)
     if tables and "meta" not in tables:
-        raise StoreCorrupted(f"{place}: the database is another application's, it has {tables[0]}; name one of its own")
+        raise StoreCorrupted(
+            f"{safe_url}: the database belongs to another application: it contains {tables[0]}; use another database"
+        )
     if not tables:
-        # Only then, because a node need not have the right to make any.
+        # Only then, because a node need not have the right to create tables.
         await connection.run(
             b"CREATE TABLE meta (meta_name varchar(64) PRIMARY KEY, meta_value bigint NOT NULL) "
             b"ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
@@ -98,8 +105,8 @@ async def _migrate(connection: Connection, place: str) -> None:
     version = await _number(connection, "schema_version") or 0
     if version > newest:
         raise SchemaTooNew(
-            f"{place}: the schema has version {version}, this Tocsin knows up to {newest}; run the newer Tocsin, "
-            "or restore a backup"
+            f"{safe_url}: the schema has version {version}, this release supports versions up to {newest}; run the newer "
+            "release, or restore a backup"
         )
     for number, sql in steps:
         if number > version:
@@ -109,12 +116,15 @@ async def _migrate(connection: Connection, place: str) -> None:
 
 
 async def _fix_total_shards(connection: Connection, wanted: int | None) -> int:
-    """Data exists from the first claim on; before that, the number may still be chosen."""
+    """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may still change."""
     fixed = await _number(connection, "total_shards")
     if fixed is not None and wanted in (None, fixed):
         return fixed
     if fixed is not None and await connection.rows(b"SELECT 1 FROM timers LIMIT 1"):
-        raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
+        raise ConfigError(
+            f"total_shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave total_shards out, "
+            f"or set it to {fixed}"
+        )
     number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
     await _put_number(connection, "total_shards", number)
     return number

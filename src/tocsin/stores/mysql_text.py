@@ -1,8 +1,8 @@
-"""Values as MySQL writes them in statements, and statements cut to the size of packets.
+"""Values as literals in MySQL statements, and statements split into packets.
 
-Statements are texts with their values in them, because that is the one form in which a statement of thousands of rows
-is one round trip for MySQL, MariaDB and TiDB alike. Sessions use utf8mb4, in which no byte of a longer character looks
-like a quote or a backslash, and a mode in which backslashes escape.
+Statements are texts that contain their values: only in this form is a statement with thousands of rows one round trip for
+MySQL, MariaDB and TiDB alike. Sessions use utf8mb4, in which no byte of a multi-byte character is a quote or a backslash, and
+a mode in which backslashes escape.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN
 
 T = TypeVar("T")
 
-#: Values in one list of IN, so that a plan for it stays cheap.
+#: Values in one IN list, so that its plan stays cheap.
 LISTED_MAX = 1_000
 
 
 def text(value: str) -> bytes:
-    """A text in quotes. Raises UnicodeError for what isn't one."""
+    """A quoted text. Raises UnicodeError if it can't be encoded."""
     return b"'%b'" % value.encode().replace(b"\\", b"\\\\").replace(b"'", b"\\'")
 
 
 def text_or_null(value: str | None) -> bytes:
-    """A text in quotes, or NULL."""
+    """A quoted text, or NULL."""
     return b"NULL" if value is None else text(value)
 
 
-def octets(value: bytes) -> bytes:
-    """Bytes in quotes: shorter than in hexadecimal for what is mostly text."""
+def bytes_literal(value: bytes) -> bytes:
+    """Quoted bytes, shorter than hexadecimal for what is mostly text."""
     return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
 
 
 def hexed(value: bytes) -> bytes:
-    """Bytes in hexadecimal, for keys and random ones."""
+    """Bytes in hexadecimal, for keys and random bytes."""
     return b"x'%b'" % hexlify(value)
 
 
 def listed(values: Iterable[bytes]) -> bytes:
-    """Values, already written, as a list for IN."""
+    """A list for IN of values that are already literals."""
     return b"(%b)" % b", ".join(values)
 
 
 def instant(value: int) -> bytes:
-    """A bigint; DefiniteFailure for what is none."""
+    """A bigint. Raises DefiniteFailure for a value out of range."""
     if not INSTANT_MIN <= value <= INSTANT_MAX:
-        raise DefiniteFailure(f"{value} is no 64-bit instant")
+        raise DefiniteFailure(f"{value} is not a 64-bit instant")
     return b"%d" % value
 
 
@@ -58,8 +58,8 @@ def cut(values: Sequence[T], size: int = LISTED_MAX) -> Iterator[Sequence[T]]:
 
 
 def place_range(first: tuple[int, bytes], last: tuple[int, bytes]) -> bytes:
-    """A condition for the rows from one place to another that isn't below it, both included, as ranges of the key: servers
-    don't look for ranges in comparisons of rows."""
+    """A condition for the rows between two positions, both included, written as ranges of the key: servers don't derive
+    ranges from row comparisons. `last` must not be below `first`."""
     (first_at, first_uuid), (last_at, last_uuid) = first, last
     if first_at == last_at:
         return b"timer_execute_at = %d AND timer_uuid BETWEEN %b AND %b" % (
@@ -74,15 +74,17 @@ def place_range(first: tuple[int, bytes], last: tuple[int, bytes]) -> bytes:
     return b"(%b)" % b" OR ".join(parts)
 
 
-def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, octets_max: int) -> Iterator[bytes]:
-    """INSERT statements of as many rows as go into `octets_max`; DefiniteFailure for a row that doesn't."""
-    room = octets_max - len(head) - len(tail)
+def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, bytes_max: int) -> Iterator[bytes]:
+    """INSERT statements, each with as many rows as fit into `bytes_max`. Raises DefiniteFailure for a row that doesn't
+    fit."""
+    room = bytes_max - len(head) - len(tail)
     taken: list[bytes] = []
     size = 0
     for row in rows:
         if len(row) + 1 > room:
             raise DefiniteFailure(
-                f"a row of {len(row)} octets doesn't go into a packet of {octets_max}; raise the server's max_allowed_packet"
+                f"a row of {len(row)} bytes does not fit into a packet of {bytes_max} bytes; raise the server's "
+                "max_allowed_packet"
             )
         if size + len(row) + 1 > room:
             yield head + b",".join(taken) + tail
@@ -93,12 +95,12 @@ def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, octets_max: int) ->
         yield head + b",".join(taken) + tail
 
 
-def packets(statements: Iterable[bytes], octets_max: int) -> Iterator[list[bytes]]:
-    """The statements in order, as many together as go into `octets_max`."""
+def packets(statements: Iterable[bytes], bytes_max: int) -> Iterator[list[bytes]]:
+    """The statements in order, grouped into packets of at most `bytes_max`."""
     taken: list[bytes] = []
     size = 0
     for statement in statements:
-        if taken and size + len(statement) + 2 > octets_max:
+        if taken and size + len(statement) + 2 > bytes_max:
             yield taken
             taken, size = [], 0
         taken.append(statement)

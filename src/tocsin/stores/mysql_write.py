@@ -1,4 +1,4 @@
-"""What writes in MySQL: a batch is one transaction of three round trips: fences, rows, COMMIT."""
+"""Writes in MySQL. A batch is one transaction in three round trips: fences, rows, COMMIT."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, Member, Sh
 from tocsin.stores.mysql_driver import Connection, Result
 from tocsin.stores.mysql_errors import DUPLICATE, code_of
 from tocsin.stores.mysql_text import (
+    bytes_literal,
     cut,
     hexed,
     inserts,
     instant,
     listed,
-    octets,
     packets,
     place_range,
     text,
@@ -37,7 +37,7 @@ _UPSERT_HEAD = (
     b"INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
     b"timer_tags, timer_record, timer_parked_reason) VALUES "
 )
-# The row that has this uuid, wherever it stands: the primary key can only be another row's if the uuid is the same.
+# Updates the uuid's present row, whatever its key: the primary key can belong to another row only if the uuid is the same.
 _UPSERT_TAIL = (
     b" ON DUPLICATE KEY UPDATE row_type = VALUES(row_type), timer_execute_at = VALUES(timer_execute_at), "
     b"timer_generation = VALUES(timer_generation), timer_namespace = VALUES(timer_namespace), "
@@ -54,11 +54,11 @@ _HISTORY_TAIL = (
     b"timer_status = VALUES(timer_status), timer_finished_at = VALUES(timer_finished_at), "
     b"timer_expires_at = VALUES(timer_expires_at)"
 )
-# Along another index a DELETE would lock what it passes, other shards' rows among it, and sort; MySQL takes one for tables
-# of few rows. What says so to MySQL (8.0.20 or newer) is a comment to MariaDB.
+# With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
+# shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
 _ALONG_THE_KEY = b"/*+ INDEX(timers PRIMARY) */"
-# In MariaDB a DELETE takes a hint in its form for several tables only, in which MySQL reads all of a table that has fewer
-# rows than there are uuids, whatever the hint. What only MariaDB shall read is a comment to MySQL.
+# MariaDB supports a hint only in the multi-table form of DELETE, in which MySQL reads the whole table if it has fewer rows
+# than there are uuids, whatever the hint. The parts for MariaDB are comments for MySQL.
 _UUID_DELETE = (
     b"DELETE /*+ INDEX(timers timers_by_uuid) */ /*M! timers */ FROM timers /*M! FORCE INDEX (timers_by_uuid) */ "
     b"WHERE shard_id = %d AND timer_uuid IN %b"
@@ -67,10 +67,10 @@ _UUID_BYTES = 16
 
 
 class WriteLimits(NamedTuple):
-    """`statement_octets_max`: of a packet, however much more the server takes. `delete_rows_max`: rows that one statement
-    deletes of a range. `undone_retries_max`: how often a transaction is done again that was undone for another."""
+    """`statement_bytes_max` limits a packet, even if the server accepts more. `delete_rows_max` is how many rows of a range
+    one statement deletes, `undone_retries_max` how often a transaction that was rolled back for another is repeated."""
 
-    statement_octets_max: int
+    statement_bytes_max: int
     delete_rows_max: int
     undone_retries_max: int
 
@@ -78,24 +78,24 @@ class WriteLimits(NamedTuple):
 async def apply(
     connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges, limits: WriteLimits
 ) -> list[Applied]:
-    """Writes the parts whose fence holds, in one transaction. Nobody else may apply to these shards meanwhile."""
+    """Writes the parts whose fence holds, in one transaction. No other `apply` may run for these shards at the same time."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
-    packet_octets_max = min(limits.statement_octets_max, connection.server.packet_octets_max)
+    packet_bytes_max = min(limits.statement_bytes_max, connection.server.packet_bytes_max)
 
     def written(held: Sequence[ShardBatch]) -> tuple[list[bytes], list[list[bytes]]]:
         return (
             list(range_deletes(held, known, limits.delete_rows_max)),
-            list(packets(_row_statements(held, packet_octets_max), packet_octets_max)),
+            list(packets(_row_statements(held, packet_bytes_max), packet_bytes_max)),
         )
 
-    # Before anything is locked.
+    # Prepared before anything is locked.
     whole = written(parts)
 
     async def work() -> Sequence[ShardBatch]:
         held = await _fence(connection, parts)
         ranges, rows = whole if len(held) == len(parts) else written(held)
-        await _delete_ranges(connection, ranges, limits.delete_rows_max, packet_octets_max)
+        await _delete_ranges(connection, ranges, limits.delete_rows_max, packet_bytes_max)
         for packet in rows:
             await connection.run(*packet)
         return held
@@ -107,8 +107,8 @@ async def apply(
 
 
 def fence(parts: Sequence[ShardBatch]) -> bytes:
-    """Changes the shard rows of those parts that are still their owner's. First, and a write: whoever claims the shard
-    meanwhile waits for this transaction, or this one finds another epoch."""
+    """Updates the shard rows whose epoch and owner are still those of the parts. It is the first statement, and a write: a
+    concurrent claim waits for this transaction, or this one finds another epoch."""
     theirs = b" OR ".join(
         b"(shard_id = %d AND shard_version = %b AND shard_owner = %b)"
         % (part.shard_id, instant(part.epoch), hexed(part.owner))
@@ -121,17 +121,17 @@ def fence(parts: Sequence[ShardBatch]) -> bytes:
 
 
 async def _fence(connection: Connection, parts: Sequence[ShardBatch]) -> Sequence[ShardBatch]:
-    """Begins the transaction; the parts whose fence holds."""
+    """Begins the transaction; returns the parts whose fence holds."""
     _, fenced = await connection.run(BEGIN, fence(parts))
     if fenced.affected == len(parts):
         return parts
-    # Which ones can't be said of one statement. Seldom, so one by one, in the same order for everybody.
+    # One statement can't tell which ones. This is rare, so they are checked one by one, in the same order on every node.
     await connection.run(b"ROLLBACK", BEGIN)
     return [part for part in parts if (await connection.run(fence([part])))[0].affected]
 
 
 def range_deletes(parts: Sequence[ShardBatch], edges: dict[int, tuple[int, bytes]], rows_max: int) -> Iterator[bytes]:
-    """A DELETE for each range, of at most `rows_max` rows in the order of the key."""
+    """A DELETE for each range, of at most `rows_max` rows in key order."""
     for part in parts:
         last = None if part.delete_to is None else at_most(part.delete_to)
         first = at_least(edges[part.shard_id])
@@ -143,25 +143,25 @@ def range_deletes(parts: Sequence[ShardBatch], edges: dict[int, tuple[int, bytes
 
 
 async def _delete_ranges(
-    connection: Connection, statements: Sequence[bytes], rows_max: int, packet_octets_max: int
+    connection: Connection, statements: Sequence[bytes], rows_max: int, packet_bytes_max: int
 ) -> None:
-    """Repeats each statement until it has deleted less than it may."""
+    """Repeats each statement until it deletes fewer than `rows_max` rows."""
     left = list(statements)
     while left:
         results: list[Result] = []
-        for packet in packets(left, packet_octets_max):
+        for packet in packets(left, packet_bytes_max):
             results += await connection.run(*packet)
         left = [statement for statement, result in zip(left, results, strict=True) if result.affected >= rows_max]
 
 
-def _row_statements(parts: Sequence[ShardBatch], octets_max: int) -> Iterator[bytes]:
+def _row_statements(parts: Sequence[ShardBatch], bytes_max: int) -> Iterator[bytes]:
     upserts = chain.from_iterable(_upsert_rows(part) for part in parts)
     history = chain.from_iterable(_history_rows(part) for part in parts)
     for part in parts:
         for uuids in cut([hexed(uuid) for uuid in sorted(part.deletes)]):
             yield uuid_delete(part.shard_id, uuids)
-    yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, octets_max)
-    yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, octets_max)
+    yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, bytes_max)
+    yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, bytes_max)
 
 
 def uuid_delete(shard_id: int, uuids: Sequence[bytes]) -> bytes:
@@ -177,7 +177,7 @@ def _upsert_rows(part: ShardBatch) -> Iterator[bytes]:
         _check_lengths(row)
         yield b"(%d,%d,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, LIVE if suspended is None else SUSPENDED, instant(at), hexed(uuid), hexed(generation), text(namespace),
-            text(timer_id), text(tags_text(tags)) if tags else b"NULL", octets(record), text_or_null(suspended),
+            text(timer_id), text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text_or_null(suspended),
         )  # fmt: skip
 
 
@@ -188,18 +188,20 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
         _check_lengths(row)
         yield b"(%d,%b,%b,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, instant(at), hexed(uuid), hexed(generation), text(namespace), text(timer_id),
-            text(tags_text(tags)) if tags else b"NULL", octets(record), text(status.value), instant(finished_at),
+            text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text(status.value), instant(finished_at),
             instant(expires_at),
         )  # fmt: skip
 
 
 def _check_lengths(row: StoredRow | HistoryRow) -> None:
-    # Columns of a fixed length fill up with zeros what is too short, without a word.
+    # Columns of fixed length silently pad shorter values with zeros.
     if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
-        raise DefiniteFailure(f"{row.timer_id!r}: a uuid has {_UUID_BYTES} octets and a generation {GENERATION_BYTES}")
+        raise DefiniteFailure(
+            f"timer {row.timer_id!r}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
+        )
 
 
-# -- everything that is no batch
+# -- everything except batches
 
 
 async def claim(
@@ -207,14 +209,15 @@ async def claim(
     shard_id: int,
     expected_epoch: int,
     owner: bytes,
-    standing_still: tuple[bytes, int] | None,
+    presumed_dead: tuple[bytes, int] | None,
     undone_retries_max: int,
 ) -> int | None:
-    """See the port. The member's row is locked, so that its counter can't move between the comparison and the commit."""
+    """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. The member's row
+    is locked, so that its counter can't move between the comparison and the commit."""
 
     async def work() -> int | None:
         await connection.run(BEGIN)
-        if standing_still is not None and not await connection.rows(standing(*standing_still)):
+        if presumed_dead is not None and not await connection.rows(presumed_dead_row(*presumed_dead)):
             return None
         if expected_epoch == 0:
             statement = (
@@ -237,7 +240,7 @@ async def claim(
         raise
 
 
-def standing(incarnation: bytes, counter: int) -> bytes:
+def presumed_dead_row(incarnation: bytes, counter: int) -> bytes:
     """A SELECT that finds, and locks, the member if its counter is this."""
     return b"SELECT 1 FROM members WHERE member_incarnation = %b AND member_counter = %b FOR UPDATE" % (
         hexed(incarnation),
@@ -268,8 +271,7 @@ def heartbeat(member: Member) -> bytes:
 
 
 def purge(now_us: int, limit: int) -> bytes:
-    """Removes the rows that expired first. Nodes that purge at once take the same ones, one after another, and the later
-    finds none."""
+    """The DELETE of the rows that expired first. Of nodes that purge at the same time, the later ones wait and find none."""
     return b"DELETE FROM history WHERE timer_expires_at <= %b ORDER BY timer_expires_at LIMIT %d" % (
         instant(now_us),
         limit,
@@ -277,7 +279,7 @@ def purge(now_us: int, limit: int) -> bytes:
 
 
 async def changes(connection: Connection, statement: bytes, undone_retries_max: int) -> int:
-    """How many rows one statement found, in a transaction of its own."""
+    """Runs one statement in a transaction of its own; returns how many rows it matched."""
 
     async def work() -> int:
         return (await connection.run(BEGIN, statement))[1].affected

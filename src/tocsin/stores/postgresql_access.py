@@ -8,7 +8,7 @@ from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
 from tocsin.ports.store import AuditQuery
 from tocsin.stores.postgresql_driver import Connection
 
-#: Of several nodes that remove at once, each takes others, and none waits.
+#: Nodes that remove rows at the same time take different ones, and none waits.
 _OTHERS = "SELECT sign_in_token_hash FROM sign_ins WHERE sign_in_token_hash <> $1 AND "
 PUT_SIGN_IN = (
     "WITH gone AS (DELETE FROM sign_ins WHERE sign_in_token_hash IN ("
@@ -42,7 +42,7 @@ def audit_values(entry: AuditEntry) -> tuple[Any, ...]:
 
 
 async def audit(connection: Connection, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Walks the primary key backwards."""
+    """At most `limit` entries by (at, entry_id), descending. Walks the primary key backwards."""
     terms: list[str] = []
     values: list[Any] = []
 

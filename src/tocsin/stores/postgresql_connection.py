@@ -10,13 +10,13 @@ import asyncpg  # type: ignore[import-untyped]
 
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_errors import TRANSLATED, is_unusable, meaning_of
-from tocsin.stores.sql_pool import Doing, Pool
+from tocsin.stores.postgresql_errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.sql_pool import Activity, Pool
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
-#: Every statement is written for one plan by index. The table is a queue, often empty when statistics are taken, and
-#: plans made for an empty table would outlive its being so.
+#: Every statement is written for one plan that uses an index. The table is a queue, often empty when statistics are
+#: collected, and plans made for an empty table would stay in use when it is full.
 _PLANNING = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
@@ -29,7 +29,7 @@ _PLANNING = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresSettings:
-    """How a database is used; `PostgresStore` documents each."""
+    """The settings of `PostgresStore`, which documents each."""
 
     url: str
     schema: str
@@ -43,12 +43,12 @@ class PostgresSettings:
     def __post_init__(self) -> None:
         if not _SCHEMA_NAME.match(self.schema):
             raise ConfigError(
-                f"the schema {self.schema!r} is no name; 1 to 63 of a-z 0-9 _, not beginning with a digit"
+                f"the schema name {self.schema!r} is not valid; use 1 to 63 of a-z 0-9 _, not beginning with a digit"
             )
 
     @property
-    def place(self) -> str:
-        """The server and database for people: without user and password."""
+    def safe_url(self) -> str:
+        """The database's URL without user and password, for messages."""
         return "postgresql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
     def server_settings(self) -> dict[str, str]:
@@ -58,9 +58,9 @@ class PostgresSettings:
             "search_path": f'"{self.schema}"',
             "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
             "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
-            # A transaction of more than one statement is only ever the migration's.
+            # Only the migration has transactions of more than one statement.
             "idle_in_transaction_session_timeout": str(round(self.statement_timeout_s * 1e3)),
-            # Sent data that nobody acknowledges ends the session, and with it what it holds locked.
+            # A session whose data is not acknowledged ends, and releases its locks.
             "tcp_user_timeout": str(round(self.statement_timeout_s * 1e3)),
             "default_transaction_isolation": "read committed",
             **_PLANNING,
@@ -68,27 +68,27 @@ class PostgresSettings:
 
 
 async def connect(settings: PostgresSettings) -> Connection:
-    """A session on the primary, with its parameters in force. Raises StoreUnavailable, ConfigError."""
+    """Opens a session on the primary, with its parameters set. Raises StoreUnavailable, ConfigError."""
     connection: Connection
     try:
         connection = await asyncpg.connect(
             settings.url,
             timeout=settings.connect_timeout_s,
             server_settings=settings.server_settings(),
-            # A standby would answer from the past.
+            # A standby's data may be out of date.
             target_session_attrs="read-write",
             max_cached_statement_lifetime=0,
         )
     except asyncpg.ClientConfigurationError as error:
-        raise ConfigError(f"store: {settings.place}: {error}") from error
+        raise ConfigError(f"store: {settings.safe_url}: {error}") from error
     except (*TRANSLATED, OSError, TimeoutError) as error:
-        raise meaning_of(error, settings.place, Doing.CONNECTING) from error
+        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
     try:
         async with asyncio.timeout(settings.connect_timeout_s):
             await _prepare(connection)
     except (*TRANSLATED, OSError, TimeoutError) as error:
         connection.terminate()
-        raise meaning_of(error, settings.place, Doing.CONNECTING) from error
+        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
     except BaseException:
         connection.terminate()
         raise
@@ -96,9 +96,9 @@ async def connect(settings: PostgresSettings) -> Connection:
 
 
 async def _prepare(connection: Connection) -> None:
-    # Sixteen bytes as they are; asyncpg would make an object of each.
+    # UUIDs as sixteen bytes; asyncpg would create an object for each.
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary")
-    # Whatever the database's default: an acknowledged write is on disk.
+    # An acknowledged write is on disk, whatever the database's default.
     await connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
     )
@@ -110,13 +110,13 @@ class PostgresPool(Pool[PostgresSettings, Connection]):
     translated = (*TRANSLATED, OSError, TimeoutError)
 
     async def connect(self) -> Connection:
-        """See the base."""
+        """Opens a session with its parameters set."""
         return await connect(self._settings)
 
-    def meaning_of(self, error: BaseException, doing: Doing, connection: Connection) -> StoreError:
-        """See the base."""
-        return meaning_of(error, self._settings.place, doing)
+    def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
+        """The store error for a driver's error."""
+        return translate_error(error, self._settings.safe_url, activity)
 
     def is_unusable(self, error: BaseException) -> bool:
-        """See the base."""
+        """Whether the connection must be discarded after this error."""
         return is_unusable(error)

@@ -1,4 +1,4 @@
-"""The part of asyncpg's connection that the store uses, with types, which asyncpg doesn't bring."""
+"""Types of the part of asyncpg's connection that the store uses; asyncpg has none."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class ServerVersion(Protocol):
 
     @property
     def major(self) -> int:
-        """The first number."""
+        """The major version."""
 
 
 class Connection(Protocol):
-    """A session. One statement at a time; every method may raise what `postgresql_errors` translates."""
+    """A session, which runs one statement at a time. Every method may raise what `postgresql_errors` translates."""
 
     async def fetch(self, query: str, *args: Any) -> list[Sequence[Any]]:
-        """All rows."""
+        """All rows of the statement."""
 
     async def fetchval(self, query: str, *args: Any) -> Any:
-        """The first value of the first row, or None."""
+        """The first value of the first row; None without rows."""
 
     async def execute(self, query: str, *args: Any) -> str:
-        """Runs a statement, or without arguments several."""
+        """Runs a statement; without arguments also several."""
 
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        """BEGIN and COMMIT, or ROLLBACK for an exception."""
+        """BEGIN, then COMMIT, or ROLLBACK after an exception."""
 
     async def set_type_codec(
         self,
@@ -39,16 +39,16 @@ class Connection(Protocol):
         decoder: Callable[[Any], Any],
         format: str,
     ) -> None:
-        """How values of a type are written and read."""
+        """Sets how values of a type are encoded and decoded."""
 
     def get_server_version(self) -> ServerVersion:
-        """As the server said at the beginning."""
+        """The server's version, as reported at the start of the session."""
 
     def is_closed(self) -> bool:
-        """Whether the session is over, as far as is known here."""
+        """Whether the session is known to have ended."""
 
     def terminate(self) -> None:
-        """Ends it at once, whatever is under way."""
+        """Ends the session at once, even in the middle of a statement."""
 
     async def close(self, *, timeout: float) -> None:
-        """Ends it in order, within seconds."""
+        """Ends the session in order, within `timeout` seconds."""

@@ -1,8 +1,9 @@
-"""Lists over PostgreSQL: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+"""Lists in PostgreSQL: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded
+work.
 
-Each statement reads on over at most `span` rows of each range from one common place, and answers those that match and,
-of each range that goes on, the last one that was passed. The least of these is how far the answer is complete; the next
-statement continues there. So no call reads further than its budget, however few rows match.
+Each statement reads at most `span` rows of each range from one common position. It returns the rows that match and, for each
+range that continues, the last row it passed. The least of these is the position up to which the result is complete; the next
+statement continues there. So no call reads more than its budget, however few rows match.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN, UUID_MIN
 from tocsin.stores.sql_rows import LIVE, SUSPENDED, row_of
 from tocsin.stores.tags import tags_text
 
-#: Rows of one range that one statement may pass.
+#: Rows of one range that one statement may read.
 _SPAN_ROWS_MAX = 8_192
 
 _MATCHES = (
@@ -24,8 +25,8 @@ _MATCHES = (
 )
 _PLACE = "timer_execute_at, timer_uuid, timer_generation"
 
-#: Parameters: shards to look for live rows in, their row types, shards to look for history in, the place behind which to
-#: begin (three), the last instant, the span, namespace, prefix, tags, statuses, octets of records at most.
+#: Parameters: shards of live rows, their row types, shards of history, the position after which to begin (three values), the
+#: last instant, the span, namespace, prefix, tags, statuses, bytes of records at most.
 LIST = (
     "WITH passed AS ("
     "SELECT timer.* FROM unnest($1::integer[]) AS s (shard), unnest($2::smallint[]) AS k (kind) CROSS JOIN LATERAL ("
@@ -40,17 +41,18 @@ LIST = (
     f"ORDER BY {_PLACE} LIMIT $8) AS finished"
     "), counted AS ("
     "SELECT *, coalesce(sum(octet_length(timer_record)) FILTER (WHERE matched) OVER ("
-    f"ORDER BY {_PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS octets_before "
+    f"ORDER BY {_PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before "
     "FROM passed WHERE matched OR number = $8"
     ") SELECT matched, number = $8 AS ended, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
-    "timer_tags, CASE WHEN matched AND octets_before < $13 THEN timer_record END, timer_parked_reason, timer_status, "
+    "timer_tags, CASE WHEN matched AND bytes_before < $13 THEN timer_record END, timer_parked_reason, timer_status, "
     f"timer_finished_at, timer_expires_at FROM counted ORDER BY {_PLACE}"
 )
 
 
-async def list_rows(connection: Connection, query: ListQuery, octets_max: int) -> Listed:
-    """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
-    walk = _Walk(query, octets_max)
+async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
+    """A page of one namespace's timers, live and finished. The first row of every range is read whatever `scan_rows_max`
+    says, so that each call advances."""
+    walk = _Walk(query, bytes_max)
     if not walk.ranges:
         return Listed([], None)
     span = max(1, min(2 * query.limit, query.scan_rows_max) // walk.ranges)
@@ -62,9 +64,9 @@ async def list_rows(connection: Connection, query: ListQuery, octets_max: int) -
 
 
 class _Walk:
-    """How far one call has come: everything up to `place` is in `rows` or did not match."""
+    """The progress of one call: everything up to the position `place` is in `rows` or did not match."""
 
-    def __init__(self, query: ListQuery, octets_max: int) -> None:
+    def __init__(self, query: ListQuery, bytes_max: int) -> None:
         start = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
         self.place: ListCursor = max(start, query.cursor or start)
         self.rows: list[StoredRow | HistoryRow] = []
@@ -72,7 +74,7 @@ class _Walk:
         self.ended = False
         self.full = False
         self._limit = query.limit
-        self._octets_left = octets_max
+        self._bytes_left = bytes_max
         shards = sorted(set(query.shards))
         kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
         finished = sorted(status.value for status in query.statuses if status is not Status.PENDING)
@@ -83,11 +85,11 @@ class _Walk:
         self._filters = (query.namespace, query.id_prefix, tags, finished)
 
     async def read(self, connection: Connection, span: int) -> None:
-        """Passes up to `span` rows of each range."""
+        """Reads up to `span` rows of each range."""
         at, uuid, generation = self.place
         begin = (at, uuid or UUID_MIN, generation)
         found = await connection.fetch(
-            LIST, *self._ranges, *begin, self._last, span, *self._filters, max(self._octets_left, 1)
+            LIST, *self._ranges, *begin, self._last, span, *self._filters, max(self._bytes_left, 1)
         )
         ends = [tuple(values[2:5]) for values in found if values[1]]
         self.scanned += span * len(ends)
@@ -104,10 +106,10 @@ class _Walk:
                 return
             row = row_of(values)
             self.rows.append(row)
-            self._octets_left -= len(record)
+            self._bytes_left -= len(record)
             self.place = place
         if end is None:
             self.ended = True
         else:
             self.place = end
-            self.full = len(self.rows) == self._limit or self._octets_left <= 0
+            self.full = len(self.rows) == self._limit or self._bytes_left <= 0

@@ -1,4 +1,4 @@
-"""What reads timers in PostgreSQL. Each function is one statement, hence one snapshot, begun after the call."""
+"""Reads of timers in PostgreSQL. Each function is one statement, hence one snapshot that begins after the call."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tocsin.stores.sql_rows import row_of, stored_row
 _COMMON = (
     "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, {record} AS timer_record"
 )
-#: Live and finished rows with the same columns, for a union.
+#: The same columns for live and finished rows, for a union.
 TIMER_COLUMNS = _COMMON + (
     ", timer_parked_reason, NULL AS timer_status, NULL::bigint AS timer_finished_at, NULL::bigint AS timer_expires_at"
 )
 HISTORY_COLUMNS = _COMMON + ", NULL AS timer_parked_reason, timer_status, timer_finished_at, timer_expires_at"
 
-#: Once a page's records have $7 octets, the further ones come as NULL: the page ends there. Lengths are known without
-#: reading a large record.
+#: Once a page's records have $7 bytes, further ones are returned as NULL: the page ends there. A record's length is known
+#: without reading the record.
 LOAD = (
-    f"SELECT {_COMMON.format(record='CASE WHEN octets_before < $7 THEN timer_record END')}, timer_parked_reason FROM ("
+    f"SELECT {_COMMON.format(record='CASE WHEN bytes_before < $7 THEN timer_record END')}, timer_parked_reason FROM ("
     "SELECT *, sum(octet_length(timer_record)) OVER (ORDER BY timer_execute_at, timer_uuid ROWS UNBOUNDED PRECEDING) "
-    "- octet_length(timer_record) AS octets_before FROM timers "
+    "- octet_length(timer_record) AS bytes_before FROM timers "
     "WHERE shard_id = $1 AND row_type = $2 AND (timer_execute_at, timer_uuid) >= ($3, $4) "
     "AND (timer_execute_at, timer_uuid) <= ($5, $6) ORDER BY timer_execute_at, timer_uuid LIMIT $8) AS page"
 )
@@ -48,13 +48,13 @@ async def load(
     after: FireKey,
     up_to: FireKey,
     limit: int,
-    octets_max: int,
+    bytes_max: int,
 ) -> Loaded:
-    """A page, shorter than `limit` if its records would exceed `octets_max` by more than one."""
+    """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one record."""
     begin, end = above(after), at_most(up_to)
     if begin is None or end is None:
         return Loaded([], up_to)
-    found = await connection.fetch(LOAD, shard_id, row_type, *begin, *end, octets_max, limit)
+    found = await connection.fetch(LOAD, shard_id, row_type, *begin, *end, bytes_max, limit)
     rows: list[StoredRow] = []
     for values in found:
         if values[6] is None:
@@ -65,7 +65,7 @@ async def load(
 
 
 async def fetch(connection: Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored of each uuid."""
+    """The live row and the newest history row of each uuid."""
     live: dict[bytes, StoredRow] = {}
     finished: dict[bytes, HistoryRow] = {}
     for values in await connection.fetch(FETCH, shard_id, uuids):

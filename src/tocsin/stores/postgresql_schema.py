@@ -1,4 +1,4 @@
-"""The schema in PostgreSQL: numbered migrations, and the number of shards, under one lock."""
+"""The schema in PostgreSQL: numbered migrations and the number of shards, under one lock."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.postgresql_driver import Connection
 
 _MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
-#: What the functions and settings need.
-_SERVER_VERSION_LEAST = 14
+#: The oldest release with the functions and settings that the store uses.
+_SERVER_VERSION_MIN = 14
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -21,14 +21,13 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
 
 
-async def prepare(connection: Connection, schema: str, place: str, total_shards: int | None, *, create: bool) -> int:
-    """Brings the schema to the newest version, forward only, and fixes the number of shards; returns that number.
+async def prepare(connection: Connection, schema: str, safe_url: str, total_shards: int | None, *, create: bool) -> int:
+    """Migrates the schema to the newest version, forward only, and fixes the number of shards; returns that number.
 
-    One transaction under an advisory lock, so that of many nodes that start at once one does it. Raises SchemaTooNew for
-    a schema that a newer Tocsin wrote, StoreCorrupted for one that isn't Tocsin's, StoreUnavailable for none without
-    `create`, ConfigError for another number of shards than that under which data exists, or for a server that won't do.
-    """
-    await _check_server(connection, place)
+    It is one transaction under an advisory lock, so that of many nodes that start at once one does it. Raises SchemaTooNew
+    for a schema of a newer release, StoreCorrupted for one that is not Tocsin's, StoreUnavailable for a missing one without
+    `create`, and ConfigError if data exists under another number of shards or the server is not suitable."""
+    await _check_server(connection, safe_url)
     async with connection.transaction():
         # Another node's migration may take long, and so may ours.
         await connection.execute(
@@ -37,28 +36,32 @@ async def prepare(connection: Connection, schema: str, place: str, total_shards:
         )
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('tocsin ' || $1, 0))", schema)
         if not create and await _is_missing(connection, schema):
-            raise StoreUnavailable(f"{place} has no schema {schema}; `tocsin migrate` makes it")
-        await _migrate(connection, schema, place)
+            raise StoreUnavailable(f"{safe_url} has no schema {schema}; create it with `tocsin migrate`")
+        await _migrate(connection, schema, safe_url)
         return await _fix_total_shards(connection, total_shards)
 
 
-async def _check_server(connection: Connection, place: str) -> None:
+async def _check_server(connection: Connection, safe_url: str) -> None:
     version = connection.get_server_version().major
-    if version < _SERVER_VERSION_LEAST:
-        raise ConfigError(f"store: {place} is PostgreSQL {version}; it takes {_SERVER_VERSION_LEAST} or newer")
+    if version < _SERVER_VERSION_MIN:
+        raise ConfigError(
+            f"store: {safe_url} is PostgreSQL {version}; Tocsin requires PostgreSQL {_SERVER_VERSION_MIN} or newer"
+        )
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        raise ConfigError(f"store: {place} has the encoding {encoding}; it takes UTF8")
+        raise ConfigError(
+            f"store: {safe_url} has the encoding {encoding}; Tocsin requires a database with encoding UTF8"
+        )
 
 
-async def _migrate(connection: Connection, schema: str, place: str) -> None:
+async def _migrate(connection: Connection, schema: str, safe_url: str) -> None:
     steps = migrations()
     newest = steps[-1][0]
-    version = await _version(connection, schema, place)
+    version = await _version(connection, schema, safe_url)
     if version > newest:
         raise SchemaTooNew(
-            f"{place}: the schema {schema} has version {version}, this Tocsin knows up to {newest}; run the newer Tocsin, "
-            "or restore a backup"
+            f"{safe_url}: the schema {schema} has version {version}, this release supports versions up to {newest}; run the "
+            "newer release, or restore a backup"
         )
     for number, sql in steps:
         if number > version:
@@ -71,17 +74,17 @@ async def _is_missing(connection: Connection, schema: str) -> bool:
     return bool(await connection.fetchval("SELECT to_regclass(format('%I.meta', $1::text)) IS NULL", schema))
 
 
-async def _version(connection: Connection, schema: str, place: str) -> int:
-    """The version of the schema; makes an empty one where there is none."""
+async def _version(connection: Connection, schema: str, safe_url: str) -> int:
+    """The schema's version; creates an empty schema if there is none."""
     if await _is_missing(connection, schema):
-        strange = await connection.fetchval(
+        foreign = await connection.fetchval(
             "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
             "WHERE n.nspname = $1 LIMIT 1",
             schema,
         )
-        if strange is not None:
+        if foreign is not None:
             raise StoreCorrupted(
-                f"{place}: the schema {schema} is another application's, it has {strange}; name one of its own"
+                f"{safe_url}: the schema {schema} belongs to another application: it contains {foreign}; use another schema"
             )
         if not await connection.fetchval("SELECT to_regnamespace(format('%I', $1::text)) IS NOT NULL", schema):
             await connection.execute(f'CREATE SCHEMA "{schema}"')
@@ -91,12 +94,15 @@ async def _version(connection: Connection, schema: str, place: str) -> int:
 
 
 async def _fix_total_shards(connection: Connection, wanted: int | None) -> int:
-    """Data exists from the first claim on; before that, the number may still be chosen."""
+    """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may still change."""
     fixed: int | None = await connection.fetchval("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'")
     if fixed is not None and wanted in (None, fixed):
         return fixed
     if fixed is not None and await connection.fetchval("SELECT 1 FROM timers LIMIT 1") is not None:
-        raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
+        raise ConfigError(
+            f"total_shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave total_shards out, "
+            f"or set it to {fixed}"
+        )
     number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
     await _put_number(connection, "total_shards", number)
     return number

@@ -1,4 +1,4 @@
-"""What writes timers in PostgreSQL: one call of `apply_batch` (see the schema) with each column as one array."""
+"""Writes of timers in PostgreSQL: one call of the schema's function `apply_batch`, with each column as one array."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ APPLY = f"SELECT apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 
 
 PURGE = (
     "WITH expired AS (SELECT ctid FROM history WHERE timer_expires_at <= $1 ORDER BY timer_expires_at LIMIT $2 "
-    # Of several nodes that purge at once, each takes others, and none waits.
+    # Nodes that purge at the same time take different rows, and none waits.
     "FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM history WHERE ctid = ANY (ARRAY(SELECT ctid FROM expired)) RETURNING 1) "
     "SELECT count(*) FROM gone"
 )
@@ -24,7 +24,7 @@ RELEASE = (
     "UPDATE timers SET shard_owner = NULL WHERE row_type = 1 AND shard_id = $1 AND shard_version = $2 "
     "AND shard_owner = $3 RETURNING 1"
 )
-#: The store's clock is read when the row is written, not when the transaction began.
+#: The store's clock, read when the row is written, not when the transaction began.
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 HEARTBEAT = (
     "INSERT INTO members AS m VALUES ($1, $2, $3, $4) ON CONFLICT (member_incarnation) DO UPDATE SET "
@@ -38,7 +38,8 @@ async def apply(
     batches: Sequence[ShardBatch],
     edges: LeftEdges,
 ) -> list[Applied]:
-    """Writes the parts whose fence holds. `execute` gives a connection; nobody else may apply to these shards meanwhile."""
+    """Writes the parts whose fence holds. `execute` runs work with a connection. No other `apply` may run for these shards
+    at the same time."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
     arguments = (
@@ -87,7 +88,7 @@ def _upserts(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
     if not rows:
         return ((),) * 9
     *columns, tags, records, suspended = zip(*rows, strict=True)
-    # PostgreSQL's texts can't hold U+0000, and a row that is set aside must not fail for the words that say why.
+    # PostgreSQL's texts can't contain U+0000, and the reason must not keep a row from being suspended.
     reasons = (
         [reason and reason.replace("\0", "") for reason in suspended] if any(r is not None for r in suspended) else ()
     )
@@ -107,5 +108,5 @@ def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
 
 
 def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:
-    # What is missing at the end of one array is NULL beside the longer others.
+    # unnest() fills what one array lacks beside longer ones with NULL.
     return [tags_text(tags) if tags else None for tags in every] if any(every) else ()

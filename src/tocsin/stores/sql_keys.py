@@ -1,4 +1,4 @@
-"""Bounds of key ranges as places of rows, and what is known of a shard's left edge, for stores that delete ranges in SQL."""
+"""Key ranges as positions of rows, and what is known of a shard's left edge, for stores that delete ranges in SQL."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ UUID_MIN, UUID_MAX = b"\x00" * 16, b"\xff" * 16
 
 
 def at_least(key: FireKey) -> tuple[int, bytes]:
-    """The smallest place of a row that is not below the key; a key may lack its uuid."""
+    """The smallest position of a row not below the key. A key may lack its uuid."""
     at, uuid = key
     return at, uuid or UUID_MIN
 
 
 def at_most(key: FireKey) -> tuple[int, bytes] | None:
-    """The greatest place of a row that is not above the key; None when there can't be one."""
+    """The greatest position of a row not above the key; None if there can't be one."""
     at, uuid = key
     if uuid:
         return at, uuid
@@ -23,7 +23,7 @@ def at_most(key: FireKey) -> tuple[int, bytes] | None:
 
 
 def above(key: FireKey) -> tuple[int, bytes] | None:
-    """The smallest place of a row that is above the key; None when there can't be one."""
+    """The smallest position of a row above the key; None if there can't be one."""
     at, uuid = key
     if not uuid:
         return at, UUID_MIN
@@ -33,25 +33,24 @@ def above(key: FireKey) -> tuple[int, bytes] | None:
 
 
 class LeftEdges:
-    """Below which key a shard has no live row, where this is known.
+    """The key below which a shard has no live row, where it is known.
 
-    The rows that a queue has deleted stay in its index until the database cleans up, all at the left edge, where every
-    range delete begins. So each begins where the last one ended, or at the lowest row written since. A shard's batches
-    are this process's alone while its epoch lasts, which makes the knowledge exact; whatever else happens ends it.
-    """
+    A database keeps deleted rows in the index until it cleans up, all of them at the left edge, where every range delete
+    would begin. So each range delete begins where the last one ended, or at the lowest row written since. During an epoch
+    only this process writes to the shard, which makes the edge exact; any other event makes it unknown."""
 
     def __init__(self) -> None:
         self._edges: dict[int, tuple[int, bytes, FireKey]] = {}
 
     def take(self, batch: ShardBatch) -> FireKey:
-        """The edge for this batch. It is unknown from now on, until `put`."""
+        """The edge for this batch, KEY_MIN if it is unknown. It becomes unknown until `put`."""
         known = self._edges.pop(batch.shard_id, None)
         if known is None or known[:2] != (batch.epoch, batch.owner):
             return KEY_MIN
         return known[2]
 
     def put(self, batch: ShardBatch, edge: FireKey) -> None:
-        """After the batch became durable."""
+        """Sets the edge after the batch became durable."""
         if batch.delete_to is not None:
             edge = max(edge, batch.delete_to)
         if edge == KEY_MIN:

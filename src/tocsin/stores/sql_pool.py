@@ -1,4 +1,4 @@
-"""Pools of connections to a database server, how long one waits for what, and the turns of writing lanes."""
+"""Connection pools of database servers, their time-outs, and the order of commits in writer lanes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tocsin.ports.store import Applied, ShardBatch
 T = TypeVar("T")
 
 
-class Doing(Enum):
-    """What was under way. A broken connection leaves only a write in doubt."""
+class Activity(Enum):
+    """What a connection is used for. If it breaks, only the outcome of a write is unknown."""
 
     CONNECTING = "connecting"
     READING = "reading"
@@ -23,16 +23,16 @@ class Doing(Enum):
 
 
 class Session(Protocol):
-    """What a pool asks of a connection."""
+    """What a pool needs of a connection."""
 
     def is_closed(self) -> bool:
-        """Whether the session is over, as far as is known here."""
+        """Whether the session is known to have ended."""
 
     def terminate(self) -> None:
-        """Ends it at once, whatever is under way."""
+        """Ends the session at once, even in the middle of a statement."""
 
     async def close(self, *, timeout: float) -> None:
-        """Ends it in order, within seconds."""
+        """Ends the session in order, within `timeout` seconds."""
 
 
 C = TypeVar("C", bound=Session)
@@ -42,38 +42,37 @@ class PoolSettings(Protocol):
     """The settings that pools of every kind of server have."""
 
     @property
-    def place(self) -> str:
-        """The server and database for people: without user and password."""
+    def safe_url(self) -> str:
+        """The database's URL without user and password, for messages."""
 
     @property
     def connect_timeout_s(self) -> float:
-        """How long making or ending a connection may take."""
+        """The time limit for opening or closing a connection."""
 
     @property
     def statement_timeout_s(self) -> float:
-        """After how long the server ends a statement."""
+        """The time after which the server ends a statement."""
 
     @property
     def answer_grace_s(self) -> float:
-        """How much longer its answer is waited for."""
+        """How much longer than that its answer is awaited."""
 
     @property
     def acquire_timeout_s(self) -> float:
-        """How long one waits for a connection of a pool to get free."""
+        """The time limit for waiting until a connection of the pool is free."""
 
 
 S = TypeVar("S", bound=PoolSettings)
 
 
 class Pool(ABC, Generic[S, C]):
-    """Up to `size` connections, made when they are needed and again after they broke.
+    """Up to `size` connections, opened when needed, and again after they broke.
 
-    Callers come to their turn in order. What a caller began goes on to its end if the caller is cancelled meanwhile, so
-    that a connection is never left in the middle of something. A subclass says how a connection is made and what its
-    errors mean.
+    Callers are served in order. Work that has begun continues to its end if its caller is cancelled, so that a connection is
+    never left in the middle of a transaction. A subclass opens connections and translates their errors.
     """
 
-    #: The errors that `meaning_of` is for; anything else is a fault of the program.
+    #: The errors that `translate_error` takes; any other is a defect of the program.
     translated: ClassVar[tuple[type[BaseException], ...]]
 
     def __init__(self, settings: S, size: int) -> None:
@@ -86,45 +85,45 @@ class Pool(ABC, Generic[S, C]):
 
     @abstractmethod
     async def connect(self) -> C:
-        """A session with its parameters in force. Raises StoreUnavailable, ConfigError."""
+        """Opens a session with its parameters set. Raises StoreUnavailable, ConfigError."""
 
     @abstractmethod
-    def meaning_of(self, error: BaseException, doing: Doing, connection: C) -> StoreError:
-        """The store error that a driver's error amounts to."""
+    def translate_error(self, error: BaseException, activity: Activity, connection: C) -> StoreError:
+        """The store error for a driver's error."""
 
     @abstractmethod
     def is_unusable(self, error: BaseException) -> bool:
-        """Whether the connection that met the error has to be given up."""
+        """Whether the connection must be discarded after this error."""
 
-    async def run(self, doing: Doing, work: Callable[[C], Awaitable[T]], *, bounded: bool = True) -> T:
-        """What `work` returns, with a connection of its own for as long.
+    async def run(self, activity: Activity, work: Callable[[C], Awaitable[T]], *, bounded: bool = True) -> T:
+        """Runs `work` with a connection of its own and returns its result.
 
-        Raises StoreUnavailable when no connection gets free in time or can be made, and the store error that a driver's
-        error amounts to; OutcomeUnknown only when `doing` is writing. `bounded` False waits for the answer for ever.
-        """
+        Raises StoreUnavailable if no connection is free in time or can be opened, and otherwise the store error for a
+        driver's error; OutcomeUnknown only if `activity` is writing. Without `bounded` it waits for the answer without a time
+        limit."""
         await self._acquire()
-        task = asyncio.get_running_loop().create_task(self._work(doing, work, bounded))
+        task = asyncio.get_running_loop().create_task(self._work(activity, work, bounded))
         self._running.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
-    async def run_in_task(self, doing: Doing, work: Callable[[C], Awaitable[T]]) -> T:
-        """The same, for a caller that is a task of its own which nobody cancels: one task less for each commit."""
+    async def run_in_task(self, activity: Activity, work: Callable[[C], Awaitable[T]]) -> T:
+        """Like `run`, for a caller that is a task which nobody cancels: it saves a task for each commit."""
         await self._acquire()
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
         try:
-            return await self._work(doing, work, bounded=True)
+            return await self._work(activity, work, bounded=True)
         finally:
             self._running.discard(task)
             self._free.release()
 
     async def _acquire(self) -> None:
         if self._closed:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
         if not self._free.locked():
-            # No wait, hence no timer.
+            # No wait, so no timer is needed.
             await self._free.acquire()
             return
         try:
@@ -132,7 +131,7 @@ class Pool(ABC, Generic[S, C]):
                 await self._free.acquire()
         except TimeoutError:
             raise StoreUnavailable(
-                f"{self._settings.place}: all {self._size} connections of the pool were busy for "
+                f"{self._settings.safe_url}: all {self._size} connections of the pool were busy for "
                 f"{self._settings.acquire_timeout_s:g} s"
             ) from None
 
@@ -140,22 +139,22 @@ class Pool(ABC, Generic[S, C]):
         self._running.discard(task)
         self._free.release()
         if not task.cancelled():
-            # Taken, so that a caller who went away leaves no complaint of an error that nobody saw.
+            # Retrieved, so that no error of a cancelled caller is logged as never retrieved.
             task.exception()
 
-    async def _work(self, doing: Doing, work: Callable[[C], Awaitable[T]], bounded: bool) -> T:
+    async def _work(self, activity: Activity, work: Callable[[C], Awaitable[T]], bounded: bool) -> T:
         connection = await self._connection()
         patience_s = self._settings.statement_timeout_s + self._settings.answer_grace_s if bounded else None
         try:
             async with asyncio.timeout(patience_s):
                 result = await work(connection)
         except self.translated as error:
-            meaning = self.meaning_of(error, doing, connection)
+            store_error = self.translate_error(error, activity, connection)
             if self.is_unusable(error) or connection.is_closed():
                 connection.terminate()
             else:
                 self._idle.append(connection)
-            raise meaning from error
+            raise store_error from error
         except StoreError:
             self._idle.append(connection)
             raise
@@ -167,7 +166,7 @@ class Pool(ABC, Generic[S, C]):
 
     async def _connection(self) -> C:
         while self._idle:
-            # The last one that was used, so that the fewest are kept busy.
+            # The most recently used one, so that as few as possible stay in use.
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
@@ -175,7 +174,7 @@ class Pool(ABC, Generic[S, C]):
         return await self.connect()
 
     async def close(self) -> None:
-        """Waits for what was begun, then ends the sessions."""
+        """Waits for the work under way, then closes the sessions."""
         self._closed = True
         while self._running:
             await asyncio.wait(self._running)
@@ -184,15 +183,15 @@ class Pool(ABC, Generic[S, C]):
             try:
                 await connection.close(timeout=self._settings.connect_timeout_s)
             except self.translated:
-                # It was to end, and it has.
+                # The session has ended, if not in order.
                 connection.terminate()
 
 
 P = TypeVar("P", bound=Pool[Any, Any])
 
 
-class Lane(Generic[P]):
-    """A writing connection, and whose turn it is."""
+class WriterLane(Generic[P]):
+    """A pool with one writing connection, and the lock of its present commit."""
 
     def __init__(self, pool: P) -> None:
         self.pool = pool
@@ -200,33 +199,33 @@ class Lane(Generic[P]):
 
 
 class Commits:
-    """Batches under way: each has the turn of its lanes until its outcome is known, whatever becomes of its caller."""
+    """The commits under way. Each holds its lanes until its outcome is known, even if its caller is cancelled."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[list[Applied]]] = set()
 
     async def run(
         self,
-        lanes: Sequence[Lane[P]],
+        lanes: Sequence[WriterLane[P]],
         batches: Sequence[ShardBatch],
         commit: Callable[[P], Awaitable[list[Applied]]],
     ) -> list[Applied]:
-        """What `commit` returns, with a pool that has a connection for it; batches of one shard follow one another.
+        """Runs `commit` with one of the lanes' pools and returns its result. Batches of one shard follow one another.
 
-        `lanes` must not be empty. Each has its own share of the shards, by number.
+        `lanes` must not be empty. Each lane has a share of the shards, by number.
         """
         numbers = {batch.shard_id % len(lanes) for batch in batches}
-        # With as many writers as the engine has lanes, one of them is all that it takes.
+        # With as many writers as the engine has lanes, this is a single lane.
         taken = [lane for number, lane in enumerate(lanes) if number in numbers]
         await _take_turn(taken)
         task = asyncio.get_running_loop().create_task(_in_turn(taken, commit))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # A caller who is cancelled leaves it running: the turn lasts until the outcome is known.
+        # It continues if the caller is cancelled: the lanes stay locked until the outcome is known.
         return await asyncio.shield(task)
 
 
-async def _in_turn(lanes: Sequence[Lane[P]], commit: Callable[[P], Awaitable[list[Applied]]]) -> list[Applied]:
+async def _in_turn(lanes: Sequence[WriterLane[P]], commit: Callable[[P], Awaitable[list[Applied]]]) -> list[Applied]:
     try:
         return await commit(lanes[0].pool)
     finally:
@@ -234,9 +233,9 @@ async def _in_turn(lanes: Sequence[Lane[P]], commit: Callable[[P], Awaitable[lis
             lane.turn.release()
 
 
-async def _take_turn(lanes: Sequence[Lane[P]]) -> None:
-    """Returns when every earlier batch in these lanes is over. In order, so that nobody waits in a circle."""
-    taken: list[Lane[P]] = []
+async def _take_turn(lanes: Sequence[WriterLane[P]]) -> None:
+    """Locks the lanes; returns when every earlier commit in them has ended. In a fixed order, to avoid deadlocks."""
+    taken: list[WriterLane[P]] = []
     try:
         for lane in lanes:
             await lane.turn.acquire()

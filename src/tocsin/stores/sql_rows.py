@@ -1,4 +1,4 @@
-"""How the rows of a result become rows of the port, in the order of columns that the SQL stores have in common."""
+"""Result rows to rows of the port, for the column order that the SQL stores have in common."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _history_row = partial(tuple.__new__, HistoryRow)
 
 
 def stored_row(values: Sequence[Any]) -> StoredRow:
-    """A live row: instant, uuid, generation, namespace, id, tags, record, reason for parking."""
+    """A live row from: instant, uuid, generation, namespace, id, tags, record, reason for which it is suspended."""
     at, uuid, generation, namespace, timer_id, tags, record, suspended = values
     return _stored_row((at, uuid, generation, namespace, timer_id, tags_of(tags), record, suspended))
 
 
 def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
-    """A row of a union of live and finished ones: those of a live row, then status, finished and expiring instants."""
+    """A row of a union of live and finished rows: the columns of `stored_row`, then status, finished and expiry instants."""
     at, uuid, generation, namespace, timer_id, tags, record, suspended, status, finished_at, expires_at = values
     common = (at, uuid, generation, namespace, timer_id, tags_of(tags), record)
     if status is None:

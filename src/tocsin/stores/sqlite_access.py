@@ -9,12 +9,12 @@ import apsw
 from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
 from tocsin.ports.store import AuditQuery, SignIn
 
-#: Values of one IN list; more make several statements.
+#: Values in one IN list; more are split into several statements.
 _LISTED_MAX = 500
 
 
 def put_sign_in(connection: apsw.Connection, sign_in: SignIn, now_us: int, keep: int) -> None:
-    """See the port."""
+    """Stores a sign-in, or replaces the one with its `token_hash`."""
     connection.execute("DELETE FROM sign_ins WHERE sign_in_expires_at <= ?", (now_us,))
     connection.execute("INSERT OR REPLACE INTO sign_ins VALUES (?, ?, ?, ?)", sign_in)
     connection.execute(
@@ -26,7 +26,7 @@ def put_sign_in(connection: apsw.Connection, sign_in: SignIn, now_us: int, keep:
 
 
 def sign_ins(connection: apsw.Connection, token_hashes: Sequence[str]) -> list[SignIn]:
-    """See the port."""
+    """The stored sign-ins with these token hashes, expired ones included, in any order."""
     found: list[SignIn] = []
     for begin in range(0, len(token_hashes), _LISTED_MAX):
         chunk = token_hashes[begin : begin + _LISTED_MAX]
@@ -39,14 +39,14 @@ TOUCH = "UPDATE sign_ins SET sign_in_seen_at = max(sign_in_seen_at, ?2) WHERE si
 
 
 def delete_api_key(connection: apsw.Connection, key_id: str) -> bool:
-    """See the port."""
+    """Removes the key and its sign-ins."""
     connection.execute("DELETE FROM sign_ins WHERE sign_in_key_id = ?", (key_id,))
     connection.execute("DELETE FROM api_keys WHERE key_id = ?", (key_id,))
     return connection.changes() > 0
 
 
 def put_audit(connection: apsw.Connection, entry: AuditEntry) -> None:
-    """See the port."""
+    """Stores an entry."""
     connection.execute(
         "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (entry.at, entry.entry_id, entry.action, entry.key_id, entry.subject, encode_audit(entry)),
@@ -54,7 +54,7 @@ def put_audit(connection: apsw.Connection, entry: AuditEntry) -> None:
 
 
 def audit(connection: apsw.Connection, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Walks the primary key backwards."""
+    """At most `limit` entries by (at, entry_id), descending. Walks the primary key backwards."""
     terms: list[str] = []
     values: list[object] = []
 

@@ -1,9 +1,8 @@
-"""Moves the write-ahead log into the database file beside the commits instead of inside one.
+"""Checkpoints of the write-ahead log (WAL) beside the commits instead of within one.
 
-SQLite's own way is that the commit which fills the log pays for emptying it: a pause of a tenth of a second or more
-every few commits. Here a thread of its own does nearly all of it while commits go on. It can't finish alone, since
-commits keep adding to the log and only a log that is moved to its last page starts anew; so the writer moves the small
-rest between two commits.
+By default, SQLite runs a checkpoint within the commit that fills the WAL: a pause of a tenth of a second or more every few
+commits. Here a thread does nearly all of it while commits continue. It can't finish alone, because commits keep appending and
+the WAL restarts only when its last page has been copied; so the writer copies the small rest between two commits.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import apsw
 
-#: About the writer's own share: so many pages take a few milliseconds.
+#: About how many pages the writer copies itself, which takes a few milliseconds.
 _REST_PAGES = 300
-#: Rounds of the thread before the writer finishes, however much is left.
+#: Rounds of the thread before the writer copies the rest, however large it is.
 _ROUNDS_MAX = 6
 
 
 class Checkpointer:
-    """Starts once `pages` were written since the last start. `on_error` hears of failures, in the thread where they
-    happen; they lose nothing, since the log keeps what was not moved, and the next start tries again."""
+    """Starts a checkpoint once `pages` were written since the last start. `on_error` is called with failures, in the thread
+    where they happen. They lose no data: the WAL keeps the pages that were not copied, and the next start tries again."""
 
     def __init__(
         self, connection: apsw.Connection, pages: int, on_error: Callable[[Exception], None] | None = None
@@ -31,12 +30,12 @@ class Checkpointer:
         self._on_error = on_error
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tocsin-sqlite-checkpoint")
         self._written_at_start = 0
-        # Written by one thread and read by the other, never by both: True belongs to the one that clears it.
+        # Each flag is set by one thread and cleared by the other, so they need no lock.
         self._moving = False
         self._rest_waits = False
 
     def committed(self, writer: apsw.Connection) -> None:
-        """To be called by the writing thread after each commit, outside of any transaction."""
+        """Call it in the writing thread after each commit, outside of any transaction."""
         if self._rest_waits:
             self._rest_waits = False
             self._checkpoint(writer)
@@ -49,7 +48,7 @@ class Checkpointer:
             self._thread.submit(self._move)
 
     def _move(self) -> None:
-        # A round moves what the log held when it began. What one round finds new is what was added during the last.
+        # A round copies what the WAL contained when it began. What is new for a round was appended during the last one.
         moved = 0
         for _ in range(_ROUNDS_MAX):
             logged = self._checkpoint(self._connection)
@@ -59,11 +58,11 @@ class Checkpointer:
         self._rest_waits = True
 
     def _checkpoint(self, connection: apsw.Connection) -> int:
-        """One passive round, which waits for nobody; how many pages the log held."""
+        """Runs one passive round, which does not block; returns how many pages the WAL contained."""
         try:
             return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)[0]
         except apsw.BusyError:
-            # Another process is at it.
+            # Another process is checkpointing.
             return 0
         except apsw.Error as error:
             if self._on_error is not None:
@@ -71,6 +70,6 @@ class Checkpointer:
             return 0
 
     def close(self) -> None:
-        """Waits for a round under way, and closes the connection."""
+        """Waits for the round under way, then closes the connection."""
         self._thread.submit(self._connection.close)
         self._thread.shutdown()

@@ -1,4 +1,4 @@
-"""Connections to a SQLite file: their settings, migrations, transactions, and what their errors mean."""
+"""Connections to a SQLite file: settings, migrations, transactions, and translation of errors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tocsin.model.errors import (
 
 T = TypeVar("T")
 
-#: Marks the file as ours ("Tocs"), so that somebody else's database is not taken for an old Tocsin.
+#: Marks the file as Tocsin's ("Tocs"), so that another application's database is not taken for an old one of Tocsin.
 APPLICATION_ID = 0x546F6373
 
-#: The largest statements have about 12 KiB of text and come in some dozens of sizes.
+#: The largest statements have about 12 KiB of text and a few dozen sizes.
 _STATEMENTS_CACHED = 256
 
 _MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
@@ -47,13 +47,13 @@ _UNAVAILABLE = (
     apsw.InterruptError,
 )
 
-#: What Python or apsw raise for a value that can't be bound: nothing was written, and others may be accepted.
+#: Raised by Python or apsw for a value that can't be bound: nothing was written, and other values may be accepted.
 _BAD_VALUE = (TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteSettings:
-    """How a file is used; `SqliteStore` documents each."""
+    """The settings of `SqliteStore`, which documents each."""
 
     path: Path
     synchronous: str
@@ -67,7 +67,7 @@ class SqliteSettings:
 
 
 def connect(settings: SqliteSettings, *, cache_bytes: int, read_only: bool) -> apsw.Connection:
-    """A connection with the settings in force. A writing one creates the file. Raises apsw errors."""
+    """Opens a connection with these settings. A writing one creates the file. Raises apsw's errors."""
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(
         str(settings.path), flags=flags, vfs=settings.vfs, statementcachesize=_STATEMENTS_CACHED
@@ -100,27 +100,28 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Brings the schema to the newest version, each step in its own transaction, and forward only.
+    """Migrates the schema to the newest version, each step in its own transaction, forward only.
 
-    Raises SchemaTooNew for a file that a newer Tocsin wrote, StoreCorrupted for a database that isn't Tocsin's.
+    Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's.
     """
     steps = migrations()
     newest = steps[-1][0]
     version = connection.pragma("user_version")
     if version > newest:
         raise SchemaTooNew(
-            f"{path} has schema {version}, this Tocsin knows up to {newest}; run the newer Tocsin, or restore a backup"
+            f"{path} has schema version {version}, this release supports versions up to {newest}; run the newer release, or "
+            "restore a backup"
         )
     foreign = connection.pragma("application_id") != APPLICATION_ID
     if foreign and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StoreCorrupted(f"{path} is a SQLite database of another application; choose another file")
+        raise StoreCorrupted(f"{path} is a SQLite database of another application; use another file")
     for number, sql in steps:
         if number > version:
             transact(connection, partial(_migrate_step, connection, number, sql))
 
 
 def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:
-    # Another process may have been faster; the version counts as read inside the transaction.
+    # Another process may have migrated first; only the version read inside the transaction counts.
     if connection.pragma("user_version") < number:
         connection.execute(sql)
         connection.pragma("user_version", number)
@@ -128,14 +129,14 @@ def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:
 
 
 class CommitFailed(Exception):
-    """COMMIT itself failed; the cause says how."""
+    """COMMIT itself failed; the cause is the driver's error."""
 
 
 def transact(connection: apsw.Connection, work: Callable[[], T]) -> T:
     """Runs `work` in one write transaction: durable when this returns, rolled back when it raises.
 
-    BEGIN IMMEDIATE takes the write lock at once, so that a busy file fails before anything was done. Raises
-    CommitFailed from the driver's error when COMMIT is what failed.
+    BEGIN IMMEDIATE takes the write lock at once, so that a busy file fails before any work is done. Raises CommitFailed from
+    the driver's error if COMMIT fails.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -157,24 +158,24 @@ def _rollback(connection: apsw.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def meaning_of(error: Exception, path: Path) -> StoreError:
-    """The store error that a driver's error amounts to."""
+def translate_error(error: Exception, path: Path) -> StoreError:
+    """The store error for a driver's error."""
     if isinstance(error, StoreError):
         return error
     if isinstance(error, CommitFailed):
         cause = error.__cause__
         if isinstance(cause, apsw.IOError):
-            return OutcomeUnknown(f"{path}: the commit met an I/O error: {cause}")
+            return OutcomeUnknown(f"{path}: the commit failed with an I/O error: {cause}")
         error = cause if isinstance(cause, apsw.Error) else error
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return StoreCorrupted(
-            f"{path} is damaged or not a SQLite database ({error}); stop Tocsin, keep a copy of the file, then restore "
-            f"a backup or recover what can be read with: sqlite3 {path.name} .recover"
+            f"{path} is damaged or not a SQLite database ({error}); stop Tocsin, copy the file, then restore a backup, or "
+            f"recover what is readable with: sqlite3 {path.name} .recover"
         )
     if isinstance(error, _UNAVAILABLE):
         return StoreUnavailable(f"{path}: {error}")
     return DefiniteFailure(f"{path}: {type(error).__name__}: {error}")
 
 
-#: The errors that `meaning_of` is for; anything else is a fault of the program and stays itself.
+#: The errors that `translate_error` takes; any other is a defect of the program and is not translated.
 TRANSLATED = (apsw.Error, CommitFailed, *_BAD_VALUE)

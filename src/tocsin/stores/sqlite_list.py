@@ -1,7 +1,7 @@
-"""Lists over SQLite: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+"""Lists in SQLite: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded work.
 
-Each range is read in chunks: first the place where the chunk ends, by counting along the clustered key, then the rows
-of the chunk that match. So no call reads further than its budget, however few rows match.
+Each range is read in chunks: first the position where the chunk ends, by counting along the clustered key, then the chunk's
+matching rows. So no call reads more than its budget, however few rows match.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import apsw
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
-from tocsin.stores.sqlite_read import octets_of, read_page
+from tocsin.stores.sqlite_read import read_page, size_sql
 from tocsin.stores.sqlite_rows import (
     HISTORY,
     HISTORY_COLUMNS,
@@ -30,9 +30,9 @@ from tocsin.stores.sqlite_rows import (
 from tocsin.stores.tags import tags_text
 
 _INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
-#: Rows that one chunk of one range may span.
+#: Rows that one chunk of a range may span.
 _CHUNK_ROWS_MAX = 8_192
-#: Rows that the first chunk of one range spans where a search goes on: what it looks for has turned out to be rare.
+#: Rows that the first chunk of a range spans when a search continues: its matches have turned out to be rare.
 _RESUMED_ROWS = 4_096
 
 _TIMERS_FROM = (
@@ -50,7 +50,7 @@ _TIMERS_ORDER = "ORDER BY timer_execute_at, timer_uuid "
 
 @cache
 def end_sql(*, history: bool) -> str:
-    """The place of the :span-th row behind a place, if there are so many below :before."""
+    """The position of the :span-th row after a position, if there are so many up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
     return (
         f"SELECT timer_execute_at, timer_uuid, timer_generation {rows}AND timer_execute_at <= :last "
@@ -60,7 +60,7 @@ def end_sql(*, history: bool) -> str:
 
 @cache
 def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses: int) -> str:
-    """The matching rows between two places; without `ended`, up to the instant :last."""
+    """The matching rows between two positions; without `ended`, up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
     if not ended:
         rows += "AND timer_execute_at <= :last "
@@ -76,12 +76,11 @@ def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses
         rows += f"AND timer_status IN ({','.join(f':status{i}' for i in range(statuses))}) "
     rows += f"{order}LIMIT :limit"
     aggregates = history_aggregates if history else row_aggregates
-    return f"SELECT {aggregates(octets_of(rows))} FROM (SELECT {HISTORY_COLUMNS if history else ROW_COLUMNS} {rows})"
+    return f"SELECT {aggregates(size_sql(rows))} FROM (SELECT {HISTORY_COLUMNS if history else ROW_COLUMNS} {rows})"
 
 
 class _Source:
-    """One sorted range, read ahead chunk by chunk. Everything up to `position` is in `rows`, was taken, or did not
-    match."""
+    """One sorted range, read in chunks. Everything up to `position` is in `rows`, was taken from it, or did not match."""
 
     def __init__(self, connection: apsw.Connection, query: ListQuery, shard_id: int, kind: int) -> None:
         self.rows: deque[StoredRow | HistoryRow] = deque()
@@ -110,18 +109,19 @@ class _Source:
 
     @property
     def pending(self) -> bool:
-        """Whether anything can still come from here."""
+        """Whether the range may have further rows."""
         return bool(self.rows) or not self.exhausted
 
     def place(self) -> tuple[ListCursor, bool]:
-        """Where this range goes on, and whether a row is ready there; at one place rows come first."""
+        """The position at which this range continues, and whether it has to be read first. At equal positions, rows that are
+        ready sort first."""
         if self.rows:
             row = self.rows[0]
             return (row.execute_at, row.uuid, row.generation), False
         return self.position, True
 
-    def read(self, span: int, octets_max: int) -> int:
-        """Reads on over up to `span` rows; returns how many were passed."""
+    def read(self, span: int, bytes_max: int) -> int:
+        """Reads the next `span` rows at most; returns how many it passed."""
         at, uuid, generation = self.position
         parameters = {**self._parameters, "at": at, "uuid": uuid, "generation": generation}
         end = self._connection.execute(end_sql(history=self._history), {**parameters, "span": span}).fetchone()
@@ -131,9 +131,9 @@ class _Source:
         limit = min(self._limit, span) + 1
         rows: list[StoredRow] | list[HistoryRow]
         if self._history:
-            rows, limit = read_page(self._connection, sql, parameters, limit, octets_max, history_rows)
+            rows, limit = read_page(self._connection, sql, parameters, limit, bytes_max, history_rows)
         else:
-            rows, limit = read_page(self._connection, sql, parameters, limit, octets_max, stored_rows)
+            rows, limit = read_page(self._connection, sql, parameters, limit, bytes_max, stored_rows)
         self.rows.extend(rows)
         if len(rows) >= limit:
             last = rows[-1]
@@ -145,11 +145,12 @@ class _Source:
         return span if end is not None else len(rows)
 
 
-def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) -> Listed:
-    """See the port. The first chunk of every range is read whatever `scan_rows_max` says, so that each call advances.
+def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> Listed:
+    """A page of one namespace's timers, live and finished. The first chunk of every range is read whatever `scan_rows_max`
+    says, so that each call advances.
 
-    Everything happens in one read transaction of the caller, so that a row which moves meanwhile is neither met twice
-    nor missed.
+    The caller's read transaction covers the whole call, so that a row that moves meanwhile is neither returned twice nor
+    missed.
     """
     sources = _sources(connection, query)
     if not sources:
@@ -157,11 +158,11 @@ def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) ->
     resumed = query.cursor is not None and (query.tags or query.id_prefix)
     rows_first = _RESUMED_ROWS * len(sources) if resumed else 2 * query.limit
     span = max(1, min(rows_first, query.scan_rows_max) // len(sources))
-    octets_each = max(1, octets_max // len(sources))
-    scanned = sum(source.read(span, octets_each) for source in sources)
+    bytes_each = max(1, bytes_max // len(sources))
+    scanned = sum(source.read(span, bytes_each) for source in sources)
     spans = [span] * len(sources)
     rows: list[StoredRow | HistoryRow] = []
-    octets = 0
+    size = 0
     heap = [(*source.place(), i) for i, source in enumerate(sources) if source.pending]
     heapq.heapify(heap)
     while heap:
@@ -171,13 +172,13 @@ def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) ->
             if scanned >= query.scan_rows_max:
                 return Listed(rows, place)
             spans[i] = min(2 * spans[i], _CHUNK_ROWS_MAX, query.scan_rows_max - scanned)
-            scanned += source.read(spans[i], octets_each)
-        elif rows and (len(rows) >= query.limit or octets + len(source.rows[0].record) > octets_max):
+            scanned += source.read(spans[i], bytes_each)
+        elif rows and (len(rows) >= query.limit or size + len(source.rows[0].record) > bytes_max):
             last = rows[-1]
             return Listed(rows, (last.execute_at, last.uuid, last.generation))
         else:
             rows.append(source.rows.popleft())
-            octets += len(rows[-1].record)
+            size += len(rows[-1].record)
         if source.pending:
             heapq.heapreplace(heap, (*source.place(), i))
         else:

@@ -1,4 +1,4 @@
-"""The lock on a data folder: one node at a time, whatever it is started by."""
+"""The lock of a data folder, which admits one node at a time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LOCK_FILE = "tocsin.lock"
 
 
 class FolderLock:
-    """An advisory lock that the kernel drops with the process, so that a crash leaves nothing to clean up.
+    """An advisory lock that the kernel releases when the process ends, so that a crash leaves nothing to clean up.
 
-    The file stays in the folder after a release: removing it would let two processes lock two files of one name.
+    The file stays in the folder after a release: if it were removed, two processes could lock two files of the same name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -23,8 +23,8 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Takes the lock without waiting. StoreLocked names the folder and who has it; StoreUnavailable if the folder
-        can't be written."""
+        """Takes the lock without waiting. Raises StoreLocked, which names the folder and the process that holds the lock, or
+        StoreUnavailable if the folder can't be written."""
         path = self._folder / LOCK_FILE
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -37,13 +37,13 @@ class FolderLock:
             os.close(descriptor)
             raise StoreLocked(
                 f"the data folder {self._folder} is in use by another Tocsin (process {holder}); "
-                f"stop that one or choose another folder"
+                f"stop it, or use another folder"
             ) from None
         try:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except OSError as error:
-            # A full disk must not keep the node from starting to drain it: the lock itself needs no space.
+            # A full disk must not keep the node from starting: the lock itself needs no space.
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, 0)
             if error.errno is None:
@@ -52,7 +52,7 @@ class FolderLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Gives the lock up. Idempotent."""
+        """Releases the lock. Idempotent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,4 +1,4 @@
-"""What the read connections do. Each function is one statement, hence one snapshot, but for what says otherwise."""
+"""Reads of timers in SQLite. Each function is one statement, hence one snapshot, unless it says otherwise."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _RANGE = (
 )
 
 
-def octets_of(rows: str) -> str:
-    """The scalar query for how many octets the records of `rows` have (FROM … LIMIT), without reading them."""
-    return f"SELECT ifnull(sum(octets), 0) FROM (SELECT octet_length(timer_record) AS octets {rows})"
+def size_sql(rows: str) -> str:
+    """A scalar query for the total size in bytes of the records of `rows` (FROM … LIMIT), without reading the records."""
+    return f"SELECT ifnull(sum(size), 0) FROM (SELECT octet_length(timer_record) AS size {rows})"
 
 
-LOAD = f"SELECT {row_aggregates(octets_of(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
+LOAD = f"SELECT {row_aggregates(size_sql(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
 
 
 def load(
@@ -44,15 +44,15 @@ def load(
     after: FireKey,
     up_to: FireKey,
     limit: int,
-    octets_max: int,
+    bytes_max: int,
 ) -> Loaded:
-    """A page, shorter than `limit` if its records would exceed `octets_max` (one row always fits)."""
+    """A page, shorter than `limit` if its records would exceed `bytes_max` (one row always fits)."""
     at, uuid = after
     to_at, to_uuid = up_to
     parameters = {
         "shard": shard_id, "type": row_type, "at": at, "uuid": uuid, "to_at": to_at, "to_uuid": to_uuid,
     }  # fmt: skip
-    rows, limit = read_page(connection, LOAD, parameters, limit, octets_max, stored_rows)
+    rows, limit = read_page(connection, LOAD, parameters, limit, bytes_max, stored_rows)
     return Loaded(rows, up_to if len(rows) < limit else (rows[-1].key if rows else after))
 
 
@@ -61,18 +61,18 @@ def read_page(
     sql: str,
     parameters: Mapping[str, Any],
     limit: int,
-    octets_max: int,
+    bytes_max: int,
     decode: Callable[[tuple[Any, ...]], list[R]],
 ) -> tuple[list[R], int]:
-    """The rows of an aggregating statement with :limit and :octets_max, and the limit that was used in the end.
+    """The rows of an aggregating statement with :limit and :bytes_max, and the limit that was finally used.
 
-    A page with too many octets is read again, shorter, in a snapshot of its own.
+    A page with too many bytes is read again, shorter, in a snapshot of its own.
     """
-    values = connection.execute(sql, {**parameters, "limit": limit, "octets_max": octets_max}).fetchall()[0]
-    shorter = rows_within(values, octets_max)
+    values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
+    shorter = rows_within(values, bytes_max)
     if shorter is not None:
         limit = shorter
-        values = connection.execute(sql, {**parameters, "limit": limit, "octets_max": 2**62}).fetchall()[0]
+        values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": 2**62}).fetchall()[0]
     return decode(values), limit
 
 
@@ -80,7 +80,7 @@ def read_page(
 def fetch_sql(uuids: int) -> str:
     """Live rows and newest history rows of one shard's uuids; the parameters are shard, uuids, shard, uuids."""
     places = ",".join("?" * uuids)
-    # Left to itself, the planner may take a whole shard for a short way to a few uuids.
+    # Without INDEXED BY, the planner may scan a whole shard for a few uuids.
     live = (
         f"SELECT {row_aggregates()} FROM (SELECT {ROW_COLUMNS} FROM timers INDEXED BY timers_by_uuid "
         f"WHERE shard_id = ? AND timer_uuid IN ({places}))"
@@ -97,7 +97,7 @@ def fetch_sql(uuids: int) -> str:
 
 
 def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored of each uuid; a snapshot for each few hundred of them."""
+    """The live row and the newest history row of each uuid, with one snapshot for every few hundred uuids."""
     live: dict[bytes, StoredRow] = {}
     finished: dict[bytes, HistoryRow] = {}
     for begin in range(0, len(uuids), CHUNK_ROWS_MAX):
@@ -111,7 +111,7 @@ def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) ->
 
 
 def shards(connection: apsw.Connection) -> list[ShardState]:
-    """Every shard row. Walks from one shard to the next instead of over the timers between them."""
+    """Every shard row. The query skips from one shard to the next instead of scanning the timers in between."""
     sql = (
         "WITH RECURSIVE every(shard_id) AS (SELECT min(shard_id) FROM timers UNION ALL "
         "SELECT (SELECT min(t.shard_id) FROM timers AS t WHERE t.shard_id > every.shard_id) FROM every "

@@ -1,4 +1,4 @@
-"""How rows look in the SQLite file, and how a whole page of them travels in one result row.
+"""The columns of rows in the SQLite file, and the transfer of a whole page of rows in one result row.
 
 A step of a statement costs the interpreter's lock twice, so a page of a thousand rows must not be a thousand steps: SQL
 aggregates each column into one value (JSON for what is short, concatenated bytes for what is binary), and this takes
@@ -19,13 +19,13 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
 from tocsin.stores.tags import tags_of
 
-#: The row types of the table `timers`, but for the shard rows; `HISTORY` stands for the other table.
+#: The row types of the table `timers`, except shard rows. `HISTORY` stands for the table of finished timers.
 LIVE, SUSPENDED, HISTORY = 2, 3, 0
 
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES
 
-#: Columns that a subquery `page` must offer, `record_octets` being octet_length(timer_record).
+#: The columns of a subquery whose rows are aggregated.
 ROW_COLUMNS = (
     "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
     "timer_parked_reason"
@@ -42,21 +42,21 @@ _COMMON = (
 )
 
 
-def row_aggregates(octets: str | None = None) -> str:
-    """The aggregates that `stored_rows` reads. Where `octets`, a scalar subquery, exceeds :octets_max, the records come
+def row_aggregates(size_sql: str | None = None) -> str:
+    """The aggregates that `stored_rows` reads. Where `size_sql`, a scalar subquery, exceeds :bytes_max, the records come
     as NULL."""
-    return _COMMON.format(only=_only(octets)) + ", json_group_array(timer_parked_reason)"
+    return _COMMON.format(only=_only(size_sql)) + ", json_group_array(timer_parked_reason)"
 
 
-def history_aggregates(octets: str | None = None) -> str:
-    """The same for `history_rows`."""
-    return _COMMON.format(only=_only(octets)) + (
+def history_aggregates(size_sql: str | None = None) -> str:
+    """The aggregates that `history_rows` reads, likewise."""
+    return _COMMON.format(only=_only(size_sql)) + (
         ", json_group_array(timer_status), json_group_array(timer_finished_at), json_group_array(timer_expires_at)"
     )
 
 
-def _only(octets: str | None) -> str:
-    return "" if octets is None else f" FILTER (WHERE ({octets}) <= :octets_max)"
+def _only(size_sql: str | None) -> str:
+    return "" if size_sql is None else f" FILTER (WHERE ({size_sql}) <= :bytes_max)"
 
 
 #: How many values each kind of aggregate has.
@@ -72,14 +72,15 @@ _stored_row = partial(tuple.__new__, StoredRow)
 _history_row = partial(tuple.__new__, HistoryRow)
 
 
-def rows_within(values: tuple[Any, ...], octets_max: int) -> int | None:
-    """None when the records came; else how many of the page's rows, at least one, have no more octets than that."""
+def rows_within(values: tuple[Any, ...], bytes_max: int) -> int | None:
+    """None if the records were returned; else how many of the page's rows, at least one, have at most `bytes_max` bytes of
+    records."""
     if values[6] is not None:
         return None
     totals = list(accumulate(_integers(values[5])))
-    if not totals or totals[-1] <= octets_max:
+    if not totals or totals[-1] <= bytes_max:
         return None
-    return max(1, bisect_right(totals, octets_max))
+    return max(1, bisect_right(totals, bytes_max))
 
 
 def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:
@@ -99,17 +100,17 @@ def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:
 
 
 def stored_rows(values: tuple[Any, ...]) -> list[StoredRow]:
-    """The rows of one result row of ROW_AGGREGATES, in key order."""
+    """The rows of one result row of `row_aggregates`, in key order."""
     columns = (*_common(values[:7]), _optional_texts(values[7]))
     rows = cast("list[StoredRow]", list(map(_stored_row, zip(*columns, strict=True))))
-    # The aggregates met the rows in the subquery's order, which SQLite does not promise for ever; sorting what is
-    # sorted costs next to nothing.
+    # Aggregates process rows in the subquery's order, but SQLite does not guarantee it. Sorting sorted rows costs next to
+    # nothing.
     rows.sort()
     return rows
 
 
 def history_rows(values: tuple[Any, ...]) -> list[HistoryRow]:
-    """The rows of one result row of HISTORY_AGGREGATES, in (execute_at, uuid, generation) order."""
+    """The rows of one result row of `history_aggregates`, in (execute_at, uuid, generation) order."""
     columns = (*_common(values[:7]), _statuses(values[7]), _integers(values[8]), _integers(values[9]))
     rows = cast("list[HistoryRow]", list(map(_history_row, zip(*columns, strict=True))))
     rows.sort()

@@ -1,9 +1,8 @@
-"""What the write connection does, inside a transaction that the caller opened.
+"""Writes in SQLite, within a transaction that the caller opened.
 
-apsw gives up the interpreter's lock at every step of a statement and has to win it back from a busy event loop, which
-can take as long as the interpreter's switch interval. So everything here is written for few, large statements: rows
-go hundreds to a statement, and the number of rows is rounded up to one of a few sizes, so that the prepared statements
-are met again.
+apsw releases the interpreter lock at every step of a statement and has to acquire it again from a busy event loop, which can
+take as long as the interpreter's switch interval. So everything here uses few, large statements: a statement has hundreds of
+rows, and the number of rows is rounded up to one of a few sizes, so that prepared statements are reused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, StoredRo
 from tocsin.stores.sqlite_rows import LIVE, SUSPENDED
 from tocsin.stores.tags import tags_text
 
-#: Rows of one statement. Larger ones gain nothing, and apsw caches no statement above 16 KiB of text.
+#: Rows of one statement. Larger ones are not faster, and apsw caches no statement above 16 KiB of text.
 CHUNK_ROWS_MAX = 512
 
 _SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, CHUNK_ROWS_MAX)
@@ -53,7 +52,7 @@ def _values(width: int, rows: int) -> str:
 
 @cache
 def _insert_sql(table: str, columns: str, width: int, rows: int) -> str:
-    # Surplus places are bound to NULL and filtered out; a full statement is spared the filter.
+    # Unused parameters are bound to NULL, and the WHERE filters their rows out.
     return (
         f"INSERT OR REPLACE INTO {table} ({columns}) SELECT * FROM (VALUES {_values(width, rows)}) WHERE column1 >= 0"
     )
@@ -77,7 +76,7 @@ def fence_sql(shards: int) -> str:
 
 
 def apply(connection: apsw.Connection, batches: Sequence[ShardBatch]) -> list[Applied]:
-    """The fences first, then the parts whose fence holds, in key order throughout."""
+    """Writes the parts whose fence holds: the fences first, then all rows in key order."""
     held = _fence(connection, batches)
     parts = sorted((batch for batch in batches if batch.shard_id in held), key=lambda batch: batch.shard_id)
     for batch in parts:
@@ -170,7 +169,7 @@ def _stored(record: bytes) -> str | bytes:
 
 
 def purge_history(connection: apsw.Connection, now_us: int, limit: int) -> int:
-    """Removes expired history, the longest expired first."""
+    """Removes expired history, longest expired first."""
     connection.execute(PURGE, (now_us, limit))
     return connection.changes()
 
@@ -183,12 +182,12 @@ def claim(
     shard_id: int,
     expected_epoch: int,
     owner: bytes,
-    standing_still: tuple[bytes, int] | None,
+    presumed_dead: tuple[bytes, int] | None,
 ) -> int | None:
-    """The conditional take-over; the member's counter is compared in the same transaction."""
-    if standing_still is not None:
+    """Claims the shard conditionally; the member's counter is compared in the same transaction."""
+    if presumed_dead is not None:
         sql = "SELECT 1 FROM members WHERE member_incarnation = ? AND member_counter = ?"
-        if connection.execute(sql, standing_still).get is None:
+        if connection.execute(sql, presumed_dead).get is None:
             return None
     if expected_epoch == 0:
         connection.execute(
@@ -206,7 +205,7 @@ def claim(
 
 
 def release(connection: apsw.Connection, shard_id: int, epoch: int, owner: bytes) -> bool:
-    """Clears the owner, if it is still this one at this epoch."""
+    """Clears the owner if owner and epoch are still these."""
     connection.execute(
         "UPDATE timers SET shard_owner = NULL WHERE shard_id = ? AND row_type = 1 AND timer_execute_at = 0 "
         "AND timer_uuid = x'' AND shard_version = ? AND shard_owner = ?",

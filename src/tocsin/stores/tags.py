@@ -1,5 +1,4 @@
-"""How tags are kept in one text column: each between two U+001F characters, so that a search for a whole tag is a search
-for a text."""
+"""Tags in one text column: each tag is between two U+001F characters, so that a whole tag is found by a text search."""
 
 from __future__ import annotations
 
@@ -19,5 +18,5 @@ def tags_text(tags: Iterable[str]) -> str:
 
 
 def tags_of(text: str | None) -> tuple[str, ...]:
-    """The tags of a stored form; None has none."""
+    """The tags of a stored form; none for None."""
     return () if text is None else tuple(text[1:-1].split(_SEPARATOR))

@@ -1,15 +1,15 @@
-"""Clocks that tests move."""
+"""Clocks for tests, which set the time themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-#: 2027-01-15T08:00:00Z, where clocks of tests begin.
+#: 2027-01-15T08:00:00Z, the first instant of tests' clocks.
 EPOCH_US = 1_800_000_000_000_000
 
 
 class FakeClock:
-    """Stands still until it is moved. All instants are microseconds."""
+    """A clock that moves only when a test moves it. All instants are microseconds."""
 
     def __init__(self, now_us: int = EPOCH_US, boottime_us: int = 0) -> None:
         self._now_us = now_us
@@ -24,23 +24,22 @@ class FakeClock:
         return self._boottime_us
 
     def advance(self, duration_us: int) -> None:
-        """Time passes: both clocks go on. Raises ValueError for a negative duration."""
+        """Lets time pass on both clocks. Raises ValueError for a negative duration."""
         if duration_us < 0:
-            raise ValueError("time does not run backwards; use jump for the wall clock")
+            raise ValueError("duration_us is negative; use jump to set the wall clock back")
         self._now_us += duration_us
         self._boottime_us += duration_us
 
     def jump(self, offset_us: int) -> None:
-        """The wall clock is set, forwards or backwards; the boot time clock doesn't notice."""
+        """Sets the wall clock forwards or backwards by `offset_us`; the boot time clock is not affected."""
         self._now_us += offset_us
 
 
 class DriftingClock:
-    """A node's clock in a simulation: true time (microseconds, from `true_us`), seen with an offset and a drift.
+    """A node's clock in a simulation: the true time (microseconds, from `true_us`) with an offset and a drift.
 
-    Both clocks of the node come from one oscillator, so that `drift_ppm` (millionths; positive runs fast) bends both;
-    only the wall clock has the offset and jumps.
-    """
+    Both clocks of the node depend on one oscillator, so `drift_ppm` (parts per million; positive runs fast) affects both.
+    Only the wall clock has the offset, and jumps."""
 
     def __init__(self, true_us: Callable[[], int], *, offset_us: int = 0, boot_us: int = 0, drift_ppm: int = 0) -> None:
         self._true_us = true_us
@@ -54,15 +53,15 @@ class DriftingClock:
         return self._wall_us + self._elapsed_us()
 
     def boottime_us(self) -> int:
-        """The boot time clock: never jumps."""
+        """The boot time clock, which never jumps."""
         return self._boot_us + self._elapsed_us()
 
     def jump(self, offset_us: int) -> None:
-        """The wall clock is set forwards or backwards by so much."""
+        """Sets the wall clock forwards or backwards by `offset_us`."""
         self._wall_us += offset_us
 
     def drift(self, drift_ppm: int) -> None:
-        """From now on both clocks run at another rate."""
+        """Changes the rate of both clocks from now on."""
         elapsed = self._elapsed_us()
         self._wall_us += elapsed
         self._boot_us += elapsed
@@ -70,7 +69,7 @@ class DriftingClock:
         self._drift_ppm = drift_ppm
 
     def correct(self) -> None:
-        """The wall clock is set to true time, and the drift ends."""
+        """Sets the wall clock to the true time, and ends the drift."""
         self.drift(0)
         self._wall_us = self._true_us()
 

@@ -1,8 +1,8 @@
-"""An asyncio event loop in virtual time: no I/O, no threads, the same run for the same program, minutes in milliseconds.
+"""An asyncio event loop in virtual time, without I/O and threads: deterministic, and minutes take milliseconds.
 
-Handles that are due run in the order (instant, order of scheduling). When nothing is ready, time advances to the next
-alarm. A handle belongs to the node named by the context variable `NODE` at the moment it was scheduled (tasks inherit
-it), and a node can be frozen: its handles wait until it thaws, while time goes on, as for a stopped process.
+Due handles run in the order (instant, order of scheduling). When nothing is ready, time advances to the next alarm. A handle
+belongs to the node that the context variable `NODE` named when it was scheduled; tasks inherit it. A node can be frozen: its
+handles wait until it thaws while time advances, as for a stopped process.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: The node to which whatever is scheduled belongs; None: the world outside.
+#: The node to which scheduled handles belong; None: the simulation itself.
 NODE: contextvars.ContextVar[str | None] = contextvars.ContextVar("tocsin_simulated_node", default=None)
 
 
-class NothingToDo(RuntimeError):
-    """The main coroutine waits for something that nobody can bring about any more."""
+class NothingScheduled(RuntimeError):
+    """The main coroutine waits, and no handle is scheduled that could wake it."""
 
 
-class TimeStandsStill(RuntimeError):
-    """Callbacks make one another ready for ever, so that time can't advance."""
+class TimeNotAdvancing(RuntimeError):
+    """Callbacks keep scheduling one another for the same instant, so that time can't advance."""
 
 
 class SimulationLoop(asyncio.AbstractEventLoop):
-    """The loop. `time()` is in seconds, begins at 0, and is exact to the microsecond.
+    """The event loop. `time()` is in seconds, begins at 0, and is exact to the microsecond.
 
-    Errors that nobody retrieves end up in `unhandled` instead of a log.
+    Errors that nobody retrieves are collected in `unhandled` instead of being logged.
     """
 
     def __init__(self, *, turns_per_instant_max: int = 20_000) -> None:
@@ -51,11 +51,11 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     # ------------------------------------------------------------------ time and scheduling
 
     def time(self) -> float:
-        """Virtual seconds."""
+        """The virtual time in seconds."""
         return self._now_us / 1e6
 
     def now_us(self) -> int:
-        """Virtual microseconds."""
+        """The virtual time in microseconds."""
         return self._now_us
 
     def call_soon(
@@ -64,7 +64,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        """See asyncio."""
+        """Schedules a callback for the present instant."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -76,7 +76,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        """See asyncio. Delays round up to whole microseconds."""
+        """Schedules a callback after `delay` seconds, rounded up to whole microseconds."""
         return self._at(self._now_us + max(-int(-delay * 1e6 // 1), 0), callback, args, context)
 
     def call_at(
@@ -86,7 +86,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        """See asyncio."""
+        """Schedules a callback at `when`, in virtual seconds."""
         return self._at(round(when * 1e6), callback, args, context)
 
     def _at(
@@ -98,34 +98,34 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled handles are skipped when their time comes."""
+        """Does nothing: cancelled handles are skipped when they are due."""
 
     def create_future(self) -> asyncio.Future[Any]:
-        """See asyncio."""
+        """A future of this loop."""
         return asyncio.Future(loop=self)
 
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[T]:
-        """See asyncio. Tasks are named by number, so that names are the same in every run."""
+        """Creates a task. Tasks are named by number, so that their names are the same in every run."""
         self._scheduled += 1
         return asyncio.Task(coro, loop=self, name=name or f"task-{self._scheduled}", context=context)
 
     # ------------------------------------------------------------------ freezing
 
     def freeze(self, node: str) -> None:
-        """The node's handles wait from now on."""
+        """Has the node's handles wait from now on."""
         self._frozen.setdefault(node, [])
 
     def thaw(self, node: str) -> None:
-        """The node goes on: everything that waited becomes ready, in order."""
+        """Resumes the node: all its waiting handles become ready, in order."""
         self._ready.extend(self._frozen.pop(node, ()))
 
     # ------------------------------------------------------------------ running
 
     def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
-        """Runs the coroutine to its end. Raises NothingToDo when it waits for ever, TimeStandsStill
-        when callbacks keep time from advancing (`turns_per_instant_max`)."""
+        """Runs the coroutine to its end. Raises NothingScheduled if it waits and nothing can wake it, TimeNotAdvancing after
+        `turns_per_instant_max` turns at one instant."""
         main = self.create_task(future)
         asyncio._set_running_loop(self)
         self._running = True
@@ -143,13 +143,13 @@ class SimulationLoop(asyncio.AbstractEventLoop):
             while alarms and alarms[0][2]._cancelled:
                 heappop(alarms)
             if not alarms:
-                raise NothingToDo("no callback is ready and no alarm is set")
+                raise NothingScheduled("no callback is ready and no alarm is set")
             if alarms[0][0] > self._now_us:
                 self._now_us = alarms[0][0]
                 self._turns = 0
         self._turns += 1
         if self._turns > self._turns_per_instant_max:
-            raise TimeStandsStill(f"{self._turns} turns at {self.time()} s")
+            raise TimeNotAdvancing(f"{self._turns} turns at {self.time()} s")
         while alarms and alarms[0][0] <= self._now_us:
             ready.append(heappop(alarms)[2])
         for _ in range(len(ready)):
@@ -165,22 +165,22 @@ class SimulationLoop(asyncio.AbstractEventLoop):
             handle._run()
 
     def is_running(self) -> bool:
-        """See asyncio."""
+        """Whether `run_until_complete` is running."""
         return self._running
 
     def is_closed(self) -> bool:
-        """See asyncio."""
+        """Whether the loop is closed."""
         return self._closed
 
     def close(self) -> None:
-        """Forgets what is still scheduled."""
+        """Drops all scheduled handles."""
         self._closed = True
         self._ready.clear()
         self._alarms.clear()
         self._frozen.clear()
 
     def get_debug(self) -> bool:
-        """Always False."""
+        """False: there is no debug mode."""
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:

@@ -1,11 +1,11 @@
-"""The store port as tests, for every adapter, ours or yours.
+"""The store port's conformance tests, for Tocsin's adapters and third-party ones.
 
     class TestMyStore(StoreConformance):
         def make_store(self, folder):
             return MyStore(folder / "data")
 
-Needs pytest, pytest-asyncio in auto mode, and hypothesis. Differences between databases are skipped by capability
-(`Capabilities`, `persistent`), never by name.
+They require pytest, pytest-asyncio in auto mode, and hypothesis. Tests that do not apply to a database are skipped by
+capability (`Capabilities`, `persistent`), never by the database's name.
 """
 
 from __future__ import annotations
@@ -34,4 +34,4 @@ class StoreConformance(
     DurabilityConformance,
     MachineConformance,
 ):
-    """Every topic."""
+    """The tests of all topics."""

@@ -1,4 +1,4 @@
-"""What the topics of the store conformance suite share: the hook, the fixture, and rows to write."""
+"""What the topics of the store conformance tests share: the hook, the fixture, and rows to write."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _sequences = count(1)
 class StoreSuite:
     """Base of all topics. Subclass `StoreConformance` (or a topic) and define `make_store`.
 
-    `persistent`: a store that is made again for the same folder finds what the former one wrote.
+    `persistent`: a new store for the same folder finds what the former one wrote.
     """
 
     persistent: ClassVar[bool] = True
 
     def make_store(self, folder: Path) -> Store:
-        """A store, not yet open, whose data belongs to the folder: the same data for the same folder, none for a new
-        one. Servers may take the folder's path for a unique name."""
+        """A store, not yet open, whose data belongs to the folder: the same folder has the same data, a new one has none.
+        Adapters of database servers may use the folder's path as a unique name."""
         raise NotImplementedError
 
     @pytest_asyncio.fixture
@@ -52,18 +52,18 @@ class StoreSuite:
         await store.close()
 
     def require_persistent(self) -> None:
-        """Skips where nothing outlives the store object."""
+        """Skips the test for a store whose data does not outlive the object."""
         if not self.persistent:
             pytest.skip("not persistent")
 
     def require_range_delete(self, store: Store) -> None:
-        """Skips where the engine would delete by uuid only."""
+        """Skips the test for a store without range deletes."""
         if not store.capabilities.range_delete:
             pytest.skip("no range deletes")
 
 
 def uuid_of(number: int) -> bytes:
-    """Sixteen bytes that sort as the number does."""
+    """Sixteen bytes that sort like the number."""
     return number.to_bytes(16, "big")
 
 
@@ -78,7 +78,7 @@ def row(
     record: bytes = b'{"v":1}',
     suspended: str | None = None,
 ) -> StoredRow:
-    """A live row; every call gives a later generation."""
+    """A live row. Every call returns a later generation."""
     return StoredRow(
         execute_at=at,
         uuid=uuid or uuid_of(number),
@@ -92,26 +92,26 @@ def row(
 
 
 def finished(live: StoredRow, status: Status = Status.COMPLETED, *, at: int = 0, expires_at: int = 1_000) -> HistoryRow:
-    """The history row of a live one."""
+    """The history row of a live row."""
     return HistoryRow(*live[:7], status=status, finished_at=at, expires_at=expires_at)
 
 
 async def claimed(store: Store, shard_id: int = 0, owner: bytes = ALICE) -> ShardBatch:
-    """Claims an unclaimed shard; an empty batch that will pass its fence."""
+    """Claims an unclaimed shard; returns an empty batch that passes its fence."""
     epoch = await store.claim(shard_id, expected_epoch=0, owner=owner)
     assert epoch == 1
     return ShardBatch(shard_id, epoch, owner)
 
 
 async def put(store: Store, *rows: StoredRow, shard_id: int = 0) -> None:
-    """Upserts in a shard that ALICE holds at epoch 1."""
+    """Upserts rows in a shard that ALICE owns in epoch 1."""
     assert await store.apply([ShardBatch(shard_id, 1, ALICE, upserts=list(rows))]) == [Applied.DURABLE]
 
 
 async def loaded(
     store: Store, shard_id: int = 0, *, after: FireKey = KEY_MIN, up_to: FireKey = KEY_MAX, page_rows: int = 100
 ) -> list[StoredRow]:
-    """All live rows in a range, page by page, with what each page promises being checked."""
+    """All live rows in a range, read page by page. It checks what each page promises."""
     rows: list[StoredRow] = []
     while after < up_to:
         page = await store.load(shard_id, after, up_to, page_rows)
@@ -125,7 +125,7 @@ async def loaded(
 
 
 async def suspended(store: Store, shard_id: int = 0, *, page_rows: int = 100) -> list[StoredRow]:
-    """All suspended rows, likewise."""
+    """All suspended rows, read and checked likewise."""
     rows: list[StoredRow] = []
     after = KEY_MIN
     while after < KEY_MAX:

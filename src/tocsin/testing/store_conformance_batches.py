@@ -1,4 +1,4 @@
-"""Conformance: what a batch does to rows, what a load returns, what a fetch finds."""
+"""Store conformance: batches, loads and fetches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tocsin.testing.store_conformance_base import StoreSuite, claimed, finished,
 
 
 class BatchConformance(StoreSuite):
-    """Upserts, deletes, ranges and history, atomically."""
+    """Upserts, deletes, range deletes and history are applied atomically."""
 
-    async def test_an_upsert_moves_a_uuid_wherever_it_stood(self, store: Store) -> None:
+    async def test_upsert_moves_a_uuid_from_any_key(self, store: Store) -> None:
         await claimed(store)
         await put(store, row(1, 10), row(2, 20))
         later, earlier = row(1, 30), row(2, 5)
@@ -29,12 +29,12 @@ class BatchConformance(StoreSuite):
         await put(store, new)
         assert await loaded(store) == [new]
 
-    async def test_suspending_and_resuming_keep_one_row(self, store: Store) -> None:
+    async def test_suspending_and_resuming_keeps_one_row(self, store: Store) -> None:
         await claimed(store)
         await put(store, row(1, 10))
-        aside = row(1, 10, suspended="namespace:default")
-        await put(store, aside)
-        assert (await loaded(store), await suspended(store)) == ([], [aside])
+        suspended_row = row(1, 10, suspended="namespace:default")
+        await put(store, suspended_row)
+        assert (await loaded(store), await suspended(store)) == ([], [suspended_row])
         back = row(1, 12)
         await put(store, back)
         assert (await loaded(store), await suspended(store)) == ([back], [])
@@ -46,7 +46,7 @@ class BatchConformance(StoreSuite):
         assert await store.apply([replace(batch, deletes=deletes)]) == [Applied.DURABLE]
         assert (await loaded(store), await suspended(store)) == ([kept], [])
 
-    async def test_a_range_ends_exactly_at_its_key(self, store: Store) -> None:
+    async def test_range_delete_ends_exactly_at_its_key(self, store: Store) -> None:
         self.require_range_delete(store)
         batch = await claimed(store)
         rows = [row(1, -5), row(2, 10), row(3, 10), row(4, 10), row(5, 11)]
@@ -54,24 +54,28 @@ class BatchConformance(StoreSuite):
         await store.apply([replace(batch, delete_to=(10, uuid_of(3)))])
         assert await loaded(store) == rows[3:]
 
-    async def test_a_range_spares_suspended_rows_and_other_shards(self, store: Store) -> None:
+    async def test_range_delete_keeps_suspended_rows_and_other_shards(self, store: Store) -> None:
         self.require_range_delete(store)
         batch = await claimed(store)
         await claimed(store, 1)
-        await put(store, row(1, 10), aside := row(2, 10, suspended="why"))
+        await put(store, row(1, 10), suspended_row := row(2, 10, suspended="why"))
         await put(store, neighbour := row(3, 5), shard_id=1)
         await store.apply([replace(batch, delete_to=(10, uuid_of(9)))])
-        assert (await loaded(store), await suspended(store), await loaded(store, 1)) == ([], [aside], [neighbour])
+        assert (await loaded(store), await suspended(store), await loaded(store, 1)) == (
+            [],
+            [suspended_row],
+            [neighbour],
+        )
 
     async def test_a_row_can_be_suspended_inside_the_deleted_range(self, store: Store) -> None:
         self.require_range_delete(store)
         batch = await claimed(store)
         await put(store, row(1, 10), row(2, 10))
-        aside = row(1, 10, suspended="why")
-        await store.apply([replace(batch, upserts=[aside], delete_to=(10, uuid_of(9)))])
-        assert (await loaded(store), await suspended(store)) == ([], [aside])
+        suspended_row = row(1, 10, suspended="why")
+        await store.apply([replace(batch, upserts=[suspended_row], delete_to=(10, uuid_of(9)))])
+        assert (await loaded(store), await suspended(store)) == ([], [suspended_row])
 
-    async def test_all_parts_of_a_batch_happen_together(self, store: Store) -> None:
+    async def test_all_parts_of_a_batch_are_atomic(self, store: Store) -> None:
         batch = await claimed(store)
         await put(store, done := row(1, 10), row(2, 20), gone := row(3, 30))
         retried, new = row(2, 40), row(4, 5)
@@ -83,7 +87,7 @@ class BatchConformance(StoreSuite):
         assert found[uuid_of(1)] == Found(None, history[0])
         assert found[uuid_of(3)] == Found(None, history[1])
 
-    async def test_a_definite_failure_leaves_no_part_behind(self, store: Store) -> None:
+    async def test_definite_failure_has_no_effect(self, store: Store) -> None:
         batch, other = await claimed(store), await claimed(store, 1)
         bad = row(2, 2**63)
         with pytest.raises(DefiniteFailure):
@@ -92,7 +96,7 @@ class BatchConformance(StoreSuite):
         assert await store.apply([replace(batch, upserts=[row(1)])]) == [Applied.DURABLE]
 
     @pytest.mark.parametrize("rows", [1, 2, 31, 33, 512, 513, 1100])
-    async def test_batches_of_every_size_are_whole(self, store: Store, rows: int) -> None:
+    async def test_batches_of_every_size_are_complete(self, store: Store, rows: int) -> None:
         batch = await claimed(store)
         written = [row(i, -i) for i in range(1, rows + 1)]
         history = [finished(each) for each in written]
@@ -103,7 +107,7 @@ class BatchConformance(StoreSuite):
         assert await loaded(store) == []
         assert await store.fetch(0, deletes) == {each.uuid: Found(None, each) for each in history}
 
-    async def test_values_come_back_as_they_were(self, store: Store) -> None:
+    async def test_values_round_trip(self, store: Store) -> None:
         await claimed(store)
         rows = [
             row(1, 1, record=b"\x00\xff\xfe not text", timer_id="Grüße 🚨", namespace="a.b:c-d_e"),
@@ -119,7 +123,7 @@ class BatchConformance(StoreSuite):
 
 
 class LoadConformance(StoreSuite):
-    """Pages in key order that say how far they are complete."""
+    """Loads return pages in key order that state how far they are complete."""
 
     async def test_an_empty_or_unclaimed_shard_is_complete_at_once(self, store: Store) -> None:
         assert await store.load(0, KEY_MIN, (50, uuid_of(1)), 10) == ([], (50, uuid_of(1)))
@@ -129,7 +133,7 @@ class LoadConformance(StoreSuite):
 
     async def test_equal_instants_are_ordered_by_unsigned_bytes(self, store: Store) -> None:
         await claimed(store)
-        # Orders that go wrong elsewhere: signed bytes, little-endian fields, time-based UUID orders, text.
+        # Orders that some databases get wrong: signed bytes, little-endian fields, time-based UUID orders, text.
         uuids = [
             bytes.fromhex(text)
             for text in (
@@ -165,7 +169,7 @@ class LoadConformance(StoreSuite):
         assert await loaded(store, after=(10, b""), up_to=(10, uuid_of(0))) == []
         assert await loaded(store, after=(9, b"\xff" * 16), up_to=(11, uuid_of(0))) == rows
 
-    async def test_a_full_page_is_complete_only_as_far_as_it_reaches(self, store: Store) -> None:
+    async def test_full_page_is_complete_only_up_to_its_last_row(self, store: Store) -> None:
         await claimed(store)
         rows = [row(i, i) for i in range(1, 8)]
         await put(store, *rows)
@@ -189,7 +193,7 @@ class LoadConformance(StoreSuite):
         await store.apply([replace(batch, deletes=[uuid_of(i) for i in range(1, 30)])])
         assert await loaded(store) == []
 
-    async def test_large_records_may_shorten_a_page_but_not_lose_rows(self, store: Store) -> None:
+    async def test_large_records_may_shorten_a_page_without_losing_rows(self, store: Store) -> None:
         await claimed(store)
         rows = [row(i, i, record=bytes([48 + i % 10]) * 100_000) for i in range(1, 60)]
         await put(store, *rows)
@@ -197,7 +201,7 @@ class LoadConformance(StoreSuite):
 
 
 class FetchConformance(StoreSuite):
-    """Live row and newest history row of each uuid."""
+    """Fetches return the live row and the newest history row of each uuid."""
 
     async def test_unknown_uuids_are_absent(self, store: Store) -> None:
         assert await store.fetch(0, [uuid_of(1)]) == {}
@@ -206,7 +210,7 @@ class FetchConformance(StoreSuite):
         assert await store.fetch(0, [uuid_of(1), uuid_of(2), uuid_of(1)]) == {uuid_of(1): Found(one, None)}
         assert await store.fetch(0, []) == {}
 
-    async def test_shards_are_apart(self, store: Store) -> None:
+    async def test_fetch_reads_only_its_shard(self, store: Store) -> None:
         await claimed(store)
         await claimed(store, 1)
         await put(store, row(1))

@@ -1,4 +1,4 @@
-"""Conformance: namespaces, keys and what else is administered, the number of shards, and what outlives the store object."""
+"""Store conformance: administration, the number of shards, concurrency and durability."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def namespace(name: str, **settings: object) -> Namespace:
 class AdministrationConformance(StoreSuite):
     """Namespaces, API keys, secrets, sign-ins and the audit trail."""
 
-    async def test_namespaces_are_created_once_and_replaced_whole(self, store: Store) -> None:
+    async def test_namespaces_are_created_once_and_replaced_completely(self, store: Store) -> None:
         assert await store.namespaces() == []
         assert await store.put_namespace(namespace("b"), create=False) is False
         assert await store.put_namespace(namespace("b"), create=True) is True
@@ -46,7 +46,7 @@ class AdministrationConformance(StoreSuite):
         assert await store.put_namespace(changed, create=False) is True
         assert {n.name: n for n in await store.namespaces()}["b"] == changed
 
-    async def test_of_changes_to_one_version_of_a_namespace_one_is_made(self, store: Store) -> None:
+    async def test_one_of_concurrent_changes_to_a_namespace_version_succeeds(self, store: Store) -> None:
         await store.put_namespace(namespace("n", version=1), create=True)
         await store.put_namespace(namespace("other", version=1), create=True)
         for stale in (0, 1, 3):
@@ -67,14 +67,14 @@ class AdministrationConformance(StoreSuite):
         assert await store.delete_api_key("k1") is False
         assert [each.key_id for each in await store.api_keys()] == ["k2"]
 
-    async def test_a_secret_is_the_first_one_given(self, store: Store) -> None:
+    async def test_shared_secret_is_the_first_one_stored(self, store: Store) -> None:
         asked = await asyncio.gather(*(store.shared_secret("cluster", f"fresh {number}") for number in range(5)))
         assert len(set(asked)) == 1
         assert asked[0].startswith("fresh ")
         assert await store.shared_secret("cluster", "later") == asked[0]
         assert await store.shared_secret("sign-in", "other") == "other"
 
-    async def test_a_sign_in_ends_by_deletion_and_with_its_key(self, store: Store) -> None:
+    async def test_sign_in_ends_by_deletion_or_with_its_key(self, store: Store) -> None:
         key = ApiKey("k", "0" * 64, Role.READ, expires_at=99)
         await store.put_api_key(key)
         assert await store.api_keys() == [key]
@@ -83,7 +83,7 @@ class AdministrationConformance(StoreSuite):
             await store.put_sign_in(each, 1, 10)
         assert sorted(await store.sign_ins(["a", "A", "b", "c"])) == [two, one, other]
         assert await store.sign_ins([]) == []
-        # A use is never forgotten, and brings back nothing that was deleted.
+        # The last use never moves back, and a touch does not restore a deleted sign-in.
         assert await store.touch_sign_in("a", 9) is True
         assert await store.touch_sign_in("a", 7) is True
         assert await store.sign_ins(["a"]) == [one._replace(seen_at=9)]
@@ -93,7 +93,7 @@ class AdministrationConformance(StoreSuite):
         assert await store.delete_api_key("k") is True
         assert await store.sign_ins(["a", "A", "b"]) == [other]
 
-    async def test_sign_ins_go_when_they_expire_and_beyond_a_number_for_each_key(self, store: Store) -> None:
+    async def test_expired_and_excess_sign_ins_are_removed(self, store: Store) -> None:
         for name, key_id, seen_at, expires_at in (
             ("a", "k", 3, 50),
             ("b", "k", 2, 50),
@@ -108,11 +108,11 @@ class AdministrationConformance(StoreSuite):
             "d",
             "e",
         ]
-        # The new one stays, and of the key's others those that were seen last.
+        # The new one stays, and of the key's others those that were last seen.
         await store.put_sign_in(SignIn("f", "k", 0, 50), 10, 2)
         assert sorted(each.token_hash for each in await store.sign_ins(["a", "b", "d", "f"])) == ["a", "d", "f"]
 
-    async def test_the_audit_trail_is_read_in_pages_newest_first(self, store: Store) -> None:
+    async def test_audit_trail_is_read_in_pages_newest_first(self, store: Store) -> None:
         entries = [
             AuditEntry(
                 at, bytes([15 - at]) * 16, action, key_id, subject, "api", "10.0.0.1", "n", {"fields": ["ä", "b"]}
@@ -146,7 +146,7 @@ class AdministrationConformance(StoreSuite):
         assert await store.purge_audit(4, 3) == 1
         assert await store.audit(AuditQuery()) == [entries[4]]
 
-    async def test_the_clock_goes_on(self, store: Store) -> None:
+    async def test_clock_advances(self, store: Store) -> None:
         first = await store.now()
         assert first <= await store.now()
 
@@ -159,9 +159,9 @@ class AdministrationConformance(StoreSuite):
 
 
 class ConcurrencyConformance(StoreSuite):
-    """Callers at the same time, and callers that give up."""
+    """Concurrent and cancelled callers."""
 
-    async def test_of_many_claims_of_one_version_one_wins(self, store: Store) -> None:
+    async def test_one_of_concurrent_claims_succeeds(self, store: Store) -> None:
         owners = [bytes([i]) * 16 for i in range(1, 9)]
         for shard in range(TOTAL_SHARDS):
             claims = [store.claim(shard, expected_epoch=0, owner=owner) for owner in owners]
@@ -169,13 +169,13 @@ class ConcurrencyConformance(StoreSuite):
             assert sorted(results, key=str) == [1] + [None] * 7
             assert ShardState(shard, 1, owners[results.index(1)]) in await store.shards()
 
-    async def test_batches_of_several_shards_at_once_are_whole(self, store: Store) -> None:
+    async def test_concurrent_batches_of_several_shards_are_atomic(self, store: Store) -> None:
         parts = [replace(await claimed(store, i), upserts=[row(n, n) for n in range(1, 50)]) for i in range(4)]
         results = await asyncio.gather(*(store.apply([part]) for part in parts))
         assert results == [[Applied.DURABLE]] * 4
         assert [len(await loaded(store, i)) for i in range(4)] == [49] * 4
 
-    async def test_a_cancelled_caller_leaves_all_or_nothing(self, store: Store) -> None:
+    async def test_cancelled_apply_is_atomic(self, store: Store) -> None:
         batch = await claimed(store)
         for number in range(20):
             rows = [row(1 + 100 * number + i, number) for i in range(50)]
@@ -183,20 +183,20 @@ class ConcurrencyConformance(StoreSuite):
             await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
-        # Behind everything that was sent: one lane, strictly in order.
+        # It runs after everything that was sent: one lane works strictly in order.
         assert await store.apply([batch]) == [Applied.DURABLE]
         instants = [r.execute_at for r in await loaded(store)]
         assert all(instants.count(number) in (0, 50) for number in range(20))
 
 
 class DurabilityConformance(StoreSuite):
-    """What was answered is there when the store is opened again."""
+    """What was acknowledged is there when the store is opened again."""
 
-    async def test_everything_survives_a_reopening(self, store: Store, tmp_path: Path) -> None:
+    async def test_data_survives_reopening(self, store: Store, tmp_path: Path) -> None:
         self.require_persistent()
         batch = await claimed(store)
-        live, aside, done = row(1, 10, tags=("t",)), row(2, 20, suspended="why"), finished(row(3, 30))
-        await store.apply([replace(batch, upserts=[live, aside], history=[done])])
+        live, suspended_row, done = row(1, 10, tags=("t",)), row(2, 20, suspended="why"), finished(row(3, 30))
+        await store.apply([replace(batch, upserts=[live, suspended_row], history=[done])])
         await store.heartbeat(Member(ALICE, "a", "http://a", 7))
         await store.put_namespace(namespace("n"), create=True)
         await store.put_api_key(ApiKey("k", "0" * 64, Role.READ))
@@ -208,7 +208,7 @@ class DurabilityConformance(StoreSuite):
         assert await again.open(None) == TOTAL_SHARDS
         try:
             assert await again.shards() == [ShardState(0, 1, ALICE)]
-            assert (await loaded(again), await suspended(again)) == ([live], [aside])
+            assert (await loaded(again), await suspended(again)) == ([live], [suspended_row])
             assert await again.fetch(0, [done.uuid]) == {done.uuid: Found(None, done)}
             assert await again.members() == [Member(ALICE, "a", "http://a", 7)]
             assert await again.namespaces() == [namespace("n")]

@@ -1,4 +1,4 @@
-"""Conformance: lists and history."""
+"""Store conformance: lists and history."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SHARDS = (0, 1, 2)
 
 
 def place(listed: StoredRow | HistoryRow) -> tuple[int, bytes, bytes]:
-    """Where a row stands in a list."""
+    """A row's position in a list."""
     return (listed.execute_at, listed.uuid, listed.generation)
 
 
 async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]:
-    """All pages, with what each promises being checked."""
+    """The rows of all pages. It checks what each page promises."""
     rows: list[StoredRow | HistoryRow] = []
     while True:
         page = await store.list(query)
@@ -67,7 +67,7 @@ def status_of(each: StoredRow | HistoryRow) -> Status:
 
 
 class ListConformance(StoreSuite):
-    """Filters, order and cursors."""
+    """Lists: filters, order and cursors."""
 
     async def test_an_empty_namespace_has_one_empty_page(self, store: Store) -> None:
         assert await store.list(ListQuery("default", SHARDS, ALL)) == ([], None)
@@ -97,7 +97,7 @@ class ListConformance(StoreSuite):
         [PENDING, frozenset({Status.FAILED}), frozenset({Status.COMPLETED, Status.CANCELED}), ALL - PENDING, ALL],
         ids=lambda statuses: "+".join(sorted(statuses)),
     )
-    async def test_statuses(self, store: Store, statuses: frozenset[Status]) -> None:
+    async def test_status_filters(self, store: Store, statuses: frozenset[Status]) -> None:
         rows = await filled(store)
         expected = [r for r in rows if status_of(r) in statuses]
         assert await listed(store, ListQuery("default", SHARDS, statuses, limit=4)) == expected
@@ -120,7 +120,7 @@ class ListConformance(StoreSuite):
         assert await tagged("re") == [rows[1]]
         assert await tagged("none") == []
 
-    async def test_prefixes_of_the_id(self, store: Store) -> None:
+    async def test_id_prefix_filters(self, store: Store) -> None:
         await claimed(store)
         rows = [
             row(1, 1, timer_id="a%b-1"),
@@ -134,7 +134,7 @@ class ListConformance(StoreSuite):
         assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="é")) == rows[3:]
         assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="aXbY")) == []
 
-    async def test_the_range_includes_its_beginning_and_not_its_end(self, store: Store) -> None:
+    async def test_execute_range_includes_its_start_and_excludes_its_end(self, store: Store) -> None:
         rows = await filled(store)
         query = ListQuery("default", SHARDS, ALL, execute_after=3, execute_before=6, limit=5)
         assert await listed(store, query) == [r for r in rows if 3 <= r.execute_at < 6]
@@ -154,7 +154,7 @@ class ListConformance(StoreSuite):
         for limit in (1, 2, 3):
             assert await listed(store, ListQuery("default", (0,), ALL, limit=limit)) == [*history, live]
 
-    async def test_a_cursor_stays_put_while_rows_change(self, store: Store) -> None:
+    async def test_cursor_is_stable_while_rows_change(self, store: Store) -> None:
         rows = await filled(store)
         page = await store.list(ListQuery("default", SHARDS, ALL, limit=20))
         before = row(900, -1)
@@ -165,9 +165,9 @@ class ListConformance(StoreSuite):
 
 
 class HistoryConformance(StoreSuite):
-    """Finished timers, until retention ends."""
+    """History: finished timers until their retention ends."""
 
-    async def test_writing_a_row_again_leaves_one(self, store: Store) -> None:
+    async def test_writing_a_history_row_twice_leaves_one(self, store: Store) -> None:
         batch = await claimed(store)
         done = finished(row(1, 10))
         for _ in range(2):
@@ -177,7 +177,7 @@ class HistoryConformance(StoreSuite):
         await store.apply([replace(batch, history=[changed])])
         assert await listed(store, ListQuery("default", (0,), ALL)) == [changed]
 
-    async def test_purge_takes_what_is_expired(self, store: Store) -> None:
+    async def test_purge_removes_expired_rows(self, store: Store) -> None:
         batch = await claimed(store)
         rows = [finished(row(i, i), expires_at=100 + i) for i in range(1, 11)]
         await store.apply([replace(batch, history=rows, upserts=[live := row(99, 1)])])
@@ -190,7 +190,7 @@ class HistoryConformance(StoreSuite):
         assert await store.purge_history(1_000, 4) == 0
         assert await store.fetch(0, [uuid_of(10)]) == {}
 
-    async def test_purge_goes_by_the_latest_expiry(self, store: Store) -> None:
+    async def test_purge_uses_the_latest_expiry(self, store: Store) -> None:
         batch = await claimed(store)
         done = finished(row(1), expires_at=100)
         await store.apply([replace(batch, history=[done])])

@@ -1,4 +1,4 @@
-"""Conformance: random histories, compared step by step with the perfect memory of `MemoryStore`."""
+"""Store conformance: random operations, compared step by step with `MemoryStore`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ uuids = st.sampled_from(UUIDS)
 keys = st.tuples(instants, uuids)
 records = st.one_of(st.binary(max_size=20), st.just(b'{"v":1,"payload":null}'))
 finished_statuses = st.sampled_from([Status.COMPLETED, Status.FAILED, Status.CANCELED])
-#: What happens to one uuid in a batch.
+#: Changes of one uuid in a batch.
 fates = st.fixed_dictionaries(
     {
         "kind": st.sampled_from(["upsert", "upsert", "park", "delete"]),
@@ -55,7 +55,7 @@ fates = st.fixed_dictionaries(
 
 
 class _Machine(RuleBasedStateMachine):
-    """The store under test and the memory do the same; whatever can be observed must be the same."""
+    """Runs the same operations on the store under test and on a memory store; all observations must be equal."""
 
     make_store: Callable[[Path], Store]
 
@@ -70,7 +70,7 @@ class _Machine(RuleBasedStateMachine):
         self.fences = dict.fromkeys(SHARDS, (0, ALICE))
 
     def both(self, call: Callable[[Store], Any]) -> Any:
-        """The common result."""
+        """Runs a call on both stores; checks that the results are equal and returns the result."""
 
         async def run() -> tuple[Any, Any]:
             return await call(self.store), await call(self.memory)
@@ -107,7 +107,7 @@ class _Machine(RuleBasedStateMachine):
         assert set(results) <= set(Applied)
 
     def batch(self, batch: ShardBatch, changes: dict[bytes, dict[str, Any]], mark: FireKey | None) -> ShardBatch:
-        """The changes that go together in one batch: nothing live is written inside the deleted range."""
+        """The changes that may be in one batch: no live row is written in the deleted range."""
         batch.delete_to = mark
         for uuid, fate in changes.items():
             live = StoredRow(
@@ -180,11 +180,11 @@ class _Machine(RuleBasedStateMachine):
 
 
 class MachineConformance(StoreSuite):
-    """Random histories."""
+    """Random operations."""
 
     examples = 60
 
-    def test_random_histories_look_like_the_memory(self) -> None:
+    def test_random_histories_match_the_memory_store(self) -> None:
         suite = self
 
         class Machine(_Machine):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tocsin.model.retry import RetryPolicy, next_attempt_at
 from tocsin.ui.presentation import span
 
-#: AuthFailures that are listed: the first ones, and the last.
+#: Attempts that are listed: the first ones, and the last.
 _SHOWN = 10
 
 

@@ -165,7 +165,7 @@ async def test_namespaces_with_different_shard_counts_keep_their_timers_through_
     try:
         await other.start()
     except AssertionError:
-        assert "holds data under 8 shards, not 4" in other.log()
+        assert "data has 8 shards, which can't be changed to 4" in other.log()
     else:
         await other.kill()
         raise AssertionError("it started")

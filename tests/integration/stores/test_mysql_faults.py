@@ -1,5 +1,4 @@
-"""What MysqlStore makes of a server that is killed, stopped or silent, of cut connections, locks, time-outs and foreign
-databases."""
+"""MysqlStore with servers that are killed, stopped or silent, cut connections, locks, time-outs and foreign databases."""
 
 from __future__ import annotations
 
@@ -26,10 +25,10 @@ from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_connection import connect
 from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_errors import TRANSLATED
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
-#: By the key, so that nothing else is locked: the row of shard 0, its live timers.
+#: With the primary key, so that nothing else is locked: the row of shard 0, its live timers.
 LOCK_SHARD = (b"BEGIN", b"SELECT 1 FROM timers WHERE shard_id = 0 AND row_type = 1 FOR UPDATE")
 LOCK_TIMERS = (b"BEGIN", b"SELECT 1 FROM timers FORCE INDEX (PRIMARY) WHERE shard_id = 0 AND row_type = 2 FOR UPDATE")
 
@@ -48,23 +47,23 @@ async def writer(store: MysqlStore) -> int:
     async def thread_id(connection: Connection) -> int:
         return connection.thread_id
 
-    return await store._lanes[0].pool.run(Doing.READING, thread_id)
+    return await store._lanes[0].pool.run(Activity.READING, thread_id)
 
 
 async def until(other: Connection, condition: bytes, interval_s: float = 0.01) -> None:
-    """Until the condition holds in somebody's list of sessions: only the server's own tells."""
+    """Returns when the condition holds in the server's list of sessions."""
     async with asyncio.timeout(PATIENCE_S):
         while not (await other.rows(condition))[0][0]:  # noqa: ASYNC110
             await asyncio.sleep(interval_s)
 
 
 async def until_waiting(other: Connection, count: int = 1) -> None:
-    """Until so many transactions of this database wait for a row's lock."""
+    """Returns when so many transactions of this database wait for a row lock."""
     await until(
         other,
         b"SELECT COUNT(*) >= %d FROM information_schema.innodb_trx AS t JOIN information_schema.processlist AS p "
         b"ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()" % count,
-        # The server looks again only when nobody asked for a tenth of a second.
+        # The server refreshes this table only after a tenth of a second without queries of it.
         interval_s=0.15,
     )
 
@@ -82,7 +81,7 @@ async def until_gone(other: Connection, thread_id: int) -> None:
 
 
 async def until_noticed(connection: Connection) -> None:
-    """Until a session knows that the server ended it."""
+    """Returns when a session knows that the server ended it."""
     async with asyncio.timeout(PATIENCE_S):
         while not connection.is_closed():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -91,7 +90,7 @@ async def until_noticed(connection: Connection) -> None:
 # -- the server ends
 
 
-async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing(mysql: MysqlServer) -> None:
+async def test_acknowledged_batches_survive_server_kills_and_failed_ones_have_no_effect(mysql: MysqlServer) -> None:
     """Four lanes commit without a pause while the server is killed; each outcome is checked afterwards."""
     store = MysqlStore(mysql.new_url(), writers=4)
     await store.open(4)
@@ -146,7 +145,7 @@ async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing
     await store.close()
 
 
-async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mysql: MysqlServer) -> None:
+async def test_stopped_server_is_unavailable_until_it_restarts(mysql: MysqlServer) -> None:
     async with opened(mysql.new_url()) as store:
         batch = await claimed(store)
         await put(store, kept := row(1, 1))
@@ -157,7 +156,7 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mysql: Mysq
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
             store.api_keys(),
         ):
-            # No COMMIT was sent, so nothing is in doubt.
+            # No COMMIT was sent, so the outcome is known.
             with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                 await call
         mysql.start()
@@ -165,13 +164,13 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mysql: Mysq
         assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
-async def test_where_no_server_is_says_so() -> None:
+async def test_missing_server_is_unavailable() -> None:
     with pytest.raises(StoreUnavailable, match=r"mysql://127\.0\.0\.1:1/none") as refused:
         await MysqlStore("mysql://user:secret@127.0.0.1:1/none").open(4)
     assert "secret" not in str(refused.value)
 
 
-async def test_a_wrong_password_is_unavailable_and_not_shown(shared_mysql: MysqlServer) -> None:
+async def test_wrong_password_is_unavailable_and_not_shown(shared_mysql: MysqlServer) -> None:
     with pytest.raises(StoreUnavailable, match="denied") as refused:
         await MysqlStore(f"mysql://root:s3cr3t@127.0.0.1:{shared_mysql.port}/t").open(4)
     assert "s3cr3t" not in str(refused.value)
@@ -188,7 +187,7 @@ async def test_a_read_only_server_is_refused(mysql: MysqlServer) -> None:
         assert await store.apply([batch]) == [Applied.DURABLE]
 
 
-async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may() -> None:
+async def test_server_that_acknowledges_before_fsync_is_refused_if_durable() -> None:
     server = MysqlServer(settings={"log_bin": "binlog", "server_id": "1", "sync_binlog": "1"})
     try:
         server.init()
@@ -210,7 +209,7 @@ async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may() -
 # -- connections end
 
 
-async def test_a_connection_cut_between_batches_is_made_again(mysql_url: str, store: MysqlStore) -> None:
+async def test_connection_cut_between_batches_is_replaced(mysql_url: str, store: MysqlStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
     idle = store._lanes[0].pool._idle[0]
@@ -220,7 +219,7 @@ async def test_a_connection_cut_between_batches_is_made_again(mysql_url: str, st
     assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
-async def test_a_connection_that_was_idle_for_long_is_made_again(store: MysqlStore) -> None:
+async def test_connection_idle_for_too_long_is_replaced(store: MysqlStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
     idle = store._lanes[0].pool._idle[0]
@@ -229,7 +228,7 @@ async def test_a_connection_that_was_idle_for_long_is_made_again(store: MysqlSto
     assert store._lanes[0].pool._idle[0] is not idle
 
 
-async def test_a_connection_cut_before_the_commit_is_definite(mysql_url: str, store: MysqlStore) -> None:
+async def test_connection_cut_before_the_commit_is_a_definite_failure(mysql_url: str, store: MysqlStore) -> None:
     batch = await claimed(store)
     thread_id = await writer(store)
     async with session(mysql_url) as other:
@@ -243,10 +242,10 @@ async def test_a_connection_cut_before_the_commit_is_definite(mysql_url: str, st
     assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
-async def test_a_connection_cut_within_the_commit_leaves_its_outcome_unknown(
+async def test_connection_cut_during_the_commit_leaves_the_outcome_unknown(
     shared_mysql: MysqlServer, mysql_url: str, store: MysqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backup's lock holds up commits, and nothing else."""
+    """A backup's lock blocks commits only."""
     batch = await claimed(store)
     await put(store, kept := row(99, 99))
     writing_session = store._lanes[0].pool._idle[0]
@@ -265,7 +264,7 @@ async def test_a_connection_cut_within_the_commit_leaves_its_outcome_unknown(
             b"SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info = 'COMMIT'" % thread_id,
         )
         await killer.run(b"KILL %d" % thread_id)
-        with pytest.raises(OutcomeUnknown, match="not known"):
+        with pytest.raises(OutcomeUnknown, match="outcome of the transaction is unknown"):
             await writing
     assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
     assert kept in await loaded(store)
@@ -288,12 +287,12 @@ async def test_a_read_whose_connection_is_cut_is_unavailable(mysql_url: str, sto
     assert await store.shards() == []
 
 
-async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mysql: MysqlServer) -> None:
-    """The whole server is stopped in mid-batch, the answer given up, and the server goes on."""
+async def test_silent_server_before_the_commit_is_a_definite_failure_and_releases_locks(mysql: MysqlServer) -> None:
+    """The server process is stopped during a batch, the store's wait times out, and the server continues."""
     async with opened(mysql.new_url()) as store:
         batch = await claimed(store)
         await put(store, kept := row(99, 99))
-        # Here, not at the server, which could end the statement by itself then.
+        # The client's time-out, not the server's, which would end the statement itself.
         store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         assert mysql.process is not None
         os.kill(mysql.process.pid, signal.SIGSTOP)
@@ -307,8 +306,8 @@ async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mysql: 
         assert await loaded(store) == [kept]
 
 
-async def test_a_node_that_stands_still_between_fence_and_commit_lets_go(mysql_url: str) -> None:
-    """Whoever takes over need not wait for longer than `lock_timeout`, and what the other still sends comes to nothing."""
+async def test_frozen_nodes_transaction_is_ended_by_the_server(mysql_url: str) -> None:
+    """The next owner waits for at most `lock_timeout`, and what the frozen node still sends has no effect."""
     async with opened(mysql_url, idle_transaction_timeout_s=1) as store:
         batch = await claimed(store)
         vanished = await connect(store._settings)
@@ -326,7 +325,7 @@ async def test_a_node_that_stands_still_between_fence_and_commit_lets_go(mysql_u
 # -- time-outs, locks, limits
 
 
-async def test_a_statement_timeout_is_definite(mysql_url: str) -> None:
+async def test_statement_timeout_is_a_definite_failure(mysql_url: str) -> None:
     async with opened(mysql_url, statement_timeout_s=0.2, answer_grace_s=60) as store, session(mysql_url) as other:
         await other.run(b"LOCK TABLES timers WRITE")
         with pytest.raises(DefiniteFailure, match=r"max_statement_time|maximum statement execution time") as failed:
@@ -336,8 +335,8 @@ async def test_a_statement_timeout_is_definite(mysql_url: str) -> None:
         assert await store.shards() == []
 
 
-async def test_a_write_that_takes_too_long_leaves_nothing(shared_mysql: MysqlServer, mysql_url: str) -> None:
-    """MySQL goes on with it, so that the node gives up the answer."""
+async def test_write_that_times_out_has_no_effect(shared_mysql: MysqlServer, mysql_url: str) -> None:
+    """MySQL does not end the statement, so the node stops waiting for the answer."""
     ends_writes = shared_mysql.kind.ends_writes
     grace_s = 60 if ends_writes else 0.2
     async with (
@@ -357,12 +356,12 @@ async def test_a_write_that_takes_too_long_leaves_nothing(shared_mysql: MysqlSer
         assert await loaded(beside) == [new]
 
 
-async def test_a_lock_that_is_not_given_up_is_unavailable_and_undoes_the_whole(mysql_url: str) -> None:
+async def test_lock_timeout_is_unavailable_and_rolls_back_the_transaction(mysql_url: str) -> None:
     async with opened(mysql_url, lock_timeout_s=1) as store, session(mysql_url) as other:
         batch = await claimed(store)
         await put(store, old := row(1, 1))
         await other.run(*LOCK_TIMERS)
-        # The fence and the new row went well; only the statement that waited is undone by the server.
+        # The fence and the new row succeeded; the server rolls back only the statement that waited.
         with pytest.raises(StoreUnavailable, match=r"[Ll]ock wait"):
             await store.apply([replace(batch, upserts=[row(2, 2), row(1, 5)])])
         await other.run(b"ROLLBACK")
@@ -374,7 +373,7 @@ async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: Mysq
     batch = await claimed(store)
     await put(store, old := row(1, 1))
     async with session(mysql_url) as other, opened(mysql_url) as beside:
-        # The batch holds the shard row already, and comes to a stop at this timer.
+        # The batch has locked the shard row, and waits at this timer.
         await other.run(*LOCK_TIMERS)
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
         await until_waiting(other)
@@ -388,9 +387,9 @@ async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: Mysq
         assert await store.apply([replace(batch, upserts=[row(3)])]) == [Applied.OWNERSHIP_LOST]
 
 
-async def test_a_batch_waits_for_no_shard_but_the_next(mysql_url: str, store: MysqlStore) -> None:
-    """Also when it deletes more than the table has, of which servers would rather read all. To see that a range is over,
-    they lock what follows it, which may be the next shard's row."""
+async def test_batch_waits_only_for_earlier_batches_of_its_shards(mysql_url: str, store: MysqlStore) -> None:
+    """Also when it deletes more rows than the table has, which servers would prefer to scan. At the end of a range they lock
+    the following row, which may be the next shard's."""
     batch, _, other_batch = [await claimed(store, shard_id) for shard_id in range(3)]
     await put(store, old := row(1, 1))
     async with session(mysql_url) as other:
@@ -406,7 +405,7 @@ async def deadlocked(mysql_url: str, store: MysqlStore, batch: ShardBatch) -> li
     """Applies the batch, which moves the timer 1, against a transaction that holds this timer and wants the shard row."""
     async with session(mysql_url) as other, session(mysql_url) as beside:
         await other.run(*LOCK_TIMERS)
-        # The server undoes whoever has changed less.
+        # The server rolls back the transaction that has changed less.
         await other.run(*(b"INSERT INTO members VALUES (x'%02x', '', '', 0)" % number for number in range(50)))
         writing = asyncio.create_task(store.apply([batch]))
         await until_waiting(beside)
@@ -416,14 +415,14 @@ async def deadlocked(mysql_url: str, store: MysqlStore, batch: ShardBatch) -> li
         return await writing
 
 
-async def test_a_transaction_undone_for_another_is_done_again(mysql_url: str, store: MysqlStore) -> None:
+async def test_deadlocked_transaction_is_retried(mysql_url: str, store: MysqlStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
     assert await deadlocked(mysql_url, store, replace(batch, upserts=[new := row(1, 2)])) == [Applied.DURABLE]
     assert await loaded(store) == [new]
 
 
-async def test_deadlocks_are_definite_when_they_go_on(mysql_url: str) -> None:
+async def test_repeated_deadlocks_are_definite_failures(mysql_url: str) -> None:
     async with opened(mysql_url, undone_retries_max=0) as store:
         batch = await claimed(store)
         await put(store, old := row(1, 1))
@@ -433,7 +432,7 @@ async def test_deadlocks_are_definite_when_they_go_on(mysql_url: str) -> None:
         assert await loaded(store) == [old]
 
 
-async def test_a_pool_whose_connections_are_all_busy_is_unavailable(mysql_url: str) -> None:
+async def test_busy_pool_is_unavailable(mysql_url: str) -> None:
     async with opened(mysql_url, loaders=1, acquire_timeout_s=0.1) as store, session(mysql_url) as other:
         await other.run(b"LOCK TABLES timers WRITE")
         first = asyncio.create_task(store.shards())
@@ -445,7 +444,7 @@ async def test_a_pool_whose_connections_are_all_busy_is_unavailable(mysql_url: s
         assert await store.members() == []
 
 
-async def test_a_cancelled_reader_keeps_no_connection(mysql_url: str) -> None:
+async def test_cancelled_read_returns_its_connection(mysql_url: str) -> None:
     async with opened(mysql_url, loaders=1) as store, session(mysql_url) as other:
         await other.run(b"LOCK TABLES timers WRITE")
         reading = asyncio.create_task(store.shards())
@@ -458,8 +457,8 @@ async def test_a_cancelled_reader_keeps_no_connection(mysql_url: str) -> None:
         assert await waiting == []
 
 
-async def test_shards_that_commit_at_once_over_the_same_gaps_do_not_fail(mysql_url: str) -> None:
-    """Upserts that move rows lock places beside them in the index by uuid; neighbouring shards do so at the same time."""
+async def test_concurrent_commits_of_neighbouring_shards_do_not_deadlock(mysql_url: str) -> None:
+    """Upserts that move rows lock gaps in the uuid index; neighbouring shards lock the same gaps."""
     async with opened(mysql_url, writers=4) as store:
         batches = [await claimed(store, shard_id) for shard_id in range(4)]
 

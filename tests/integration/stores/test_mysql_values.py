@@ -1,4 +1,4 @@
-"""What MysqlStore takes and keeps: values, packets, sessions' settings, rights, TLS, schemas."""
+"""MysqlStore's values, packets, session settings, rights, TLS and schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
 from tocsin.stores import mysql_schema
 from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
@@ -36,7 +36,7 @@ async def test_batches_larger_than_a_packet_are_whole(mysql: MysqlServer) -> Non
     url = mysql.new_url()
     async with session(url, database=False) as other:
         await other.run(b"SET GLOBAL max_allowed_packet = 1048576")
-    async with opened(url, statement_octets_max=1 << 30) as store:
+    async with opened(url, statement_bytes_max=1 << 30) as store:
         batch = await claimed(store)
         rows = [row(i, i, record=bytes([i]) * 300_000) for i in range(1, 12)]
         assert await store.apply([replace(batch, upserts=rows, history=[finished(rows[0])])]) == [Applied.DURABLE]
@@ -47,7 +47,7 @@ async def test_batches_larger_than_a_packet_are_whole(mysql: MysqlServer) -> Non
         assert await loaded(store) == rows
 
 
-async def test_values_that_no_column_takes_are_definite(store: MysqlStore) -> None:
+async def test_values_that_do_not_fit_a_column_are_definite_failures(store: MysqlStore) -> None:
     batch = await claimed(store)
     for bad in (
         row(1, timer_id="\ud800"),
@@ -65,7 +65,7 @@ async def test_values_that_no_column_takes_are_definite(store: MysqlStore) -> No
     assert await loaded(store) == []
 
 
-async def test_what_looks_like_sql_is_text(store: MysqlStore) -> None:
+async def test_values_that_look_like_sql_are_stored_as_text(store: MysqlStore) -> None:
     await claimed(store)
     every = "\\'\"`;-- \x00\n\r\x1a%s%%/*'*/ü🚨\\"
     rows = [
@@ -90,7 +90,7 @@ async def test_texts_that_differ_in_spaces_or_case_differ(store: MysqlStore) -> 
         assert (await store.list(query)).rows == [each]
 
 
-async def test_a_timer_of_zeros_is_no_shard_row(store: MysqlStore) -> None:
+async def test_timer_with_a_zero_uuid_is_not_a_shard_row(store: MysqlStore) -> None:
     batch = await claimed(store)
     await put(store, zeros := row(1, 0, uuid=bytes(16)))
     assert await loaded(store) == [zeros]
@@ -99,7 +99,7 @@ async def test_a_timer_of_zeros_is_no_shard_row(store: MysqlStore) -> None:
     assert await store.load(0, KEY_MIN, KEY_MAX, 5) == ([], KEY_MAX)
 
 
-async def test_the_sessions_settings_do_not_depend_on_the_servers(mysql: MysqlServer) -> None:
+async def test_session_settings_do_not_depend_on_the_servers(mysql: MysqlServer) -> None:
     async with session(mysql.new_url(), database=False) as other:
         await other.run(
             b"SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", b"SET GLOBAL autocommit = 0",
@@ -120,7 +120,7 @@ async def test_the_sessions_settings_do_not_depend_on_the_servers(mysql: MysqlSe
 # -- sessions
 
 
-async def test_a_node_needs_no_right_to_define_anything(shared_mysql: MysqlServer, mysql_url: str) -> None:
+async def test_node_needs_no_ddl_rights(shared_mysql: MysqlServer, mysql_url: str) -> None:
     name = MysqlStore(mysql_url)._settings.database
     async with opened(mysql_url), session(mysql_url) as other:
         await other.run(
@@ -148,10 +148,10 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
         for host, parameters in (("127.0.0.1", "?ssl-mode=REQUIRED"), ("localhost", f"?ssl-ca={tmp_path}/ca.pem")):
             async with opened(server.url("t", parameters).replace("127.0.0.1", host)) as store:
                 cipher = await store._lanes[0].pool.run(
-                    Doing.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+                    Activity.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
                 )
                 assert cipher[0][1]
-        # Another name than the certificate's, and another authority than its own.
+        # A host name other than the certificate's, and another authority.
         for parameters in (f"?ssl-ca={tmp_path}/ca.pem", f"?ssl-ca={tmp_path}/stranger.pem"):
             with pytest.raises(StoreUnavailable, match="certificate"):
                 await MysqlStore(server.url("t", parameters)).open(4)
@@ -162,7 +162,7 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
 # -- schemas
 
 
-async def test_nodes_that_start_at_once_make_one_schema(mysql_url: str) -> None:
+async def test_nodes_that_start_concurrently_create_one_schema(mysql_url: str) -> None:
     stores = [MysqlStore(mysql_url) for _ in range(5)]
     assert set(await asyncio.gather(*(store.open(6) for store in stores))) == {6}
     await claimed(stores[0])
@@ -171,7 +171,7 @@ async def test_nodes_that_start_at_once_make_one_schema(mysql_url: str) -> None:
         await store.close()
 
 
-async def test_another_applications_database_is_left_alone(mysql_url: str) -> None:
+async def test_database_of_another_application_is_refused_unchanged(mysql_url: str) -> None:
     name = MysqlStore(mysql_url)._settings.database.encode()
     async with session(mysql_url, database=False) as other:
         await other.run(b"CREATE DATABASE %b" % name, b"CREATE TABLE %b.timers (theirs integer)" % name)
@@ -181,7 +181,7 @@ async def test_another_applications_database_is_left_alone(mysql_url: str) -> No
         assert tables == (("timers",),)
 
 
-async def test_a_database_is_not_made_where_it_must_exist(mysql_url: str) -> None:
+async def test_missing_database_is_not_created_without_create(mysql_url: str) -> None:
     name = MysqlStore(mysql_url)._settings.database.encode()
     with pytest.raises(StoreUnavailable, match="tocsin migrate"):
         await MysqlStore(mysql_url, create=False).open(None)
@@ -199,7 +199,7 @@ async def test_a_newer_schema_is_refused(mysql_url: str, store: MysqlStore) -> N
         await MysqlStore(mysql_url).open(None)
 
 
-async def test_a_migration_that_breaks_off_is_done_again(
+async def test_interrupted_migration_is_repeated(
     mysql_url: str, store: MysqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await claimed(store)

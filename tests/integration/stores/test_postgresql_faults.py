@@ -1,5 +1,4 @@
-"""What PostgresStore makes of a server that is killed, stopped or silent, of cut connections, locks, time-outs and foreign
-schemas."""
+"""PostgresStore with servers that are killed, stopped or silent, cut connections, locks, time-outs and foreign schemas."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from tocsin.model.errors import (
 from tocsin.ports.store import Applied, Member, ShardBatch
 from tocsin.stores import postgresql_schema
 from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
@@ -52,7 +51,7 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
 
 @asynccontextmanager
 async def session(url: str) -> AsyncIterator[Any]:
-    """Somebody else's connection."""
+    """A connection that is not the store's."""
     connection = await asyncpg.connect(url)
     try:
         yield connection
@@ -62,24 +61,24 @@ async def session(url: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def locked_shards(url: str) -> AsyncIterator[Any]:
-    """Somebody else holds all shard rows; to be let go by ROLLBACK, at the latest at the end."""
+    """Another connection locks all shard rows, until ROLLBACK or the end of the body."""
     async with session(url) as other:
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 1 FOR UPDATE")
         yield other
-        # A server may take its time to notice that a session has ended, and keeps the locks until then.
+        # The server may notice late that a session has ended, and keeps its locks until then.
         if not other.is_closed():
             await other.execute("ROLLBACK")
 
 
 async def writer_pid(store: PostgresStore) -> int:
     pid: int = await store._lanes[0].pool.run(
-        Doing.READING, lambda connection: connection.fetchval("SELECT pg_backend_pid()")
+        Activity.READING, lambda connection: connection.fetchval("SELECT pg_backend_pid()")
     )
     return pid
 
 
 async def until_waiting(other: Any, count: int = 1) -> None:
-    """Until so many sessions wait for a lock: only the server's own list tells."""
+    """Returns when so many sessions wait for a lock, by the server's list."""
     sql = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
     async with asyncio.timeout(PATIENCE_S):
         while await other.fetchval(sql) < count:  # noqa: ASYNC110
@@ -89,7 +88,9 @@ async def until_waiting(other: Any, count: int = 1) -> None:
 # -- the server ends
 
 
-async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing(postgresql: PostgresServer) -> None:
+async def test_acknowledged_batches_survive_server_kills_and_failed_ones_have_no_effect(
+    postgresql: PostgresServer,
+) -> None:
     """Four lanes commit without a pause while the server is killed; each outcome is checked afterwards."""
     store = PostgresStore(postgresql.url(), writers=4)
     await store.open(4)
@@ -140,7 +141,7 @@ async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing
     await store.close()
 
 
-async def test_a_server_that_is_away_is_unavailable_until_it_is_back(postgresql: PostgresServer) -> None:
+async def test_stopped_server_is_unavailable_until_it_restarts(postgresql: PostgresServer) -> None:
     async with opened(postgresql.url()) as store:
         batch = await claimed(store)
         await put(store, kept := row(1, 1))
@@ -153,7 +154,7 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(postgresql:
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
             store.api_keys(),
         ):
-            # Nothing was sent, so nothing is in doubt.
+            # Nothing was sent, so the outcome is known.
             with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                 await call
         postgresql.start()
@@ -162,7 +163,7 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(postgresql:
 
 
 def connections_gone(store: PostgresStore) -> list[asyncio.Event]:
-    """Set when one of the store's idle connections was found broken."""
+    """An event that is set when one of the store's idle connections is found broken."""
     assert store._loaders is not None
     assert store._readers is not None
     events = []
@@ -173,7 +174,7 @@ def connections_gone(store: PostgresStore) -> list[asyncio.Event]:
     return events
 
 
-async def test_where_no_server_is_says_so() -> None:
+async def test_missing_server_is_unavailable() -> None:
     with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:1/none") as refused:
         await PostgresStore("postgresql://user:secret@127.0.0.1:1/none").open(4)
     assert "secret" not in str(refused.value)
@@ -200,7 +201,7 @@ async def test_a_standby_or_read_only_database_is_refused(postgresql_url: str, s
 # -- connections end
 
 
-async def test_a_connection_cut_between_batches_is_made_again(postgresql_url: str, store: PostgresStore) -> None:
+async def test_connection_cut_between_batches_is_replaced(postgresql_url: str, store: PostgresStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
     ended = asyncio.Event()
@@ -211,7 +212,7 @@ async def test_a_connection_cut_between_batches_is_made_again(postgresql_url: st
     assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
-async def test_a_connection_cut_within_a_batch_leaves_its_outcome_unknown(
+async def test_connection_cut_during_a_batch_leaves_the_outcome_unknown(
     postgresql_url: str, store: PostgresStore
 ) -> None:
     batch = await claimed(store)
@@ -220,7 +221,7 @@ async def test_a_connection_cut_within_a_batch_leaves_its_outcome_unknown(
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 1)])]))
         await until_waiting(other)
         await other.execute(f"SELECT pg_terminate_backend({pid})")
-        with pytest.raises(OutcomeUnknown, match="not known"):
+        with pytest.raises(OutcomeUnknown, match="outcome of the transaction is unknown"):
             await writing
     assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
     assert await loaded(store) == []
@@ -239,14 +240,15 @@ async def test_a_read_whose_connection_is_cut_is_unavailable(postgresql_url: str
     assert await store.shards() == []
 
 
-async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_whole(
+async def test_silent_server_leaves_the_outcome_unknown_and_the_late_batch_atomic(
     postgresql_url: str,
 ) -> None:
-    """The session is stopped in mid-batch, the answer given up, the shard claimed anew, and the session goes on."""
+    """The session is stopped during a batch, the store's wait times out, the shard is claimed again, and the session
+    continues."""
     async with opened(postgresql_url) as store, opened(postgresql_url) as beside:
         batch = await claimed(store)
         pid = await writer_pid(store)
-        # Here, not at the server, which could end the statement by itself then.
+        # The client's time-out, not the server's, which would end the statement itself.
         store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -254,13 +256,13 @@ async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_who
                 await store.apply([replace(batch, upserts=[row(i, i) for i in range(1, 51)])])
         finally:
             os.kill(pid, signal.SIGCONT)
-        # Waits for the late batch, if that holds the shard row already; else the batch finds another version.
+        # Waits for the late batch if it has locked the shard row; otherwise the batch finds another epoch.
         assert await beside.claim(0, expected_epoch=1, owner=ALICE) == 2
         rows = await loaded(beside)
         assert len(rows) in (0, 50)
         async with session(postgresql_url) as other:
             sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
-            # The session ends by itself; again only the server knows.
+            # The session ends by itself, which only the server's list shows.
             async with asyncio.timeout(PATIENCE_S):
                 while await other.fetchval(sql, pid):  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
@@ -270,7 +272,7 @@ async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_who
 # -- time-outs, locks, limits
 
 
-async def test_a_statement_timeout_is_definite(postgresql_url: str) -> None:
+async def test_statement_timeout_is_a_definite_failure(postgresql_url: str) -> None:
     async with opened(postgresql_url, statement_timeout_s=0.2) as store:
         batch = await claimed(store)
         async with locked_shards(postgresql_url):
@@ -281,7 +283,7 @@ async def test_a_statement_timeout_is_definite(postgresql_url: str) -> None:
         assert await store.apply([replace(batch, upserts=[row(2)])]) == [Applied.DURABLE]
 
 
-async def test_a_lock_that_is_not_given_up_is_unavailable(postgresql_url: str) -> None:
+async def test_lock_timeout_is_unavailable(postgresql_url: str) -> None:
     async with opened(postgresql_url, lock_timeout_s=0.1) as store:
         batch = await claimed(store)
         async with locked_shards(postgresql_url):
@@ -297,7 +299,7 @@ async def test_a_claim_waits_for_the_batch_under_way(postgresql_url: str, store:
     batch = await claimed(store)
     await put(store, old := row(1, 1))
     async with session(postgresql_url) as other, opened(postgresql_url) as beside:
-        # The batch holds the shard row already, and comes to a stop at this timer.
+        # The batch has locked the shard row, and waits at this timer.
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
         await until_waiting(other)
@@ -311,11 +313,11 @@ async def test_a_claim_waits_for_the_batch_under_way(postgresql_url: str, store:
         assert await store.apply([replace(batch, upserts=[row(3)])]) == [Applied.OWNERSHIP_LOST]
 
 
-async def test_deadlocks_are_definite(postgresql_url: str, store: PostgresStore) -> None:
+async def test_deadlocks_are_definite_failures(postgresql_url: str, store: PostgresStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
     async with session(postgresql_url) as other:
-        # Never the one to be picked as the victim.
+        # This one is never chosen as the deadlock's victim.
         await other.execute("SET deadlock_timeout = '60s'")
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 2)])]))
@@ -327,7 +329,7 @@ async def test_deadlocks_are_definite(postgresql_url: str, store: PostgresStore)
     assert await store.apply([replace(batch, upserts=[row(1, 2)])]) == [Applied.DURABLE]
 
 
-async def test_a_pool_whose_connections_are_all_busy_is_unavailable(postgresql_url: str) -> None:
+async def test_busy_pool_is_unavailable(postgresql_url: str) -> None:
     async with opened(postgresql_url, loaders=1, acquire_timeout_s=0.1) as store, session(postgresql_url) as other:
         await other.execute("BEGIN; LOCK TABLE tocsin.timers IN ACCESS EXCLUSIVE MODE")
         first = asyncio.create_task(store.shards())
@@ -339,7 +341,7 @@ async def test_a_pool_whose_connections_are_all_busy_is_unavailable(postgresql_u
         assert await store.members() == []
 
 
-async def test_a_cancelled_reader_keeps_no_connection(postgresql_url: str) -> None:
+async def test_cancelled_read_returns_its_connection(postgresql_url: str) -> None:
     async with opened(postgresql_url, loaders=1) as store, session(postgresql_url) as other:
         await other.execute("BEGIN; LOCK TABLE tocsin.timers IN ACCESS EXCLUSIVE MODE")
         reading = asyncio.create_task(store.shards())
@@ -352,7 +354,7 @@ async def test_a_cancelled_reader_keeps_no_connection(postgresql_url: str) -> No
         assert await waiting == []
 
 
-async def test_values_that_no_column_takes_are_definite(store: PostgresStore) -> None:
+async def test_values_that_do_not_fit_a_column_are_definite_failures(store: PostgresStore) -> None:
     batch = await claimed(store)
     for bad in (
         row(1, timer_id="\ud800"),
@@ -368,7 +370,7 @@ async def test_values_that_no_column_takes_are_definite(store: PostgresStore) ->
     assert await loaded(store) == []
 
 
-async def test_a_reason_for_suspending_never_hinders_it(store: PostgresStore) -> None:
+async def test_unstorable_reason_does_not_prevent_a_suspension(store: PostgresStore) -> None:
     await claimed(store)
     await put(store, row(1, 1, suspended="bad_record: \x00 at 7"))
     assert [each.suspended for each in await suspended(store)] == ["bad_record:  at 7"]
@@ -377,7 +379,7 @@ async def test_a_reason_for_suspending_never_hinders_it(store: PostgresStore) ->
 # -- schemas
 
 
-async def test_nodes_that_start_at_once_make_one_schema(postgresql_url: str) -> None:
+async def test_nodes_that_start_concurrently_create_one_schema(postgresql_url: str) -> None:
     stores = [PostgresStore(postgresql_url) for _ in range(5)]
     assert set(await asyncio.gather(*(store.open(6) for store in stores))) == {6}
     await claimed(stores[0])
@@ -386,7 +388,7 @@ async def test_nodes_that_start_at_once_make_one_schema(postgresql_url: str) -> 
         await store.close()
 
 
-async def test_another_applications_schema_is_left_alone(postgresql_url: str) -> None:
+async def test_schema_of_another_application_is_refused_unchanged(postgresql_url: str) -> None:
     async with session(postgresql_url) as other:
         await other.execute("CREATE SCHEMA tocsin; CREATE TABLE tocsin.timers (theirs integer)")
         with pytest.raises(StoreCorrupted, match="another application"):
@@ -395,7 +397,7 @@ async def test_another_applications_schema_is_left_alone(postgresql_url: str) ->
         assert await other.fetchval(tables) == "timers"
 
 
-async def test_a_schema_is_not_made_where_it_must_exist(postgresql_url: str) -> None:
+async def test_missing_schema_is_not_created_without_create(postgresql_url: str) -> None:
     with pytest.raises(StoreUnavailable, match="tocsin migrate"):
         await PostgresStore(postgresql_url, create=False).open(None)
     async with session(postgresql_url) as other:
@@ -409,7 +411,7 @@ async def test_a_newer_schema_is_refused(postgresql_url: str, store: PostgresSto
         await PostgresStore(postgresql_url).open(None)
 
 
-async def test_an_older_schema_is_brought_forward_or_left_whole(
+async def test_older_schema_is_migrated_or_left_unchanged(
     postgresql_url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await claimed(store)
@@ -437,14 +439,14 @@ async def test_a_dropped_schema_is_corruption(postgresql_url: str, store: Postgr
         await store.apply([batch])
 
 
-async def test_acknowledged_means_on_disk_whatever_the_databases_default(postgresql_url: str) -> None:
+async def test_synchronous_commit_is_on_whatever_the_databases_default(postgresql_url: str) -> None:
     name = postgresql_url.rsplit("/", 1)[1]
     async with session(postgresql_url) as other:
         await other.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
     async with opened(postgresql_url) as store:
         sql = "SELECT current_setting('synchronous_commit')"
         pool = store._lanes[0].pool
-        assert await pool.run(Doing.READING, lambda connection: connection.fetchval(sql)) == "on"
+        assert await pool.run(Activity.READING, lambda connection: connection.fetchval(sql)) == "on"
 
 
 def test_migrations_are_numbered_without_gaps() -> None:

@@ -1,4 +1,4 @@
-"""The real server on databases that nodes share: timers ring, survive SIGKILL, and change hands between nodes."""
+"""The real server on shared databases: timers fire, survive SIGKILL, and move between nodes."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from tocsin.model.instants import format_instant
 from tocsin.stores import mysql_schema, postgresql_schema
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 
-#: A node that died is noticed within the member timeout; its usual five seconds would only make the tests longer.
+#: A dead node is noticed within the member time-out; the default of five seconds would only make the tests longer.
 QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}
 
 
 @pytest.fixture(params=["postgresql", "mysql", "dynamodb"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """The URL of an empty database, or of one that can be made."""
+    """The URL of an empty database, or of one that can be created."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 
 
 async def rang(inbox: Inbox, names: set[str]) -> None:
-    """Returns when each of these timers was called; none of the calls may have been early."""
+    """Returns when each of these timers has fired; checks that no call was early."""
     calls = await inbox.wait(lambda calls: names <= {call.body["timerId"] for call in calls})
     assert [call.body["timerId"] for call in calls if call.lag_us < 0] == []
 
 
 async def created(servers: list[ServerProcess], url: str, name: str, in_us: int) -> None:
-    """Creates a timer at whichever node has its shard; nodes refuse what is another's, or nobody's yet."""
+    """Creates a timer at the node that owns its shard; other nodes refuse it."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             for server in servers:
@@ -56,7 +56,7 @@ async def created(servers: list[ServerProcess], url: str, name: str, in_us: int)
             await asyncio.sleep(0.02)
 
 
-async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, database_url: str) -> None:
+async def test_timers_fire_after_create_and_after_sigkill(tmp_path: Path, database_url: str) -> None:
     inbox = Inbox()
     server = ServerProcess(tmp_path / "data", "--store", database_url, env=QUICK)
     async with Receiver(inbox) as receiver:

@@ -1,4 +1,4 @@
-"""Files of SQLite stores: those of an earlier release, and who can read them."""
+"""Files of SQLite stores: those of an earlier release, and their permissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.stores import sqlite_connection
 from tocsin.stores.sqlite import SqliteStore
 
 
-async def test_a_file_of_the_schema_with_sign_outs_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_file_of_the_schema_with_sign_outs_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sqlite_connection.migrations()[:3]
     path = tmp_path / "tocsin.db"
     with monkeypatch.context() as earlier:

@@ -1,9 +1,9 @@
--- Shard rows (row_type 1), live timers (2) and parked timers (3) share one table, which InnoDB clusters by the primary key:
--- in firing order. A shard row stands at instant 0 with an empty uuid, which no timer has; hence varbinary, where binary
--- would fill up with zeros. Bytes rather than MariaDB's uuid type, which sorts otherwise. Instants are microseconds since
--- 1970: datetime begins in the year 1000 and has no time zone, timestamp ends in 2038.
+-- Shard rows (row_type 1), live timers (2) and suspended timers (3) share one table, which InnoDB clusters by the primary
+-- key, in firing order. A shard row has instant 0 and an empty uuid, which no timer has; hence varbinary, because binary
+-- would pad it with zeros. MariaDB's uuid type would sort differently. Instants are microseconds since 1970: datetime
+-- begins in the year 1000 and has no time zone, timestamp ends in 2038.
 --
--- Data definition commits as it goes, so every statement may run again after a migration that broke off.
+-- Every definition commits by itself, so each statement can run again after an interrupted migration.
 CREATE TABLE IF NOT EXISTS timers (
   shard_id int NOT NULL,
   row_type tinyint NOT NULL,
@@ -11,18 +11,18 @@ CREATE TABLE IF NOT EXISTS timers (
   timer_uuid varbinary(16) NOT NULL,
   shard_version bigint,
   shard_owner varbinary(64),
-  -- Grows with each batch, so that a fence changes its row, and not only matches it.
+  -- Incremented by each batch, so that a fence changes the row instead of only matching it.
   shard_batches bigint,
   timer_generation binary(32),
   timer_namespace text,
   timer_id text,
   -- NULL without tags, else each tag between two U+001F characters.
   timer_tags text,
-  -- JSON text as the engine wrote it, in bytes, so that a record which is no text can be kept as it came.
+  -- JSON text as the engine wrote it, as bytes, so that a record that is not valid text is kept unchanged.
   timer_record longblob,
   timer_parked_reason text,
   PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid),
-  -- A uuid has one row, live or parked, whatever its instant.
+  -- A uuid has one row, live or suspended, whatever its instant.
   UNIQUE KEY timers_by_uuid (shard_id, timer_uuid)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 

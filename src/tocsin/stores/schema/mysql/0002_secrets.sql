@@ -1,4 +1,4 @@
--- What all who may open this store know together, such as the secret by which nodes know one another.
+-- Secrets that all nodes of this store share, such as the one with which they authenticate one another.
 CREATE TABLE IF NOT EXISTS secrets (
   secret_name varchar(255) PRIMARY KEY,
   secret_value text NOT NULL

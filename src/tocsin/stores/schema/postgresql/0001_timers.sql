@@ -1,10 +1,10 @@
--- Shard rows (row_type 1), live timers (2) and parked timers (3) share one table. A shard row stands at instant 0 with the
--- uuid of zeros. Instants are microseconds since 1970: timestamptz begins in 4713 BC and ends in 294276, and would be a
--- datetime object for each row in the client.
+-- Shard rows (row_type 1), live timers (2) and suspended timers (3) share one table. A shard row has instant 0 and the zero
+-- uuid. Instants are microseconds since 1970: timestamptz covers only 4713 BC to 294276, and the client would create a
+-- datetime object for each row.
 --
--- The table is a queue: rows come, and go soon after. So vacuum comes by the number of dead rows and not by a share of a
--- large table, works through without pauses, and never cuts the file, for which it would lock everybody out. The free tenth
--- of each page is where the shard rows are updated in place.
+-- The table is a queue: rows are deleted soon after they were inserted. So vacuum starts by the number of dead rows and not by
+-- a share of a large table, runs without pauses, and never truncates the file, which would need an exclusive lock. The free
+-- tenth of each page is for updating the shard rows in place.
 CREATE TABLE timers (
   timer_execute_at bigint NOT NULL,
   timer_uuid uuid NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE timers (
   timer_id text,
   -- NULL without tags, else each tag between two U+001F characters, for strpos().
   timer_tags text,
-  -- JSON text as the engine wrote it, in bytes, so that a record which is no text can be kept as it came.
+  -- JSON text as the engine wrote it, as bytes, so that a record that is not valid text is kept unchanged.
   timer_record bytea,
   timer_parked_reason text,
   CHECK ((row_type = 1) = (timer_id IS NULL)),
@@ -32,11 +32,11 @@ CREATE TABLE timers (
   vacuum_truncate = off
 );
 
--- A uuid has one row, live or parked, whatever its instant. Only statements that name the condition can use this index:
--- with the statistics of an empty queue a planner takes any index that begins with the shard for as good as the right one.
+-- A uuid has one row, live or suspended, whatever its instant. Only statements with this condition can use the index: with the
+-- statistics of an empty queue, the planner takes any index that begins with the shard for equally good.
 CREATE UNIQUE INDEX timers_by_uuid ON timers (shard_id, timer_uuid) WHERE timer_id IS NOT NULL;
 
--- The shard rows alone, so that a fence never walks past dead timers.
+-- Only the shard rows, so that a fence never scans dead timers.
 CREATE UNIQUE INDEX timers_shards ON timers (shard_id) WHERE row_type = 1;
 
 -- Finished timers.
@@ -80,8 +80,8 @@ CREATE TABLE api_keys (
   key_record text NOT NULL
 );
 
--- The parts of several shards, in one round trip and one transaction. Answers the shards whose fence held; parts of others
--- leave no trace. Each statement sees what the ones before it did, since a function that is VOLATILE reads anew.
+-- Applies the parts of several shards, in one round trip and one transaction. Returns the shards whose fence held; the parts of
+-- others have no effect. Each statement sees the effects of the ones before it, because the function is VOLATILE.
 CREATE FUNCTION apply_batch(
   fence_shards integer[], fence_versions bigint[], fence_owners bytea[],
   range_shards integer[], from_instants bigint[], from_uuids uuid[], to_instants bigint[], to_uuids uuid[],
@@ -94,7 +94,7 @@ CREATE FUNCTION apply_batch(
 DECLARE
   held integer[];
 BEGIN
-  -- First, and a write: whoever claims the shard meanwhile waits for this transaction, or this one finds another version.
+  -- The first statement, and a write: a concurrent claim waits for this transaction, or this one finds another epoch.
   WITH fenced AS (
     UPDATE timers AS t SET shard_version = t.shard_version
     FROM unnest(fence_shards, fence_versions, fence_owners) AS f (shard, version, owner)
@@ -157,7 +157,7 @@ BEGIN
 END
 $$;
 
--- The conditional take-over; answers the new version, or NULL. The member's row is locked, so that its counter can't move
+-- Claims a shard conditionally; returns the new epoch, or NULL. The member's row is locked, so that its counter can't move
 -- between the comparison and the commit.
 CREATE FUNCTION claim_shard(shard integer, expected bigint, claimant bytea, standing bytea, standing_counter bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$

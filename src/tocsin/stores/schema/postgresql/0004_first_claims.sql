@@ -1,5 +1,5 @@
--- Of nodes that claim a shard for the first time at once, one wins, and the others are told that they didn't: whichever of
--- the two indexes in which a shard's row is alone notices first.
+-- When several nodes make a shard's first claim at the same time, one succeeds and the others get NULL, whichever of the two
+-- unique indexes on the shard's row detects the conflict first.
 CREATE OR REPLACE FUNCTION claim_shard(shard integer, expected bigint, claimant bytea, standing bytea, standing_counter bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

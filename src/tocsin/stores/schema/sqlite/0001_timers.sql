@@ -1,5 +1,5 @@
--- Shard rows (row_type 1), live timers (2) and parked timers (3) share one table, clustered in firing order.
--- A shard row stands at instant 0 with an empty uuid, which no timer has. Instants are microseconds since 1970.
+-- Shard rows (row_type 1), live timers (2) and suspended timers (3) share one table, clustered in firing order.
+-- A shard row has instant 0 and an empty uuid, which no timer has. Instants are microseconds since 1970.
 CREATE TABLE timers (
   shard_id INTEGER NOT NULL,
   row_type INTEGER NOT NULL CHECK (row_type IN (1, 2, 3)),
@@ -12,13 +12,13 @@ CREATE TABLE timers (
   timer_id TEXT,
   -- NULL without tags, else each tag between two U+001F characters, for instr().
   timer_tags TEXT,
-  -- JSON text as the engine wrote it; ANY, so that a record which is no text can be kept as it came.
+  -- JSON text as the engine wrote it; ANY, so that a record that is not valid text is kept unchanged.
   timer_record ANY,
   timer_parked_reason TEXT,
   PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid)
 ) STRICT, WITHOUT ROWID;
 
--- A uuid has one row, live or parked, whatever its instant.
+-- A uuid has one row, live or suspended, whatever its instant.
 CREATE UNIQUE INDEX timers_by_uuid ON timers (shard_id, timer_uuid);
 
 -- Finished timers.
@@ -57,7 +57,7 @@ CREATE TABLE api_keys (
   key_record TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Numbers that concern the whole store, such as total_shards.
+-- Numbers of the whole store, such as total_shards.
 CREATE TABLE meta (
   meta_name TEXT PRIMARY KEY,
   meta_value INTEGER NOT NULL

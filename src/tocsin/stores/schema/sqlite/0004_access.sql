@@ -1,4 +1,4 @@
--- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is here.
+-- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is stored.
 CREATE TABLE sign_ins (
   sign_in_token_hash TEXT PRIMARY KEY,
   sign_in_key_id TEXT NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE sign_ins (
 CREATE INDEX sign_ins_by_key ON sign_ins (sign_in_key_id, sign_in_seen_at);
 CREATE INDEX sign_ins_by_expiry ON sign_ins (sign_in_expires_at);
 
--- Who changed what; the columns beside the record are for the order and for filters.
+-- The audit trail. The columns beside the record are for order and filters.
 CREATE TABLE audit (
   audit_at INTEGER NOT NULL,
   audit_id BLOB NOT NULL CHECK (length(audit_id) = 16),
@@ -20,5 +20,5 @@ CREATE TABLE audit (
   PRIMARY KEY (audit_at, audit_id)
 ) STRICT, WITHOUT ROWID;
 
--- Signing out deletes the sign-in. The file belongs to one node, so no older one can still be reading this.
+-- Signing out deletes the sign-in. The file belongs to one node, so no node of an earlier release reads this table.
 DROP TABLE sign_outs;

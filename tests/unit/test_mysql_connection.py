@@ -1,4 +1,4 @@
-"""Connections to MySQL that break before they are made."""
+"""Connections to MySQL that break while they are opened."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def settings(port: int) -> MysqlSettings:
     )
 
 
-def test_whoever_hangs_up_at_once_is_out_of_reach_and_no_wrong_setting() -> None:
-    """As a balancer does that has no server behind it. A wrong setting ends the process."""
+def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> None:
+    """A balancer without a server closes connections like this. A ConfigError would end the process."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def hang_up() -> None:
@@ -45,7 +45,7 @@ def test_whoever_hangs_up_at_once_is_out_of_reach_and_no_wrong_setting() -> None
             connection.close()
 
     async def be_busy() -> None:
-        """Gives the end of a connection time to come between any two steps of its beginning."""
+        """Delays each step, so that the connection can end between any two steps of opening it."""
         while True:
             time.sleep(0.002)  # noqa: ASYNC251 -- to block is its purpose
             await asyncio.sleep(0)
@@ -63,14 +63,14 @@ def test_whoever_hangs_up_at_once_is_out_of_reach_and_no_wrong_setting() -> None
 
     hanging_up = threading.Thread(target=hang_up)
     hanging_up.start()
-    # The loop that nodes run on, which knows nothing any more of a socket that has broken.
+    # The event loop of nodes, which drops its state of a broken socket.
     outcomes = uvloop.run(try_again_and_again())
     hanging_up.join()
     listener.close()
     assert outcomes == {StoreUnavailable: TRIES}
 
 
-async def test_a_package_that_the_password_needs_is_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_authentication_that_needs_a_package_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(**arguments: object) -> None:
         raise RuntimeError(
             "'cryptography' package is required for sha256_password or caching_sha2_password auth methods"

@@ -1,5 +1,5 @@
-"""A simulation proves nothing of what does not happen in it: each mishap, and each of its consequences, occurs. (Two nodes
-that want one shard at once are rare: three seeds of two hundred.)"""
+"""The simulation covers every fault and every consequence: a simulation proves nothing about events that do not occur in it.
+(Two nodes that claim one shard at the same time are rare: three seeds of two hundred.)"""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from .world import World
 
 _SEEDS = 50
 
-#: What goes wrong, as the trace tells it.
+#: Faults, by their names in the trace.
 MISHAPS = {
     "crash", "close", "freeze", "thaw", "cut refused", "cut silent", "cut deaf", "jump forwards", "jump backwards", "drift",
     "parted", "connection breaks", "reads nothing", "blind", "changes a namespace", "not sent",
     *(f"{call} {fate}" for call in ("heartbeat", "apply", "claim")
       for fate in ("definite", "unavailable", "silent", "vanished", "late")),
 }  # fmt: skip
-#: What comes of it.
+#: Their consequences.
 CONSEQUENCES = {
-    # Heartbeats that were lost: the lease lapses, and what is still owned is read first.
+    # Lost heartbeats: the node lease expires, and the ownership is read first.
     "HeartbeatFailed", "DispatchPaused lease", "DispatchPaused clock_skew", "DispatchPaused clock_jump",
     "ClockDistrusted", "ClockTrusted",
-    # Owners that are owners no more find out by the fence, or when they look; outcomes that nobody knows.
+    # Former owners find out by the fence or when they read the ownership; unknown outcomes.
     "ShardLost fenced", "ShardLost unknown_outcome", "ShardLost released", "a write of a former owner",
     "a member is forgotten",
-    # Writes between nodes, in each of the three ways in which they can end.
+    # Writes between nodes, with each of their three outcomes.
     "WritesForwarded answered", "WritesForwarded moved", "WritesForwarded unknown", "PeerLost", "PeerConnected",
-    # How timers end, and what clients hear.
+    # How timers end, and how clients are answered.
     "finished completed", "finished failed", "finished canceled", "finished exhausted",
     "hears ok", "hears ShardUnavailable", "hears RequestExpired", "hears TimerNotFound", "hears TimerNotPending",
-    # Creates that are repeated, in whichever state their timer is by then.
+    # Repeated creates, in each state of their timer.
     "replayed pending", "replayed completed", "replayed failed", "replayed canceled", "existing pending",
     "hears TimerExists",
 }  # fmt: skip
 
 
 def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
-    """The names of what happened."""
+    """The names of the events in a trace."""
     versions: dict[str, int] = {}
     for _, *words in trace:
         match words:
@@ -75,7 +75,7 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield name
 
 
-def test_everything_that_can_happen_happens() -> None:
+def test_every_fault_and_consequence_occurs() -> None:
     happened: Counter[str] = Counter()
     for seed in range(_SEEDS):
         world = World(seed)

@@ -1,4 +1,4 @@
-"""Rules that only matter when rare things happen in one order, which seeds seldom bring about: scenarios in virtual time."""
+"""Rules that matter only when rare events occur in a certain order, which few seeds produce: scenarios in virtual time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tocsin.ports.store import Found, Member, ShardBatch
 OTHER = b"o" * 16
 
 
-def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
+def test_deferred_timer_is_not_early_after_the_clock_is_set_back() -> None:
     crowd = Crowd(destination_in_flight_max=1, destination_in_flight_min=1)
     for i in range(2):
         crowd.keep(f"t{i}", "hung", 5, timeout_s=0.3)
@@ -26,7 +26,7 @@ def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
     async def set_back() -> None:
         await asyncio.sleep(5.1 - crowd.loop.time())
         assert (len(crowd.receivers.calls), crowd.supervisor.dispatcher.waiting) == (1, 1)
-        # Less than a node has to notice.
+        # Shorter than what a node notices.
         crowd.clock.jump(-400_000)
 
     crowd.run(10, set_back)
@@ -34,11 +34,11 @@ def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
     assert all(call.invocation.fired_at >= call.invocation.execute_at for call in crowd.receivers.calls)
 
 
-def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> None:
+def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> None:
     crowd = Crowd(callbacks_in_flight_max=5)
     for i in range(5):
         crowd.keep(f"h{i}", f"hung{i}", 5, timeout_s=2 + i)
-    # Its namespace has its share of the slots; its own host has room.
+    # Its namespace has used up its share of the slots; its own host has room.
     crowd.keep("w", "fine", 6)
 
     async def cancel() -> None:
@@ -54,17 +54,17 @@ def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> N
     assert "w" not in {call.invocation.timer_id for call in crowd.receivers.calls}
 
 
-def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
-    """Claimed from all the same, it would write on with a lease that the new owner does not know of."""
+def test_owner_that_resumes_just_before_a_claim_keeps_its_shard() -> None:
+    """If the claim succeeded, the old owner would continue to write with a lease that the new owner doesn't know."""
     crowd = Crowd()
     claim, tries = crowd.store.claim, list[tuple[bytes, int] | None]()
 
     async def claim_once_it_woke(
-        shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        tries.append(standing_still)
+        tries.append(presumed_dead)
         await crowd.store.heartbeat(Member(OTHER, "o", "", 8))
-        return await claim(shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still)
+        return await claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
     async def before() -> None:
         await crowd.store.heartbeat(Member(OTHER, "o", "", 7))
@@ -76,8 +76,8 @@ def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
     assert crowd.store._shards[0].owner == OTHER
 
 
-def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
-    """Others count from when it reached the store: a slow answer must not make this node's time longer than theirs."""
+def test_node_lease_begins_when_the_heartbeat_is_sent() -> None:
+    """Other nodes count from the moment at which it reached the store: a slow answer must not extend this node's lease."""
     crowd = Crowd()
     for i in range(200):
         crowd.keep(f"t{i}", "fine", i / 10)
@@ -98,7 +98,7 @@ def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
     assert sent_us[0] + 2 * SECOND < last_us < sent_us[0] + crowd.context.limits.node_lease_us
 
 
-def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
+def test_slow_heartbeat_does_not_clear_the_leaving_flag() -> None:
     crowd = Crowd()
     write, slow, tasks = crowd.store.heartbeat, list[Member](), list[asyncio.Task[None]]()
 
@@ -112,7 +112,7 @@ def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
     rows = list[list[Member]]()
 
     async def release(shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        # By then the slow one has arrived.
+        # By then the slow heartbeat has arrived.
         await asyncio.sleep(0.3)
         rows.append(list(await crowd.store.members()))
         return await give_back(shard_id, epoch=epoch, owner=owner)
@@ -125,7 +125,7 @@ def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
     assert is_leaving(member)
 
 
-def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner() -> None:
+def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
     crowd = Crowd()
     crowd.keep("t", "hung", 5, timeout_s=4)
     brought: list[tuple[int, OpKind, float]] = []
@@ -150,8 +150,8 @@ def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_own
 
 
 @pytest.mark.parametrize("lost", ["during the reading", "after the reading"])
-def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
-    """Between the two claims another node had the shard, and created the timer that the first reading did not find."""
+def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
+    """Between the two claims another node owned the shard, and created the timer that the first read did not find."""
     crowd = Crowd()
     created = stored(crowd.row("t", "fine", 60))
     answers: list[object] = []
@@ -172,7 +172,7 @@ def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
     async def delete() -> None:
         shard, read = crowd.supervisor.shards[0], crowd.store.fetch
         assert shard.window is not None
-        # Without a poke of the lane, whose part this scenario plays.
+        # Without scheduling the lane: this scenario takes the lane's part.
         shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=lambda answer: None))
 
         async def fetch(shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
@@ -188,7 +188,7 @@ def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
             await change_hands()
         shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=answers.append))
         assert shard.assemble(100, 0) is None
-        shard.lane.poke(shard, urgent=True)
+        shard.lane.schedule(shard, urgent=True)
 
     crowd.run(5, delete)
     assert answers == [None]

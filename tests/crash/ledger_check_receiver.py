@@ -1,7 +1,7 @@
-"""The receiver of the account, a process of its own: answers every webhook 200 and writes down what came.
+"""The receiver of the end-to-end check, a separate process: it answers every webhook with 200 and logs it.
 
-Takes a file's name, prints its port, and ends when its standard input does. Each call is one `CALL` in the file, in the
-order of arrival: the timer's number, the version in its payload, the attempt, when it was begun and when it arrived.
+It takes a file name, prints its port, and ends when its standard input ends. Each call is one `CALL` in the file, in order of
+arrival: the timer's number, the version in its payload, the attempt, when it fired and when it arrived.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Calls:
         self._unwritten += CALL.pack(number, call.payload.v, call.attempt, fired_at, arrived_at)
 
     async def write(self, path: Path) -> None:
-        """For ever, what came since the last time."""
+        """Writes what arrived since the last time, until it is cancelled."""
         with path.open("ab") as file:
             while True:
                 calls, self._unwritten = self._unwritten, bytearray()

@@ -1,4 +1,4 @@
-"""The books of an account of very many timers: what clients were told, what the receiver got, and the balance."""
+"""The ledger of the end-to-end check: the answers that clients got, the calls that the receiver got, and the comparison."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.crash.account_receiver import CALL
 from tests.crash.ledger import Change, Ledger, Receipt
+from tests.crash.ledger_check_receiver import CALL
 
 _CHANGE = struct.Struct("<IIBqqq")
 _DELETES, _ACKNOWLEDGED, _REFUSED = 1, 2, 4
-#: Timers that are looked at together, so that memory holds the objects of these alone.
+#: Timers checked at a time, to limit memory.
 _SLICE_TIMERS = 250_000
 
 
 @dataclass
-class Balance:
-    """How the account came out. The four lists, from `lost` on, have to be empty."""
+class Report:
+    """The result of the check. The four lists, from `lost` on, must be empty."""
 
     timers: int = 0
     creates_acknowledged: int = 0
     updates_acknowledged: int = 0
     deletes_acknowledged: int = 0
-    #: Updates and deletes that came after the timer had rung.
+    #: Updates and deletes that arrived after the timer had fired.
     refused: int = 0
-    #: Writes that nobody could say about; each was sent again.
-    in_doubt: int = 0
-    #: Timers that had to ring, and by which write they did.
+    #: Writes whose outcome is unknown; each was sent again.
+    outcome_unknown: int = 0
+    #: Timers that had to fire, and by which write they did.
     owed: int = 0
-    rang_for_last_acknowledged: int = 0
-    rang_for_one_in_doubt: int = 0
+    fired_for_last_acknowledged: int = 0
+    fired_for_unknown_outcome: int = 0
     calls: int = 0
     duplicates: int = 0
     latest_s: float = 0.0
@@ -43,46 +43,46 @@ class Balance:
     unexplained: list[object] = field(default_factory=list)
 
     @property
-    def balances(self) -> bool:
-        """Whether every promise was kept, and every timer is accounted for."""
-        rang = self.rang_for_last_acknowledged + self.rang_for_one_in_doubt
+    def passed(self) -> bool:
+        """Whether every guarantee holds and every timer is accounted for."""
+        fired = self.fired_for_last_acknowledged + self.fired_for_unknown_outcome
         wrong = self.lost or self.early or self.after_change or self.unexplained
-        return not wrong and rang == self.owed and self.creates_acknowledged >= self.timers
+        return not wrong and fired == self.owed and self.creates_acknowledged >= self.timers
 
     def lines(self) -> Iterator[str]:
-        """The account as text."""
+        """The report as text."""
         for name, value in asdict(self).items():
             shown = len(value) if isinstance(value, list) else value
             yield f"{name.replace('_', ' '):28} {shown:,}" if isinstance(shown, int) else f"{name:28} {shown}"
             if isinstance(value, list):
                 yield from (f"    {entry}" for entry in value[:5])
-        yield f"{'balances':28} {'yes' if self.balances else 'NO'}"
+        yield f"{'passed':28} {'yes' if self.passed else 'NO'}"
 
 
-class Book:
-    """Every write that clients sent, in the order in which each timer's were; a few octets each."""
+class WriteLog:
+    """Every write that clients sent, in order for each timer, in a few bytes each."""
 
     def __init__(self) -> None:
         self.timers = 0
         self.failures: Counter[str] = Counter()
-        #: When something broke, in microseconds of this machine's clock.
+        #: When faults were injected, in microseconds of this machine's clock.
         self.faults: list[int] = []
         self._changes = bytearray()
         self._count = 0
 
     def sent(self, number: int, execute_at: int, sent_at: int, *, deletes: bool = False) -> int:
-        """Notes a write before it is sent; returns its version, to stand in the payload."""
+        """Logs a write before it is sent; returns its version, which is put into the payload."""
         flags = _DELETES if deletes else 0
         self._changes += _CHANGE.pack(number, self._count, flags, sent_at, execute_at, 0)
         self._count += 1
         return self._count - 1
 
     def acknowledged(self, version: int, at: int) -> None:
-        """The client was told that it is done."""
+        """Logs that the write was acknowledged."""
         self._mark(version, _ACKNOWLEDGED, at)
 
     def refused(self, version: int) -> None:
-        """The client was told that it wasn't done, since the timer isn't pending."""
+        """Logs that the write was refused because the timer is not pending."""
         self._mark(version, _REFUSED, 0)
 
     def _mark(self, version: int, flag: int, at: int) -> None:
@@ -90,11 +90,11 @@ class Book:
         number, _, flags, sent_at, execute_at, _ = _CHANGE.unpack_from(self._changes, place)
         _CHANGE.pack_into(self._changes, place, number, version, flags | flag, sent_at, execute_at, at)
 
-    def balance(self, calls: Path, before_fault_us: int) -> Balance:
-        """Compares with what the receiver wrote down. A duplicate is explained when the former call had arrived so shortly
-        before a fault."""
-        result = Balance(timers=self.timers, failures=dict(self.failures))
-        octets = calls.read_bytes()
+    def report(self, calls: Path, before_fault_us: int) -> Report:
+        """Compares the writes with the receiver's log. A duplicate is explained if the former call arrived at most
+        `before_fault_us` before a fault."""
+        result = Report(timers=self.timers, failures=dict(self.failures))
+        data = calls.read_bytes()
         for first in range(0, self.timers, _SLICE_TIMERS):
             ledger = Ledger(kills=self.faults)
             within = range(first, first + _SLICE_TIMERS)
@@ -103,14 +103,14 @@ class Book:
                     change = Change(version, bool(flags & _DELETES), sent_at, execute_at, acked_at or None)
                     change.refused = bool(flags & _REFUSED)
                     ledger.changes[str(number)].append(change)
-            for number, version, attempt, fired_at, arrived_at in CALL.iter_unpack(octets):
+            for number, version, attempt, fired_at, arrived_at in CALL.iter_unpack(data):
                 if number in within:
                     ledger.receipts[str(number)].append(Receipt(version, attempt, fired_at, arrived_at))
             _add(result, ledger, before_fault_us)
         return result
 
 
-def _add(result: Balance, ledger: Ledger, before_fault_us: int) -> None:
+def _add(result: Report, ledger: Ledger, before_fault_us: int) -> None:
     duplicates, unexplained = ledger.duplicates(before_fault_us)
     result.duplicates += duplicates
     result.unexplained += unexplained
@@ -127,20 +127,20 @@ def _add(result: Balance, ledger: Ledger, before_fault_us: int) -> None:
         if ledger.owes(timer):
             result.owed += 1
             last = max((change.version for change in changes if change.acked_at is not None), default=-1)
-            rung = {receipt.version for receipt in receipts}
-            if last in rung:
-                result.rang_for_last_acknowledged += 1
-            elif any(version > last for version in rung):
-                result.rang_for_one_in_doubt += 1
+            fired = {receipt.version for receipt in receipts}
+            if last in fired:
+                result.fired_for_last_acknowledged += 1
+            elif any(version > last for version in fired):
+                result.fired_for_unknown_outcome += 1
 
 
-def _count(result: Balance, changes: list[Change]) -> None:
+def _count(result: Report, changes: list[Change]) -> None:
     made = False
     for change in changes:
         if change.refused:
             result.refused += 1
         elif change.acked_at is None:
-            result.in_doubt += 1
+            result.outcome_unknown += 1
         elif change.deletes:
             result.deletes_acknowledged += 1
         elif made:

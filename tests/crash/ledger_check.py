@@ -1,11 +1,11 @@
-"""The great account: very many timers through any node of a cluster, 30 % of them updated and 10 % deleted, while they ring
-and nodes come and go; at the end each of them is accounted for.
+"""End-to-end ledger check: creates very many timers through any node of a cluster, updates 30 % and deletes 10 % of them
+while they fire and nodes join and leave, and finally accounts for each timer.
 
-    python -m tests.crash.account --timers 1000000 [--seconds 500] [--database postgresql] [--sessions]
+    python -m tests.crash.ledger_check --timers 1000000 [--seconds 500] [--database postgresql] [--sessions]
 
-One node is killed and started again, one restarted in order, a fourth joins and leaves, and another is killed; each while
-timers are made, changed and fired. With `--sessions` there are two nodes instead, and the database ends one of their sessions
-at random every few seconds, whatever it is doing. Ends with 1 when the account doesn't balance.
+One node is killed and started again, one is restarted gracefully, a fourth joins and leaves, and another is killed, all while
+timers are created, changed and fired. With `--sessions` there are two nodes instead, and the database ends one of their
+sessions at random every few seconds. The exit status is 1 if a timer is not accounted for.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.crash.account_book import Balance, Book
-from tests.crash.account_receiver import CALL
+from tests.crash.ledger_check_receiver import CALL
+from tests.crash.ledger_check_report import Report, WriteLog
 from tests.support.cluster import DATABASES, AnyNode, balanced, node, now_us, running, shared_by
 from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
@@ -35,21 +35,22 @@ from tocsin.model.instants import format_instant
 
 _BATCH_TIMERS = 500
 _CREATORS, _CHANGERS = 3, 24
-#: Timers whose update or delete is still to come, beyond which creating waits.
+#: Timers that wait for their update or delete. When there are more, creating pauses.
 _CHANGES_WAITING_MAX = 1_000
-#: Somewhat more than are to be: some timers have rung before their change comes.
+#: Shares of timers to change, somewhat more than the goal: some timers fire before their change.
 _UPDATED, _DELETED = 0.33, 0.11
 _SHARDS = 24
 _LATE_SPREAD_US = 60_000_000
 #: Results of calls are durable soon; on a busy machine a batch may take longer.
 _BEFORE_FAULT_US = 5_000_000
-#: Between two ends of sessions.
+#: Pause between two session faults, at least and at most.
 _SESSION_PAUSE_S = (0.5, 4.0)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`seconds` is the time over which the timers are due; making them takes about a half of it."""
+    """What to run. `seconds` is the time over which the timers are due; creating them takes about half of it. `say` prints a
+    line."""
 
     timers: int
     seconds: float
@@ -58,12 +59,12 @@ class Plan:
 
 
 class _Writers:
-    """Clients that make all the timers in batches, and change some of them one by one."""
+    """Clients that create all timers in batches, and change some of them one by one."""
 
     def __init__(
-        self, plan: Plan, book: Book, servers: list[ServerProcess], gone: set[ServerProcess], url: str
+        self, plan: Plan, log: WriteLog, servers: list[ServerProcess], gone: set[ServerProcess], url: str
     ) -> None:
-        self._plan, self._book, self._servers, self._gone, self._url = plan, book, servers, gone, url
+        self._plan, self._log, self._servers, self._gone, self._url = plan, log, servers, gone, url
         self._random = random.Random(plan.seed)
         self._begun_at = now_us()
         self._numbers = iter(range(plan.timers))
@@ -71,10 +72,10 @@ class _Writers:
         self.made = self.changed = 0
 
     async def work(self) -> None:
-        """Returns when all is made and changed."""
+        """Returns when all timers are created and changed."""
         changers = [asyncio.create_task(self._change_all(AnyNode(self._servers, n))) for n in range(_CHANGERS)]
         try:
-            await asyncio.gather(*(self._make_all(AnyNode(self._servers, 1_000 + n)) for n in range(_CREATORS)))
+            await asyncio.gather(*(self._create_all(AnyNode(self._servers, 1_000 + n)) for n in range(_CREATORS)))
             for _ in changers:
                 await self._to_change.put(None)
             await asyncio.gather(*changers)
@@ -83,32 +84,33 @@ class _Writers:
                 changer.cancel()
 
     def _due(self, least_s: float) -> int:
-        """Some instant of the plan's, but not sooner than that; where all is late, one that leaves time for changes."""
+        """A random instant within the plan's time, at least `least_s` from now; after the plan's time, one that leaves time
+        for changes."""
         now = now_us()
         latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + _LATE_SPREAD_US)
         return self._random.randint(now + int(least_s * 1e6), latest)
 
-    async def _make_all(self, client: AnyNode) -> None:
+    async def _create_all(self, client: AnyNode) -> None:
         client.gone = self._gone
         while numbers := list(islice(self._numbers, _BATCH_TIMERS)):
             made = numbers
             while numbers:
-                numbers = await self._make(client, numbers)
+                numbers = await self._create(client, numbers)
             self.made += len(made)
             for number in made:
                 if self._random.random() < _UPDATED + _DELETED:
                     await self._to_change.put(number)
-            # Over half of the time, so that much rings meanwhile.
+            # Spread over half of the time, so that many timers fire meanwhile.
             ahead_s = self.made / self._plan.timers * self._plan.seconds / 2 - (now_us() - self._begun_at) / 1e6
             await asyncio.sleep(max(ahead_s, 0))
         client.close()
 
-    async def _make(self, client: AnyNode, numbers: list[int]) -> list[int]:
-        """One batch; returns those that were not made for certain."""
+    async def _create(self, client: AnyNode, numbers: list[int]) -> list[int]:
+        """Creates one batch; returns the timers whose creation is not certain."""
         sent_at, versions, timers = now_us(), [], []
         for number in numbers:
             execute_at = self._due(1)
-            versions.append(self._book.sent(number, execute_at, sent_at))
+            versions.append(self._log.sent(number, execute_at, sent_at))
             timers.append(
                 {
                     "namespace": "default",
@@ -124,9 +126,9 @@ class _Writers:
         at, again = now_us(), []
         for number, version, result in zip(numbers, versions, answer[1]["results"], strict=True):
             if "timer" in result:
-                self._book.acknowledged(version, at)
+                self._log.acknowledged(version, at)
             else:
-                self._book.failures[f"{result['error']['status']} in a batch"] += 1
+                self._log.failures[f"{result['error']['status']} in a batch"] += 1
                 again.append(number)
         return again
 
@@ -140,40 +142,40 @@ class _Writers:
         client.close()
 
     async def _change(self, client: AnyNode, number: int, deletes: bool) -> bool:
-        """Whether it is known now whether it was done."""
+        """Updates or deletes a timer; False if the outcome is unknown."""
         body: dict[str, object] = {"namespace": "default", "timerId": str(number)}
         execute_at = 0 if deletes else self._due(0.2)
-        version = self._book.sent(number, execute_at, now_us(), deletes=deletes)
+        version = self._log.sent(number, execute_at, now_us(), deletes=deletes)
         if not deletes:
             body |= {"executeAt": format_instant(execute_at), "payload": {"v": version}}
         answer = await self._ask(client, f"/api/v1/timers/{'delete' if deletes else 'update'}", body)
         if answer is None:
             return False
         if answer[0] in (404, 409):
-            self._book.refused(version)
+            self._log.refused(version)
         else:
-            self._book.acknowledged(version, now_us())
+            self._log.acknowledged(version, now_us())
         return True
 
     async def _ask(self, client: AnyNode, path: str, body: object) -> tuple[int, Any] | None:
-        """The answer, or None, counted, when it says nothing for certain."""
+        """The answer; None, counted as a failure, if the outcome is unknown."""
         try:
             status, answer = await client.post(path, body)
         except (OSError, EOFError, TimeoutError) as error:
-            self._book.failures[type(error).__name__] += 1
+            self._log.failures[type(error).__name__] += 1
         else:
             if status in (200, 204, 404, 409):
                 return status, answer
-            self._book.failures[str(status)] += 1
+            self._log.failures[str(status)] += 1
         await asyncio.sleep(0.05)
         return None
 
 
 @asynccontextmanager
 async def _receiver(path: Path) -> AsyncIterator[str]:
-    """A process that writes to the file what comes; its URL."""
+    """Starts the receiver process, which logs calls to the file; yields its URL."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.crash.account_receiver", str(path),
+        sys.executable, "-m", "tests.crash.ledger_check_receiver", str(path),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
@@ -185,33 +187,33 @@ async def _receiver(path: Path) -> AsyncIterator[str]:
         await process.wait()
 
 
-class _LostSessions:
-    """The database ends sessions of the nodes."""
+class _SessionFaults:
+    """Faults: the database ends sessions of the nodes."""
 
-    def __init__(self, plan: Plan, book: Book, store: str) -> None:
-        self._plan, self._book = plan, book
+    def __init__(self, plan: Plan, log: WriteLog, store: str) -> None:
+        self._plan, self._log = plan, log
         self._sessions = Sessions(store)
         self._random = random.Random(plan.seed)
 
-    async def happen(self) -> None:
-        """One at a time, for nine tenths of the plan's time."""
+    async def run(self) -> None:
+        """Ends one session at a time, for nine tenths of the plan's time."""
         until, ended = time.monotonic() + 0.9 * self._plan.seconds, 0
         async with self._sessions:
             while time.monotonic() < until:
                 await asyncio.sleep(self._random.uniform(*_SESSION_PAUSE_S))
-                self._book.faults.append(now_us())
+                self._log.faults.append(now_us())
                 ended += await self._sessions.end_one()
         self._plan.say(f"{ended} sessions were ended")
 
 
-class _Faults:
-    """What happens to the nodes, one thing after another."""
+class _NodeFaults:
+    """Faults of nodes, one after another."""
 
-    def __init__(self, plan: Plan, book: Book, servers: list[ServerProcess]) -> None:
-        self._plan, self._book, self._servers = plan, book, servers
+    def __init__(self, plan: Plan, log: WriteLog, servers: list[ServerProcess]) -> None:
+        self._plan, self._log, self._servers = plan, log, servers
 
-    async def happen(self) -> None:
-        """Each at its share of the plan's time."""
+    async def run(self) -> None:
+        """Injects each fault at its share of the plan's time."""
         begun = time.monotonic()
         two, one, four, three = self._servers[1], self._servers[0], self._servers[3], self._servers[2]
         for share, what in (
@@ -226,7 +228,7 @@ class _Faults:
 
     async def _killed(self, server: ServerProcess, left: list[ServerProcess]) -> None:
         at = now_us()
-        self._book.faults.append(at)
+        self._log.faults.append(at)
         await server.kill()
         await shared_by(left, {name(other) for other in left})
         self._plan.say(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
@@ -236,7 +238,7 @@ class _Faults:
         at = now_us()
         await server.stop()
         await server.start()
-        self._plan.say(f"{name(server)} was restarted in order in {(now_us() - at) / 1e6:.1f} s")
+        self._plan.say(f"{name(server)} was restarted gracefully in {(now_us() - at) / 1e6:.1f} s")
 
     async def _joins(self, server: ServerProcess) -> None:
         await server.start()
@@ -249,55 +251,57 @@ class _Faults:
 
 
 def name(server: ServerProcess) -> str:
-    """The node's."""
+    """The node's name."""
     return server.env["TOCSIN_NODE_NAME"]
 
 
-async def account(plan: Plan, folder: Path, store: str, *, sessions: bool = False) -> Balance:
-    """Runs the plan on an empty database, and says how it came out; `sessions`: with lost sessions instead of lost nodes."""
-    book = Book()
-    book.timers = plan.timers
+async def check(plan: Plan, folder: Path, store: str, *, sessions: bool = False) -> Report:
+    """Runs the plan on an empty database and returns the report. `sessions`: with session faults instead of node faults."""
+    log = WriteLog()
+    log.timers = plan.timers
     names = ("one", "two") if sessions else ("one", "two", "three", "four")
     servers = [node(folder, each, store, "--shards", str(_SHARDS)) for each in names]
     first = servers[: 2 if sessions else 3]
     calls = folder / "calls"
     gone: set[ServerProcess] = set(servers) - set(first)
-    mishaps = _LostSessions(plan, book, store) if sessions else _Faults(plan, book, servers)
+    faults_source = _SessionFaults(plan, log, store) if sessions else _NodeFaults(plan, log, servers)
     async with _receiver(calls) as url, running(*first):
         try:
             await shared_by(first, {name(server) for server in first})
             async with balanced(servers, gone):
-                writers = _Writers(plan, book, servers, gone, url)
-                telling = asyncio.create_task(_tell(plan, writers, calls))
-                faults = asyncio.create_task(mishaps.happen())
+                writers = _Writers(plan, log, servers, gone, url)
+                progress = asyncio.create_task(_report_progress(plan, writers, calls))
+                faults = asyncio.create_task(faults_source.run())
                 await asyncio.gather(writers.work(), faults)
-                plan.say(f"all {plan.timers:,} are made and {writers.changed:,} changed; the rest rings")
-                await _all_rang(servers[0], calls, plan)
-                telling.cancel()
+                plan.say(
+                    f"all {plan.timers:,} timers created, {writers.changed:,} changed; waiting for the rest to fire"
+                )
+                await _all_fired(servers[0], calls, plan)
+                progress.cancel()
         finally:
             for late in gone:
                 if late.process is not None and late.process.returncode is None:
                     await late.kill()
-    return await asyncio.to_thread(book.balance, calls, _BEFORE_FAULT_US)
+    return await asyncio.to_thread(log.report, calls, _BEFORE_FAULT_US)
 
 
 def _arrived(calls: Path) -> int:
     return calls.stat().st_size // CALL.size if calls.exists() else 0
 
 
-async def _tell(plan: Plan, writers: _Writers, calls: Path) -> None:
+async def _report_progress(plan: Plan, writers: _Writers, calls: Path) -> None:
     begun = time.monotonic()
     while True:
         await asyncio.sleep(max(plan.seconds / 20, 2))
         plan.say(
-            f"{time.monotonic() - begun:6.0f} s: {writers.made:,} made, {writers.changed:,} changed, "
-            f"{_arrived(calls):,} calls arrived"
+            f"{time.monotonic() - begun:6.0f} s: {writers.made:,} created, {writers.changed:,} changed, "
+            f"{_arrived(calls):,} calls received"
         )
 
 
-async def _all_rang(server: ServerProcess, calls: Path, plan: Plan) -> None:
-    """Returns when nothing is pending and nothing has come for two seconds; at the latest after three times the plan's time,
-    and then the account tells what is missing."""
+async def _all_fired(server: ServerProcess, calls: Path, plan: Plan) -> None:
+    """Returns when no timer is pending and no call has arrived for two seconds, at the latest after three times the plan's
+    time; then the report shows what is missing."""
     client = AnyNode([server], 0)
     query = {"namespace": "default", "status": "pending", "limit": 1}
     deadline, before, quiet_s = time.monotonic() + 3 * plan.seconds + 60, -1, 0.0
@@ -314,10 +318,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--timers", type=int, default=1_000_000)
     parser.add_argument(
-        "--seconds", type=float, help="over which they are due; default: 1 for 2,000 timers, at least 60"
+        "--seconds",
+        type=float,
+        help="time over which the timers are due; default: 1 for every 2,000 timers, at least 60",
     )
     parser.add_argument("--database", choices=DATABASES, default="postgresql")
-    parser.add_argument("--sessions", action="store_true", help="lose sessions of the database instead of nodes")
+    parser.add_argument("--sessions", action="store_true", help="end database sessions instead of stopping nodes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     return parser.parse_args()
 
@@ -333,7 +339,7 @@ def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer:
     return PostgresServer(fsync=True) if database == "postgresql" else MysqlServer(fsync=True)
 
 
-async def _main(options: argparse.Namespace) -> Balance:
+async def _main(options: argparse.Namespace) -> Report:
     seconds = options.seconds or max(options.timers / 2_000, 60)
     plan = Plan(options.timers, seconds, options.seed, _say)
     _say(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
@@ -343,8 +349,8 @@ async def _main(options: argparse.Namespace) -> Balance:
             server.init()
         server.start()
         url = await server.create_database() if isinstance(server, PostgresServer) else server.new_url()
-        with tempfile.TemporaryDirectory(prefix="tocsin-account-") as folder:
-            return await account(plan, Path(folder), url, sessions=options.sessions)
+        with tempfile.TemporaryDirectory(prefix="tocsin-end-to-end-") as folder:
+            return await check(plan, Path(folder), url, sessions=options.sessions)
     finally:
         server.remove()
 
@@ -352,4 +358,4 @@ async def _main(options: argparse.Namespace) -> Balance:
 if __name__ == "__main__":
     result = asyncio.run(_main(_options()))
     print("\n".join(result.lines()))
-    sys.exit(0 if result.balances else 1)
+    sys.exit(0 if result.passed else 1)
