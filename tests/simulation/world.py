@@ -56,7 +56,7 @@ SMALL_TRANSACTIONS = Capabilities(range_delete=False, shards_together=False, bat
 
 
 class World:
-    """The world of one seed. `run` returns its violation, or None. `small_transactions`: a transaction of the store takes a few
+    """The world of one seed. `run` returns its violation, or None. `small_transactions`: a transaction takes a few
     rows of one shard, and the store deletes no ranges."""
 
     def __init__(self, seed: int, *, small_transactions: bool = False) -> None:

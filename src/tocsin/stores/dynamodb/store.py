@@ -111,7 +111,7 @@ class DynamoStore:
         return await reads.shards(self._open, self._total_shards)
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. Waits until no transaction of a former owner is in progress."""
         if expected_epoch == 0 and not self._has_data:
@@ -120,7 +120,7 @@ class DynamoStore:
             self._has_data = True
         client = self._open
         return await self._in_turn(
-            shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, standing_still)
+            shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, presumed_dead)
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:

@@ -129,7 +129,7 @@ def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> No
 
 
 async def claim(
-    client: DynamoClient, shard_id: int, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None
+    client: DynamoClient, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
 ) -> int | None:
     """See the port. One transaction with a token, so that it can be repeated if its response is lost."""
     values: dict[str, Any] = {":w": {"B": owner}, ":next": {"N": str(expected_epoch + 1)}}
@@ -146,8 +146,8 @@ async def claim(
             }
         }
     ]
-    if standing_still is not None:
-        incarnation, counter = standing_still
+    if presumed_dead is not None:
+        incarnation, counter = presumed_dead
         actions.append(
             {
                 "ConditionCheck": {
