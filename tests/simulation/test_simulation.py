@@ -38,18 +38,18 @@ def test_guarantees_hold_under_faults(first: int) -> None:
         assert violation is None, f"seed {seed}: {violation}"
 
 
-def test_promises_hold_with_small_transactions_of_one_shard_and_no_range_deletes() -> None:
+def test_guarantees_hold_with_small_transactions_of_one_shard_and_no_range_deletes() -> None:
     for seed in range(_CHUNK):
         world = World(seed, small_transactions=True)
         applied: list[Sequence[ShardBatch]] = []
-        world.store.apply = partial(_noted, applied, world.store.apply)
+        world.store.apply = partial(_recorded, applied, world.store.apply)
         violation = world.run()
         assert violation is None, f"seed {seed}: {violation}"
         assert applied
         assert all(len(batches) == 1 and batches[0].delete_to is None for batches in applied)
 
 
-async def _noted(
+async def _recorded(
     applied: list[Sequence[ShardBatch]],
     apply: Callable[[Sequence[ShardBatch]], Awaitable[list[Applied]]],
     batches: Sequence[ShardBatch],
