@@ -249,4 +249,4 @@ class Node:
             waits = [link for link in self.cluster._links.values() if link._queue or link._in_flight]
             waits += [link for link in self.cluster._links.values() if link._in_doubt or link._asked]
             yield "links", [link.address for link in waits]
-            yield "writes of other nodes", sum(each._under_way for each in self.cluster._sessions.values())
+            yield "writes of other nodes", sum(each._in_flight for each in self.cluster._sessions.values())
