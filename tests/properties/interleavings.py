@@ -395,7 +395,7 @@ class Interleaving:
         if chance < 0.9:
             owner.waiting.append(due)
         else:
-            self.say("park", due.key[1].hex()[:4])
+            self.say("suspend", due.key[1].hex()[:4])
             window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
     def _fire(self, owner: Owner, row: Row) -> None:
