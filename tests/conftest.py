@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.servers"]
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Images of containers like to set it. But the tests start hundreds of processes, and where nothing keeps what was
-    # compiled, each of them compiles all its modules anew, which takes more than all the rest of its start.
+    # compiled, each of them compiles all its modules again, which takes more than all the rest of its start.
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(__file__).parents[1] / "build" / "bytecode")
     sys.dont_write_bytecode = False
 
@@ -74,5 +74,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Tells the test's coroutine of its time limit."""
+    """Cancels the test's coroutine shortly before its time limit."""
     limit_coroutine(item)

@@ -85,7 +85,7 @@ class TimerService:
         self._shared = not context.store.capabilities.exclusive
         self._namespace_change = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        #: Tells whether this node runs the service agent now.
+        #: Whether this node runs the service agent now.
         self.has_agent: Callable[[], bool] = bool
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:

@@ -318,7 +318,7 @@ async def test_waiting_for_the_lock_can_be_cancelled(postgresql_url: str) -> Non
 
 
 async def test_releasing_the_lock_can_be_cancelled(postgresql_url: str) -> None:
-    """Otherwise an agent that is told to stop would begin its next turn."""
+    """Otherwise an agent that is asked to stop would begin its next turn."""
     first = agent(postgresql_url, "one")
     await first.open()
     lock = first.backend._lock

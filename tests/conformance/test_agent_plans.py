@@ -79,7 +79,9 @@ CASES = {
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
     "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment": NOW}),
     "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "times": 1, "error": "e"}),
-    "park": Case(outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment": NOW, "error": "e"}, "idx_outbox_unpublished"),
+    "suspend": Case(
+        outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment": NOW, "error": "e"}, "idx_outbox_unpublished"
+    ),
     "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before": NOW, "most": 10}),
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),

@@ -85,7 +85,7 @@ class ClusterLoad:
 
 
 async def drained(server: ServerProcess, ledger: Ledger, timeout_s: float = 60.0) -> None:
-    """Returns when no timer is owed or pending any more, or after a time limit; the later check tells which."""
+    """Returns when no timer is owed or pending any more, or after a time limit; the later check finds out which."""
     client = Client(server.address)
     query = {"namespace": "default", "status": "pending", "limit": 1}
     with contextlib.suppress(TimeoutError):

@@ -58,8 +58,8 @@ class Ledger:
         return [timer for timer in self.changes if self._owed(timer)]
 
     def _owed(self, timer: str) -> bool:
-        rung = {receipt.version for receipt in self.receipts[timer]}
-        return self.owes(timer) and not any(change.version in rung for change in self._possible(timer))
+        fired = {receipt.version for receipt in self.receipts[timer]}
+        return self.owes(timer) and not any(change.version in fired for change in self._possible(timer))
 
     def owes(self, timer: str) -> bool:
         """Whether the timer's last acknowledged state has to fire: no delete was done or may have been done."""

@@ -158,11 +158,6 @@ async def test_kills_lose_no_call_on_sqlite_with_the_embedded_bus(tmp_path: Path
 
 
 @pytest.mark.timeout(400)
-async def test_kills_lose_no_call_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
-    await run(tmp_path, "--broker", nats.url)
-
-
-@pytest.mark.timeout(400)
 async def test_kills_lose_no_call_on_postgresql_with_nats(
     tmp_path: Path, nats: NatsServer, postgresql_url: str
 ) -> None:

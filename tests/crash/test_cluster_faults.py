@@ -91,11 +91,9 @@ async def test_a_database_restart_under_load_loses_nothing(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", DATABASES)
-async def test_a_rolling_restart_fails_no_request(
-    tmp_path: Path, database: str, request: pytest.FixtureRequest
-) -> None:
-    async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
+async def test_a_rolling_restart_fails_no_request(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    # On one database: shards are handed over by the engine, whatever the store.
+    async with three_nodes(tmp_path, [await new_database(request, "postgresql")] * 3) as run:
         for server in run.servers:
             assert await server.stop() == 0
             await server.start()

@@ -201,7 +201,7 @@ class Interleaving:
             op.changes = Changes(execute_at=due, payload=payload_of(token))
         if rng.random() < 0.2:
             op.deadline_us = self.now + rng.randint(0, 6)
-        op.reply = lambda answer: self._heard(uuid, token, added, answer)
+        op.reply = lambda answer: self._reply_received(uuid, token, added, answer)
         self.busy[uuid] = op
         self.say("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)
@@ -210,10 +210,10 @@ class Interleaving:
         if op.reply is not None:
             op.reply(answer)
 
-    def _heard(self, uuid: bytes, token: int, added: bool, answer: Any) -> None:
+    def _reply_received(self, uuid: bytes, token: int, added: bool, answer: Any) -> None:
         if self.busy.pop(uuid, None) is None:
             return
-        self.say("heard", uuid.hex()[:4], token, type(answer).__name__)
+        self.say("answer", uuid.hex()[:4], token, type(answer).__name__)
         states = self.ledger.states(uuid)
         if isinstance(answer, Row) and answer.key[0] != self.ledger.due[token]:
             self._broken("MOVED", f"{uuid.hex()[:4]} asked for {self.ledger.due[token]}, got {answer.key[0]}")
@@ -371,7 +371,7 @@ class Interleaving:
 
     # ------------------------------------------------------------------ dispatcher
 
-    def dispatch(self, owner: Owner | None = None, *, ring: bool = False) -> None:
+    def dispatch(self, owner: Owner | None = None, *, fire: bool = False) -> None:
         """Fires, defers or suspends a due row."""
         owner = owner or self._any_owner()
         if owner is None or self.now - owner.last_beat >= _LEASE:
@@ -387,7 +387,7 @@ class Interleaving:
         due = window.due(self.now + self.skew[owner.node])
         if due is None:
             return
-        chance = 0.0 if ring else rng.random()
+        chance = 0.0 if fire else rng.random()
         if chance < 0.7:
             self._fire(owner, due)
             return
@@ -395,7 +395,7 @@ class Interleaving:
         if chance < 0.9:
             owner.waiting.append(due)
         else:
-            self.say("park", due.key[1].hex()[:4])
+            self.say("suspend", due.key[1].hex()[:4])
             window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
     def _fire(self, owner: Owner, row: Row) -> None:
@@ -409,8 +409,8 @@ class Interleaving:
                 self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
             self._fired.add(row.generation)
         token = token_of(row.timer.payload)
-        self.say("RING", owner.window.epoch, row.key[1].hex()[:4], token)
-        self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
+        self.say("FIRE", owner.window.epoch, row.key[1].hex()[:4], token)
+        self.ledger.record_firing(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
 
     def answer(self, *, finish: float = 0.6) -> None:
         """Ends an in-flight attempt."""
@@ -524,7 +524,7 @@ class Interleaving:
         for _ in range(3):
             self.load(owner)
         for _ in range(5):
-            self.dispatch(owner, ring=True)
+            self.dispatch(owner, fire=True)
         while owner.window.in_flight:
             self.answer(finish=1.0)
         if self._rng.random() < 0.3:

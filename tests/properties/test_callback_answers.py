@@ -43,7 +43,7 @@ class Wire(asyncio.Transport):
 
 @dataclass
 class Recorder:
-    """What the connection's owner was told."""
+    """What the connection reported to its owner."""
 
     outcomes: list[AttemptOutcome] = field(default_factory=list)
     reusable: bool = False

@@ -11,7 +11,7 @@ _CHUNK = 500
 #: Seeds that once failed.
 REGRESSIONS = [
     154,  # suspended timers came back only at even ticks (a fault of the driver)
-    2193,  # set aside while due, rung after the wall clock had gone back
+    2193,  # deferred while due, fired after the wall clock had gone back
 ]
 
 

@@ -111,8 +111,8 @@ class Client:
                 return WriteOp(kind, self.uuid, self._namespace, timer=msgspec.structs.replace(timer))
             return WriteOp(kind, self.uuid, self._namespace, changes=changes)
 
-        answer, heard_all = await self._insist(op)
-        world.say("client hears", self.uuid.hex()[:6], token, _word(answer))
+        answer, answered_all = await self._insist(op)
+        world.say("client receives", self.uuid.hex()[:6], token, _word(answer))
         if isinstance(answer, Row):
             if token_of(answer.timer.payload) != token:
                 world.broken("WRONG ANSWER", f"{self.uuid.hex()[:6]}: wrote {token}, answered {answer.timer.payload!r}")
@@ -120,11 +120,11 @@ class Client:
             world.ledger.created.add(self.uuid)
             self._check_stored(token)
         elif isinstance(answer, TimerNotFound | TimerNotPending):
-            if heard_all:
+            if answered_all:
                 states.discard(token)
             world.ledger.gone(self.uuid, answer.code)
             self._check_absent()
-        elif isinstance(answer, _REFUSED) and heard_all:
+        elif isinstance(answer, _REFUSED) and answered_all:
             states.discard(token)
 
     def _never_rescheduled(self, states: set[int]) -> bool:
@@ -139,32 +139,32 @@ class Client:
         world.ledger.delete_asked(self.uuid)
         states.add(ABSENT)
         world.say("client", "DELETE", self.uuid.hex()[:6])
-        answer, heard_all = await self._insist(lambda: WriteOp(OpKind.DELETE, self.uuid, self._namespace))
-        world.say("client hears", self.uuid.hex()[:6], "DELETE", _word(answer))
+        answer, answered_all = await self._insist(lambda: WriteOp(OpKind.DELETE, self.uuid, self._namespace))
+        world.say("client receives", self.uuid.hex()[:6], "DELETE", _word(answer))
         if answer is None:
             world.ledger.acknowledged(self.uuid, ABSENT)
             self._check_absent()
         elif isinstance(answer, TimerNotFound | TimerNotPending):
-            if heard_all and not was_absent:
+            if answered_all and not was_absent:
                 states.discard(ABSENT)
             world.ledger.gone(self.uuid, answer.code)
             self._check_absent()
-        elif isinstance(answer, _REFUSED) and heard_all and not was_absent:
+        elif isinstance(answer, _REFUSED) and answered_all and not was_absent:
             states.discard(ABSENT)
 
     async def _insist(self, make: object) -> tuple[Row | TocsinError | None, bool]:
         """The last answer, and whether no earlier try may have been done without an answer."""
-        heard_all = True
+        answered_all = True
         answer: Row | TocsinError | None = None
         for _ in range(1 if self._world.storm else self._rng.choice((1, 4, 12))):
             answer = await self._ask(make())  # type: ignore[operator]
             if isinstance(answer, RequestExpired) and not self._world.faulty:
                 self._world.broken("BLOCKED", f"{self.uuid.hex()[:6]}: not written in time in a run without faults")
             if not isinstance(answer, Unavailable | DefiniteFailure):
-                return answer, heard_all
-            heard_all = heard_all and isinstance(answer, (*_REFUSED, _Refused))
+                return answer, answered_all
+            answered_all = answered_all and isinstance(answer, (*_REFUSED, _Refused))
             await asyncio.sleep(self._rng.uniform(0.0, 0.1) if self._world.storm else self._rng.uniform(0.05, 1.5))
-        return (RequestExpired("no node took it") if isinstance(answer, _Refused) else answer), heard_all
+        return (RequestExpired("no node took it") if isinstance(answer, _Refused) else answer), answered_all
 
     async def _ask(self, op: WriteOp) -> Row | TocsinError | None:
         anyone = [node for node in self._world.nodes if node.service is not None and not node.frozen]

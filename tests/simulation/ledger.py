@@ -50,7 +50,7 @@ class Ledger:
         self.done: set[int] = set()
         self.duplicates = 0
         # The answers that the service received, by token, and how many attempts failed, by timer and by token.
-        self._heard: dict[int, set[Answer]] = {}
+        self._answers: dict[int, set[Answer]] = {}
         self._failures: dict[bytes, int] = {}
         self._failures_of: dict[int, int] = {}
         self.attempts_max: dict[int, int] = {}
@@ -75,7 +75,7 @@ class Ledger:
     def token(
         self, due: int, now: int, *, parent: int | None = None, single: bool = False, attempts_max: int = 0
     ) -> int:
-        """A new token, made `now`: not to ring before `due`; `single` when one attempt, whatever its end, settles it, and
+        """A new token, made `now`: not to fire before `due`; `single` when one attempt, whatever its end, settles it, and
         `attempts_max` how many failed ones do (0: they don't, or it is not known)."""
         self._tokens += 1
         self.due[self._tokens] = due
@@ -130,7 +130,7 @@ class Ledger:
                 "UNSIGNED", f"{namespace} token {token} by {who} with secret {secret}, {expected} was promised"
             )
 
-    def rang(self, uuid: bytes, token: int, node_now: int, true_now: int, doubt_us: int, who: str) -> None:
+    def record_firing(self, uuid: bytes, token: int, node_now: int, true_now: int, doubt_us: int, who: str) -> None:
         """Records a call of the receiver."""
         root = self.root[token]
         self.fires[root] = self.fires.get(root, 0) + 1
@@ -166,7 +166,7 @@ class Ledger:
 
     def answered(self, uuid: bytes, token: int, answer: Answer) -> None:
         """Records that the service received the receiver's answer."""
-        self._heard.setdefault(token, set()).add(answer)
+        self._answers.setdefault(token, set()).add(answer)
         if answer in (Answer.FAILED, Answer.REFUSED):
             self._failures[uuid] = self._failures.get(uuid, 0) + 1
             self._failures_of[token] = self._failures_of.get(token, 0) + 1
@@ -184,18 +184,18 @@ class Ledger:
     def finished_as(self, uuid: bytes, token: int, timer: Timer) -> None:
         """Checks a finished timer's history. An update begins another firing and does not reset the number of attempts."""
         what = f"{uuid.hex()[:6]} token {token} {timer.status} after {timer.attempts} attempts"
-        heard, sent, failures = self._heard.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
+        answers, sent, failures = self._answers.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
         if timer.attempts > sent:
             self._broken("COUNTED", f"{what}, {sent} were sent")
         policy = timer.retry or NAMESPACE_POLICY
-        exhausted = Answer.FAILED in heard and policy.max_attempts <= timer.attempts <= failures
+        exhausted = Answer.FAILED in answers and policy.max_attempts <= timer.attempts <= failures
         true = {
-            Status.COMPLETED: Answer.DONE in heard,
-            Status.FAILED: Answer.REFUSED in heard or exhausted,
+            Status.COMPLETED: Answer.DONE in answers,
+            Status.FAILED: Answer.REFUSED in answers or exhausted,
             Status.CANCELED: uuid in self._deletes,
         }
         if not true.get(timer.status, False):
-            self._broken("UNTRUE", f"{what} of {policy.max_attempts}, {failures} failed, heard {heard}")
+            self._broken("UNTRUE", f"{what} of {policy.max_attempts}, {failures} failed, answers {answers}")
 
     # ------------------------------------------------------------------ against the store
 

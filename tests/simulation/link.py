@@ -144,7 +144,7 @@ class Link:
             )
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        # A database may shorten a page; only `complete_to` tells how far it is complete.
+        # A database may shorten a page; only `complete_to` states how far it is complete.
         if limit > 1 and self._rng.random() < 0.2:
             limit = self._rng.randint(1, limit)
         return await self._call(lambda: self._store.load(shard_id, after, up_to, limit))

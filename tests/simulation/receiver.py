@@ -73,7 +73,7 @@ class Receiver:
             world.say("not sent", self._node.name, uuid.hex()[:6], token)
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
-        world.rang(uuid, token, invocation, self._node, self._now_us())
+        world.record_firing(uuid, token, invocation, self._node, self._now_us())
         outcome, delay_s, answer = self._decide(token, invocation)
         if delay_s * 1e6 >= invocation.timeout_us:
             outcome, delay_s, answer = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, Answer.FAILED

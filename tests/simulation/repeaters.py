@@ -78,19 +78,19 @@ class Repeater(Client):
         if keyed:
             world.ledger.keyed.add(token)
         world.say("client", "CREATE", on_conflict.value, self.uuid.hex()[:6], token, keyed, "due", due)
-        answer, heard_all = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
-        while keyed and not heard_all and not isinstance(answer, Row | TimerExists):
+        answer, answered_all = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
+        while keyed and not answered_all and not isinstance(answer, Row | TimerExists):
             # Repeating it is what the key is for.
             await asyncio.sleep(rng.uniform(0, 1))
             answer, _ = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
-        world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
+        world.say("client receives", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
         if isinstance(answer, ExistingRow):
-            self._check_standing(answer, token, heard_all=heard_all)
+            self._check_standing(answer, token, answered_all=answered_all)
         elif isinstance(answer, Row):
             self._created(answer, token, keyed=keyed)
         elif isinstance(answer, TimerExists):
-            self._check_exists(states, token, heard_all=heard_all)
-        elif isinstance(answer, _REFUSED) and heard_all:
+            self._check_exists(states, token, answered_all=answered_all)
+        elif isinstance(answer, _REFUSED) and answered_all:
             states.discard(token)
         else:
             # The outcome is unknown, and so are the keys that the timer remembers.
@@ -103,9 +103,9 @@ class Repeater(Client):
         condition = Condition(rng.choice(list(OnConflict)), CreateKey(str(token), ""))
         world.say("client", "REPEAT", self.uuid.hex()[:6], token)
         answer, _ = await self._insist(lambda: self._op(timer, condition))
-        world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
+        world.say("client receives", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
         if isinstance(answer, ExistingRow):
-            self._check_standing(answer, token, heard_all=True)
+            self._check_standing(answer, token, answered_all=True)
         elif isinstance(answer, Row | TimerExists):
             world.broken(
                 "NOT REPEATED", f"{self.uuid.hex()[:6]}: token {token} is remembered, answered {_word(answer)}"
@@ -125,7 +125,7 @@ class Repeater(Client):
         self._remembered = [*self._remembered, token][-KEYS_MAX:] if keyed else []
         self._check_stored(token)
 
-    def _check_standing(self, answer: ExistingRow, token: int, *, heard_all: bool) -> None:
+    def _check_standing(self, answer: ExistingRow, token: int, *, answered_all: bool) -> None:
         """Checks the existing timer that was answered: it is a possible one, and its end, if it has finished, is true and
         final."""
         world, timer = self._world, answer.timer
@@ -161,8 +161,8 @@ class Repeater(Client):
         else:
             world.ledger.over.add(root)
 
-    def _check_exists(self, states: set[int], token: int, *, heard_all: bool) -> None:
-        if heard_all:
+    def _check_exists(self, states: set[int], token: int, *, answered_all: bool) -> None:
+        if answered_all:
             states.discard(token)
 
     async def _write(self, kind: OpKind) -> None:

@@ -30,10 +30,11 @@ CONSEQUENCES = {
     "WritesForwarded answered", "WritesForwarded moved", "WritesForwarded unknown", "PeerLost", "PeerConnected",
     # How timers end, and how clients are answered.
     "finished completed", "finished failed", "finished canceled", "finished exhausted",
-    "hears ok", "hears ShardUnavailable", "hears RequestExpired", "hears TimerNotFound", "hears TimerNotPending",
+    "receives ok", "receives ShardUnavailable", "receives RequestExpired", "receives TimerNotFound",
+    "receives TimerNotPending",
     # Repeated creates, in each state of their timer.
     "replayed pending", "replayed completed", "replayed failed", "replayed canceled", "existing pending",
-    "hears TimerExists",
+    "receives TimerExists",
 }  # fmt: skip
 
 
@@ -54,8 +55,8 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield f"ClaimFailed {reason}"
             case [_, "DispatchPaused" | "WritesForwarded" as name, detail, _]:
                 yield f"{name} {detail}"
-            case ["client hears", _, _, answer, *found]:
-                yield f"hears {answer}"
+            case ["client receives", _, _, answer, *found]:
+                yield f"receives {answer}"
                 if found:
                     yield " ".join(found)
             case ["history", status, attempts, most]:

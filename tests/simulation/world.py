@@ -176,9 +176,9 @@ class World:
         """The trace's hash: equal for equal runs."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]
 
-    def rang(self, uuid: bytes, token: int, invocation: Invocation, node: Node, node_now: int) -> None:
+    def record_firing(self, uuid: bytes, token: int, invocation: Invocation, node: Node, node_now: int) -> None:
         """Records a call of a receiver."""
-        self.say("RING", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
+        self.say("FIRE", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
         if self.fired.setdefault(invocation.message_id, token) != token:
             self.broken(
                 "REUSED ID",
@@ -188,7 +188,7 @@ class World:
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
         # The first attempt was made when the node's clock had reached the instant; the clock may have been set back since.
         own_now = node_now if invocation.attempt == 1 else max(node_now, self.ledger.due[token])
-        self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
+        self.ledger.record_firing(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         self.ledger.fired_as(token, invocation.message_id)
         self.ledger.called(
             invocation.namespace, token, secret_number(invocation.secrets[0] if invocation.secrets else None), node.name
@@ -347,10 +347,10 @@ class World:
 
     def _check_history(self) -> None:
         """Checks that every finished timer has its history row, and that every history row is true."""
-        told: set[bytes] = set()
+        reported: set[bytes] = set()
         for shard in self.store._shards.values():
             for uuid, versions in shard.history.items():
-                told.add(uuid)
+                reported.add(uuid)
                 for row in versions.values():
                     timer = decode_record(row.record)
                     if timer.status is not row.status:
@@ -360,7 +360,7 @@ class World:
                     if timer.payload != NULL_PAYLOAD:
                         self.ledger.finished_as(uuid, token_of(timer.payload), timer)
         for uuid, states in self.ledger.possible.items():
-            if len(states) == 1 and uuid in self.ledger.created and uuid not in told:
+            if len(states) == 1 and uuid in self.ledger.created and uuid not in reported:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")
 
 

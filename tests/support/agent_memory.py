@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass
 class MemoryTables:
-    """All tables. The next calls raise the errors in `fail_next`, one each; `told` are the outbox's listeners."""
+    """All tables. The next calls raise the errors in `fail_next`, one each; `listeners` are those of the outbox."""
 
     calls: dict[CallKey, ServiceCall] = field(default_factory=dict)
     tags: dict[CallKey, set[str]] = field(default_factory=dict)

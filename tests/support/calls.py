@@ -30,7 +30,7 @@ class Call:
 
 @dataclass
 class Inbox:
-    """Collects calls; `answers` are given in order, then `default` for ever."""
+    """Collects calls; `answers` are given in order, then always `default`."""
 
     answers: list[tuple[int, bytes]] = field(default_factory=list)
     default: tuple[int, bytes] = (200, b"")

@@ -22,7 +22,7 @@ from tests.support.postgresql import PostgresServer
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 
-#: So that nodes find one another soon. Who is silent is given up after the usual time.
+#: So that nodes find one another soon. A silent node is presumed dead after the usual time.
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
 
 #: Servers that nodes can share.

@@ -49,7 +49,7 @@ class _Mariadb:
 
 
 class _Mysql:
-    """The same of MySQL, which has a binary log, unless it is told otherwise, and waits for the disk with it."""
+    """The same of MySQL, which has a binary log, unless it is configured otherwise, and waits for the disk with it."""
 
     ends_writes = False
     hold_commits = (b"FLUSH TABLES WITH READ LOCK",)

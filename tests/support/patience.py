@@ -1,7 +1,7 @@
-"""How long tests wait for what has to come."""
+"""How long tests wait for an event."""
 
 from __future__ import annotations
 
-#: Before a test gives up, on a machine that has much else to do and stands still for seconds now and then. It passes no
-#: sooner for it; where it fails it says so later.
+#: How long a test waits at most: long enough for a busy machine that halts for seconds now and then. It does not delay a
+#: test that passes, only the report of one that fails.
 PATIENCE_S = 60.0

@@ -9,7 +9,7 @@ from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailabl
 
 
 class Table:
-    """Writes what it receives, unless told otherwise; `written` grows by batches."""
+    """Writes what it receives, unless set otherwise; `written` grows by batches."""
 
     def __init__(self) -> None:
         self.written: list[list[int]] = []

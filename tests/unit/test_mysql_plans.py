@@ -91,12 +91,12 @@ async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, in
     steps = []
     for values in await session.rows(b"EXPLAIN " + statement):
         # MySQL has two more columns: partitions, and before the last one the share of rows that remain.
-        _, _, table, *_, key, key_octets, _, _, extra = values if len(values) == 10 else (*values[:10], values[11])
+        _, _, table, *_, key, key_bytes, _, _, extra = values if len(values) == 10 else (*values[:10], values[11])
         extra = extra or ""
         assert "filesort" not in extra
         assert "temporary" not in extra
         if table is not None and not table.startswith("<"):
-            steps.append((table, key, int(key_octets or 0)))
+            steps.append((table, key, int(key_bytes or 0)))
     return steps
 
 

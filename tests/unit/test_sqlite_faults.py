@@ -292,14 +292,14 @@ class _FailingSync(apsw.VFS):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_failed_fsync_makes_the_commit_unknown_and_refuses_later_writes(tmp_path: Path) -> None:
     vfs = _FailingSync(f"failing-sync-{os.getpid()}")
-    heard: list[Exception] = []
-    store = SqliteStore(tmp_path / "tocsin.db", vfs=f"failing-sync-{os.getpid()}", on_commit_io_error=heard.append)
+    reported: list[Exception] = []
+    store = SqliteStore(tmp_path / "tocsin.db", vfs=f"failing-sync-{os.getpid()}", on_commit_io_error=reported.append)
     await store.open(4)
     batch = await claimed(store)
     vfs.failing = True
     with pytest.raises(OutcomeUnknown):
         await store.apply([replace(batch, upserts=[row(1)])])
-    assert [type(error) for error in heard] == [OutcomeUnknown]
+    assert [type(error) for error in reported] == [OutcomeUnknown]
     vfs.failing = False
     with pytest.raises(StoreUnavailable, match="accepts no writes"):
         await store.apply([replace(batch, upserts=[row(2)])])

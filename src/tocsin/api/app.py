@@ -266,7 +266,7 @@ class Api:
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
         key = authenticate(authorization, self._keys, key_hash, failed)
         if key is None and self._hosts is not None and not scope.get(RELAYED, False):
-            # DNS rebinding: a page of any site could otherwise send requests from its visitor's browser.
+            # DNS rebinding: a page of any site could otherwise send requests from its user's browser.
             self._hosts.check_keyless(headers)
         return key
 

@@ -69,7 +69,8 @@ class EngineLimits:
     attempt_log_max: int = 10
     #: Suspended timers that are resumed in one transaction of a shard, so that other writes wait little.
     resume_rows: int = 1_000
-    #: How long a node leaves a shard alone that it gave up (unreadable rows, a newer format) before it claims it again.
+    #: How long a node does not claim a shard again that it released because of its contents (unreadable rows, a newer
+    #: format).
     shard_retry_interval_us: int = 60 * SECOND
     #: Pause before a single change that the store rejected (a retry, a delete) is tried again.
     rejected_write_retry_interval_us: int = 60 * SECOND

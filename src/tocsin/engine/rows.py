@@ -38,8 +38,8 @@ class Row:
 
 
 class ExistingRow(Row):
-    """The existing timer, pending or finished, that a conditional create found. Nothing was written. `outcome` tells why: the
-    create is a repetition, or `on_conflict` asked to keep the timer."""
+    """The existing timer, pending or finished, that a conditional create found. Nothing was written. `outcome` states why:
+    the create is a repetition, or `on_conflict` asked to keep the timer."""
 
     __slots__ = ("outcome",)
 

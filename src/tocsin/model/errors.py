@@ -17,7 +17,7 @@ class TocsinError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One bad field. `path` is dotted, as in `timers[3].executeAt`; `reason` tells what is wrong and how to correct it."""
+    """One bad field. `path` is dotted, as in `timers[3].executeAt`; `reason` states what is wrong and how to correct it."""
 
     path: str
     reason: str

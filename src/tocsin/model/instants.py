@@ -26,7 +26,7 @@ def parse_instant(text: str) -> int:
     """Microseconds of an RFC 3339 instant such as `2027-01-31T12:00:00.5Z` or `…+02:00`.
 
     Digits finer than a microsecond round up, so that the result is never before the instant asked for.
-    Raises ValueError with a reason that follows the field's name in a sentence and tells how to correct the value.
+    Raises ValueError with a reason that follows the field's name in a sentence and states how to correct the value.
     """
     match = _INSTANT.match(text)
     if match is None:

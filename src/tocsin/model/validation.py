@@ -1,7 +1,7 @@
 """Validation of clients' input: checks on decoded values, each against a named limit.
 
 A check returns the reason why a value is refused, or None. A reason follows the field's name in a sentence ("id *is empty;
-…*") and tells how to correct the value. Nothing here raises: callers collect all bad fields of a request.
+…*") and states how to correct the value. Nothing here raises: callers collect all bad fields of a request.
 """
 
 from __future__ import annotations

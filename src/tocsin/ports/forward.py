@@ -47,8 +47,8 @@ class Write(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The durable timer, and the instant of its next attempt, or of its last one if it has finished. `outcome` tells whether
-    a create has written it or found it."""
+    """The durable timer, and the instant of its next attempt, or of its last one if it has finished. `outcome` indicates
+    whether a create has written it or found it."""
 
     timer: Timer
     next_attempt_at: int

@@ -94,7 +94,7 @@ class Parent:
         self._failed: int | None = None
 
     async def run(self) -> int:
-        """Runs until it is told to stop. Returns the exit code."""
+        """Runs until it is asked to stop. Returns the exit code."""
         loop = asyncio.get_running_loop()
         handlers: dict[int, Callable[[], None]] = {
             signal.SIGTERM: self._stop.set,
@@ -178,7 +178,7 @@ class Parent:
         finally:
             theirs.close()
         if not worker.wanted:
-            # All workers were told to stop while this one started.
+            # All workers were asked to stop while this one started.
             worker.signal(signal.SIGTERM)
         was_ready = False
         reader, writer = await asyncio.open_connection(sock=mine)

@@ -44,7 +44,7 @@ finished_statuses = st.sampled_from([Status.COMPLETED, Status.FAILED, Status.CAN
 #: Changes of one uuid in a batch.
 fates = st.fixed_dictionaries(
     {
-        "kind": st.sampled_from(["upsert", "upsert", "park", "delete"]),
+        "kind": st.sampled_from(["upsert", "upsert", "suspend", "delete"]),
         "at": instants,
         "namespace": st.sampled_from(NAMESPACES),
         "tags": st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
@@ -118,7 +118,7 @@ class _Machine(RuleBasedStateMachine):
                 f"id-{uuid[0]}",
                 fate["tags"],
                 fate["record"],
-                "why" if fate["kind"] == "park" else None,
+                "why" if fate["kind"] == "suspend" else None,
             )
             if fate["kind"] == "delete":
                 batch.deletes.append(uuid)

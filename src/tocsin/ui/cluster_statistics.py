@@ -57,8 +57,8 @@ class Hour(NamedTuple):
 
     `buckets` are complete on all nodes that respond, the earliest first; `open` are those that some node still counts into.
     `now` has the gauges at `at_us`. `nodes` is the number of node names. `starts` are the nodes that started within the hour,
-    and when. `paused` lists the other nodes that do not dispatch, with the reason; `agent` tells whether one of them runs the
-    service agent.
+    and when. `paused` lists the other nodes that do not dispatch, with the reason; `agent` indicates whether one of them runs
+    the service agent.
     """
 
     at_us: int

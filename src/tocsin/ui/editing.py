@@ -61,7 +61,7 @@ _LABELS = {
 
 
 class EditHandlers:
-    """Creating and editing timers. `keys` tells whether the equivalent commands need an API key."""
+    """Creating and editing timers. `keys` indicates whether the equivalent commands need an API key."""
 
     def __init__(
         self,

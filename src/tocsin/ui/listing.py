@@ -150,7 +150,7 @@ class ListHandlers:
     async def fresh(self, context: RequestContext) -> Response:
         """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
         with its rows to find new ones. `until` (milliseconds) is the due time up to which the page shows an earliest-first
-        list; `more` in the response tells whether more ids follow before it."""
+        list; `more` in the response indicates whether more ids follow before it."""
         filters, _ = await self.filters(context)
         request = self.request(filters, context.now_us)
         until = context.query.get("until")

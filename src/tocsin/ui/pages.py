@@ -59,7 +59,7 @@ _ROWS_AT_ONCE = 100
 
 
 class Pages:
-    """Renders templates. `keys` tells whether sign-in is required; `policy_of` returns the retry policy in force for a
+    """Renders templates. `keys` indicates whether sign-in is required; `policy_of` returns the retry policy in force for a
     timer."""
 
     def __init__(self, assets: Assets, *, keys: Keyring, policy_of: Callable[[Timer], RetryPolicy]) -> None:

@@ -32,7 +32,7 @@ async def test_a_repeated_create_fires_once_despite_a_killed_node(tmp_path: Path
         assert (await asking.post("/api/v1/namespaces/create", namespace))[0] == 200
 
         async def send(server: ServerProcess, number: int) -> dict[str, Any]:
-            """Until it is answered, as a client does; with a delay that counts anew each time."""
+            """Until it is answered, as a client does; with a delay that starts over each time."""
             timer = {
                 "namespace": ("default", "forgetful")[number % 2], "id": f"t{number}", "delay": "1s",
                 "callbackUrl": receiver.url, "idempotencyKey": f"key-{number}", "retryPolicy": {"maxAttempts": 5},

@@ -37,7 +37,7 @@ UNLIKE_OURS = {
     "too-long": b'{"ok": false, "log": "' + b"x" * 200_000 + b'"}', "latin-1": b'{"ok": false, "why": "\xe9"}',
 }  # fmt: skip
 
-#: Name, answers (the last one for ever), and what becomes of it: status, attempts, how lastError begins.
+#: Name, answers (the last one without end), and what becomes of it: status, attempts, how lastError begins.
 ROWS: list[tuple[str, list[Reply], str, int, str | None]] = [
     ("empty", [OK], "completed", 1, None),
     ("blank", [Reply(200, b" \n")], "completed", 1, None),

@@ -134,12 +134,12 @@ async def test_node_needs_no_ddl_rights(shared_mysql: MysqlServer, mysql_url: st
 
 
 async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
-    ca, stranger = trustme.CA(), trustme.CA()
+    ca, other_ca = trustme.CA(), trustme.CA()
     issued = ca.issue_cert("localhost")
     issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
     issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    stranger.cert_pem.write_to_path(str(tmp_path / "stranger.pem"))
+    other_ca.cert_pem.write_to_path(str(tmp_path / "other_ca.pem"))
     files = {"ssl_key": "key.pem", "ssl_cert": "cert.pem", "ssl_ca": "ca.pem"}
     server = MysqlServer(settings={name: str(tmp_path / file) for name, file in files.items()})
     try:
@@ -152,7 +152,7 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
                 )
                 assert cipher[0][1]
         # A host name other than the certificate's, and another authority.
-        for parameters in (f"?ssl-ca={tmp_path}/ca.pem", f"?ssl-ca={tmp_path}/stranger.pem"):
+        for parameters in (f"?ssl-ca={tmp_path}/ca.pem", f"?ssl-ca={tmp_path}/other_ca.pem"):
             with pytest.raises(StoreUnavailable, match="certificate"):
                 await MysqlStore(server.url("t", parameters)).open(4)
     finally:

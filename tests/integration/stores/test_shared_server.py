@@ -30,7 +30,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-async def rang(inbox: Inbox, names: set[str]) -> None:
+async def fired(inbox: Inbox, names: set[str]) -> None:
     """Returns when each of these timers has fired; checks that no call was early."""
     calls = await inbox.wait(lambda calls: names <= {call.body["timerId"] for call in calls})
     assert [call.body["timerId"] for call in calls if call.lag_us < 0] == []
@@ -62,13 +62,13 @@ async def test_timers_fire_after_create_and_after_sigkill(tmp_path: Path, databa
     async with Receiver(inbox) as receiver:
         await server.start()
         await created([server], receiver.url, "first", 50_000)
-        await rang(inbox, {"first"})
+        await fired(inbox, {"first"})
         names = {f"later-{number}" for number in range(40)}
         for name in sorted(names):
             await created([server], receiver.url, name, 1_500_000)
         await server.kill()
         await server.start()
-        await rang(inbox, names)
+        await fired(inbox, names)
         assert await server.stop() == 0
     assert not list((tmp_path / "data").glob("tocsin.db*"))
 

@@ -34,19 +34,19 @@ class Batches(Generic[T]):
         self._failed = failed
         self._pause_initial_us = pause_initial_us
         self._pause_max_us = pause_max_us
-        self._gathered: list[T] = []
+        self._collected: list[T] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
     def add(self, item: T) -> None:
         """Adds an item to the next batch. After `close`, nothing is written."""
-        self._gathered.append(item)
+        self._collected.append(item)
         if self._task is None and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def take_back(self) -> list[T]:
         """Removes and returns the items that are not being written yet."""
-        taken, self._gathered = self._gathered, []
+        taken, self._collected = self._collected, []
         return taken
 
     async def close(self) -> None:
@@ -58,7 +58,7 @@ class Batches(Generic[T]):
 
     async def _run(self) -> None:
         try:
-            while self._gathered:
+            while self._collected:
                 await self._write_all(self.take_back())
         finally:
             self._task = None

@@ -43,8 +43,8 @@ class Check(NamedTuple):
 class ExecutionChecks:
     """Reads executions from the log and publishes their result again.
 
-    An execution in flight is ignored: its end will be published. An execution without an end in the log that is not in
-    flight was interrupted and is completed as such. An execution that is not in the log may still be ordered; only if
+    An execution in flight is ignored: its end will be published. An execution without an end in the log that does not
+    run was interrupted and is completed as such. An execution that is not in the log may still be ordered; only if
     it is known to have begun, it has failed.
     """
 

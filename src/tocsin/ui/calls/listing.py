@@ -139,7 +139,7 @@ class CallListHandlers:
 
     async def fresh(self, context: RequestContext, calls: ServiceCalls) -> Response:
         """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
-        with its rows to find new ones. `more` in the response tells whether more ids follow."""
+        with its rows to find new ones. `more` in the response indicates whether more ids follow."""
         filters = self._filters(context)
         listing = await self._listing(calls, filters, context.now_us)
         found = listing.calls if listing.exact is None else [listing.exact]

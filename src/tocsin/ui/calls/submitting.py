@@ -34,7 +34,7 @@ _NO_COMMANDS: dict[str, Any] = {"curl": "", "command": "", "unchanged": False}
 
 
 class CallFormHandlers:
-    """Submitting calls. `keys` tells whether the equivalent commands need an API key."""
+    """Submitting calls. `keys` indicates whether the equivalent commands need an API key."""
 
     def __init__(self, gate: Gate, pages: Pages, tenants: Tenants, *, keys: Keyring) -> None:
         self._gate = gate

@@ -1,0 +1,112 @@
+"""The words of the project: those of the field, not a vocabulary of its own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from .test_tidy import TEXTS, read
+
+#: Words that once had a meaning of their own here, each with the field's word. They count as parts of identifiers, too.
+WORDS = {
+    "parked": "suspended",
+    "park": "suspend",
+    "parking": "suspension",
+    "adrift": "orphaned",
+    "ring": "fire, call, invoke",
+    "rings": "fires, calls, invokes",
+    "ringing": "firing",
+    "rang": "fired, called",
+    "rung": "fired, called",
+    "intake": "request parser",
+    "visitor": "principal, user",
+    "shun": "back off",
+    "shunned": "backing off",
+    "stranger": "unauthenticated peer",
+    "strangers": "unauthenticated peers",
+    "poke": "schedule, wake",
+    "pump": "dispatch",
+    "told": "notified, reported",
+    "tells": "notifies, reports, indicates",
+    "hears": "receives, learns",
+    "heard": "received, learned",
+    "octet": "byte",
+    "octets": "bytes",
+    "nought": "zero",
+    "anew": "again, starts over",
+    "gathered": "collected",
+    "pulse": "change counter",
+    "pulses": "change counters",
+}
+#: The same, where a phrase is meant.
+PHRASES = {
+    r"\bset(s|ting)? aside\b": "deferred, suspended",
+    r"(?<!\bin[ _-])\bflights?\b": "in-flight attempt",
+    r"\b(fail(s|ed)?|answered|ended) for good\b": "failed, finished",
+    r"\bfor ever\b": "without end",
+    r"\b99 of 100\b": "p99",
+    r"\bgreat account\b": "end-to-end ledger check",
+    r"\bmeaning_of\b": "translate_error",
+}
+
+
+class Kept(NamedTuple):
+    """A use that stays: that word in files whose path begins so, and why."""
+
+    path: str
+    word: str
+    reason: str
+
+
+_COLUMN = "the name of a column or of a JSON field, which stays"
+_MEDIA_TYPE = "the media type application/octet-stream, or SQL's octet_length"
+
+KEPT = (
+    Kept("src/tocsin/stores/", "parked", _COLUMN),
+    Kept("src/tocsin/agent/adapters/sql/", "parked", _COLUMN),
+    Kept("src/tocsin/stores/", "octet", _MEDIA_TYPE),
+    Kept("src/tocsin/", "octet", _MEDIA_TYPE),
+    Kept("docs/reference/", "octet", _MEDIA_TYPE),
+    Kept("tests/", "octet", _MEDIA_TYPE),
+    Kept("src/tocsin/config/former.py", "strangers", "the former name of a setting, which its error quotes"),
+    Kept("src/tocsin/config/former.py", "shun", "the former name of a setting, which its error quotes"),
+    Kept("src/tocsin/config/former.py", "pulses", "the former name of a setting, which its error quotes"),
+    Kept("tests/unit/test_config.py", "shun", "the former name of a setting"),
+    Kept("tests/integration/cli/test_administration.py", "shun", "the former name of a setting"),
+    Kept("src/tocsin/model/ids.py", "ring", "the hash ring of shards"),
+    Kept("src/tocsin/server/relay.py", "ring", "a method in messages between releases"),
+    Kept("tests/upgrade/before_hardening/", "parked", "a dump of an earlier release"),
+)
+
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PHRASES = {phrase: re.compile(phrase, re.IGNORECASE) for phrase in PHRASES}
+_THIS = Path("tests/repo/test_language.py")
+
+
+def found(path: Path) -> Counter[str]:
+    """How often each word occurs in the file, except where it is kept."""
+    text = read(path)
+    counts = Counter(part.lower() for part in _PARTS.findall(text) if part.lower() in WORDS)
+    counts.update({phrase: len(pattern.findall(text)) for phrase, pattern in _PHRASES.items()})
+    for kept in KEPT:
+        if str(path).startswith(kept.path):
+            del counts[kept.word]
+    return +counts
+
+
+def test_the_fields_words_are_used() -> None:
+    wrong = [
+        f"{path}: {word!r} {count} times; write {WORDS.get(word) or PHRASES[word]}"
+        for path in TEXTS
+        if path != _THIS and path.suffix not in {".lock", ".txt", ".json"}
+        for word, count in found(path).items()
+    ]
+    assert wrong == []
+
+
+def test_every_exception_is_still_needed() -> None:
+    for kept in KEPT:
+        paths = [path for path in TEXTS if str(path).startswith(kept.path)]
+        assert any(kept.word in map(str.lower, _PARTS.findall(read(path))) for path in paths), kept
