@@ -24,7 +24,6 @@ from tocsin.agent.timer.handlers import TimerModule
 from tocsin.agent.timer.polling import PollingTimers
 from tocsin.agent.timer.ports import Timers
 from tocsin.buses.embedded import EmbeddedBus
-from tocsin.buses.nats import NatsBus
 from tocsin.callbacks.plain import check_request
 from tocsin.config import Settings
 from tocsin.model.uuid7 import Uuid7Source
@@ -139,6 +138,9 @@ def _make_bus(settings: Settings, registry: Registry, observe: AgentObserver, da
     limits = settings.bus_limits()
     if settings.broker is None:
         return EmbeddedBus(limits, registry.check, observe)
+    # Its driver imports aiohttp where that is installed, which takes a tenth of a second.
+    from tocsin.buses.nats import NatsBus
+
     return NatsBus(
         settings.broker,
         limits,
