@@ -46,7 +46,7 @@ TRANSACT = "TransactWriteItems"
 
 
 class _Run:
-    """A store, the proxy before it, and what it has told."""
+    """A store, the proxy before it, and what it has reported."""
 
     def __init__(self, proxy: DynamoProxy, store: DynamoStore) -> None:
         self.proxy = proxy
@@ -336,7 +336,7 @@ async def test_members_come_from_all_pages(run: _Run) -> None:
 # -- tables, rights, sizes, clocks
 
 
-async def test_missing_rights_are_told_at_the_start_and_unavailability_later(
+async def test_missing_rights_are_reported_at_the_start_and_unavailability_later(
     shared_dynamodb: DynamoServer, table: str
 ) -> None:
     async with _running(shared_dynamodb, table) as run:
@@ -396,7 +396,7 @@ async def test_the_number_of_shards_can_be_chosen_until_one_is_claimed(
         await other.open(7)
 
 
-async def test_the_estimated_size_of_a_shard_is_told_when_it_changes(run: _Run) -> None:
+async def test_the_estimated_size_of_a_shard_is_reported_when_it_changes(run: _Run) -> None:
     batch = await claimed(run.store)
 
     def estimate(least: float, most: float) -> Any:
@@ -435,7 +435,7 @@ def test_the_time_is_kept_within_the_second_that_the_answer_names(
     assert time_of(response, received_us) == wanted
 
 
-async def test_deleted_and_finished_timers_are_told_apart(run: _Run) -> None:
+async def test_deleted_and_finished_timers_are_distinguished(run: _Run) -> None:
     batch = await claimed(run.store)
     await put(run.store, one := row(1), two := row(2))
     await run.store.apply([replace(batch, deletes=[one.uuid, two.uuid], history=[finished(one)])])
