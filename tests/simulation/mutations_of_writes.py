@@ -212,8 +212,8 @@ MUTATIONS = [
             WINDOW + "_take_finished",
             """
             if self.range_delete and limit == KEY_MAX and self.finished and self.horizon > KEY_MIN:
-                mark = self.horizon
-            self.floor = max(getattr(self, "floor", KEY_MIN), mark or KEY_MIN)
+                watermark = self.horizon
+            self.floor = max(getattr(self, "floor", KEY_MIN), watermark or KEY_MIN)
             """,
             before="batch.store.delete_to",
         ),
