@@ -82,7 +82,7 @@ class Membership:
     def observe(self, members: Iterable[Member], boot_us: int) -> None:
         """Updates the view with a fresh read of the member rows."""
         former = self._seen
-        # A node that paused its reads can't tell how long a counter has not moved.
+        # A node that paused its reads can't know how long a counter has not moved.
         watched = self._observed_at is not None and boot_us - self._observed_at < self._timeout_us
         self._observed_at = boot_us
         self._seen = {}

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, DefiniteFailure
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
@@ -37,7 +37,7 @@ from tocsin.ports.store import (
     SignIn,
     StoredRow,
 )
-from tocsin.stores import TOTAL_SHARDS_DEFAULT
+from tocsin.stores import TOTAL_SHARDS_DEFAULT, shards_are_fixed
 
 _K = TypeVar("_K", FireKey, ListCursor)
 
@@ -137,10 +137,7 @@ class MemoryStore:
         if self._total_shards is None or (total_shards is not None and not self._shards):
             self._total_shards = total_shards or TOTAL_SHARDS_DEFAULT
         if total_shards is not None and total_shards != self._total_shards:
-            raise ConfigError(
-                f"total_shards: the store's data has {self._total_shards} shards, which can't be changed to {total_shards}; "
-                f"leave total_shards out, or set it to {self._total_shards}"
-            )
+            raise shards_are_fixed(self._total_shards, total_shards)
         return self._total_shards
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from importlib import resources
 from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, SchemaTooNew, StoreCorrupted, StoreUnavailable
-from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT, shards_are_fixed
 from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_errors import UNKNOWN_DATABASE, code_of
 from tocsin.stores.mysql_text import text
@@ -121,10 +121,7 @@ async def _fix_total_shards(connection: Connection, wanted: int | None) -> int:
     if fixed is not None and wanted in (None, fixed):
         return fixed
     if fixed is not None and await connection.rows(b"SELECT 1 FROM timers LIMIT 1"):
-        raise ConfigError(
-            f"total_shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave total_shards out, "
-            f"or set it to {fixed}"
-        )
+        raise shards_are_fixed(fixed, wanted)
     number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
     await _put_number(connection, "total_shards", number)
     return number

@@ -125,7 +125,7 @@ async def _fence(connection: Connection, parts: Sequence[ShardBatch]) -> Sequenc
     _, fenced = await connection.run(BEGIN, fence(parts))
     if fenced.affected == len(parts):
         return parts
-    # One statement can't tell which ones. This is rare, so they are checked one by one, in the same order on every node.
+    # One statement can't report which ones. This is rare, so they are checked one by one, in the same order on every node.
     await connection.run(b"ROLLBACK", BEGIN)
     return [part for part in parts if (await connection.run(fence([part])))[0].affected]
 

@@ -37,7 +37,7 @@ from tocsin.ports.store import (
     SignIn,
 )
 from tocsin.private_files import make_database, make_folder
-from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_access, sqlite_list, sqlite_read, sqlite_write
+from tocsin.stores import TOTAL_SHARDS_DEFAULT, shards_are_fixed, sqlite_access, sqlite_list, sqlite_read, sqlite_write
 from tocsin.stores.sqlite_checkpoint import Checkpointer
 from tocsin.stores.sqlite_connection import (
     TRANSLATED,
@@ -406,10 +406,7 @@ def _fix_total_shards(connection: apsw.Connection, wanted: int | None) -> int:
     if fixed is not None and wanted in (None, fixed):
         return fixed
     if fixed is not None and connection.execute("SELECT 1 FROM timers LIMIT 1").get is not None:
-        raise ConfigError(
-            f"total_shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave total_shards out, "
-            f"or set it to {fixed}"
-        )
+        raise shards_are_fixed(fixed, wanted)
     number = wanted or TOTAL_SHARDS_DEFAULT
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('total_shards', ?)", (number,))
     return number

@@ -346,6 +346,10 @@ async def test_missing_rights_are_reported_at_the_start_and_unavailability_later
         run.proxy.always("Query", denied)
         with pytest.raises(StoreUnavailable, match="not authorized to perform"):
             await run.store.members()
+        run.proxy.always("UpdateTimeToLive", denied)
+        new = DynamoStore(shared_dynamodb.url(f"{table}.new", run.proxy.port))
+        with pytest.raises(ConfigError, match=r"not authorized .*UpdateTimeToLive"):
+            await new.open(None)
         run.proxy.always("DescribeTable", denied)
         again = DynamoStore(shared_dynamodb.url(table, run.proxy.port))
         with pytest.raises(ConfigError, match=r"not authorized .* docs/how-to/dynamodb.md .*DescribeTable"):
@@ -392,7 +396,7 @@ async def test_the_number_of_shards_can_be_chosen_until_one_is_claimed(
         await run.store.claim(0, expected_epoch=0, owner=ALICE)
     await claimed(other)
     await other.close()
-    with pytest.raises(ConfigError, match="9 shards, not 7"):
+    with pytest.raises(ConfigError, match="has 9 shards, which can't be changed to 7"):
         await other.open(7)
 
 

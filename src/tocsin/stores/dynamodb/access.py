@@ -28,7 +28,8 @@ async def namespaces(client: DynamoClient) -> list[Namespace]:
 
 
 async def put_namespace(client: DynamoClient, namespace: Namespace, *, create: bool) -> bool:
-    """See the port. The version is also an attribute of its own, for the condition."""
+    """With `create`, inserts the namespace; False when it already exists. The version is also an attribute of its own, for
+    the condition."""
     item = {
         **key(NAMESPACES, namespace.name.encode()),
         "r": {"B": encode_namespace(namespace)},
@@ -53,12 +54,13 @@ async def api_keys(client: DynamoClient) -> list[ApiKey]:
 
 
 async def put_api_key(client: DynamoClient, api_key: ApiKey) -> None:
-    """See the port."""
+    """Inserts the key, or replaces the one with its `key_id`."""
     await client.put({**key(API_KEYS, api_key.key_id.encode()), "r": {"B": _key_encoder.encode(api_key)}})
 
 
 async def delete_api_key(client: DynamoClient, key_id: str) -> bool:
-    """See the port. The key is deleted first: sign-ins without a key are invalid, and the next call deletes the rest."""
+    """Removes the key and its sign-ins. The key is deleted first: sign-ins without a key are invalid, and the next call
+    deletes the rest."""
     answer = await client.delete(key(API_KEYS, key_id.encode()), kind=Kind.WRITE_ONCE, ReturnValues="ALL_OLD")
     items = await client.all(SIGN_INS)
     await client.batch_delete([_place(item) for item in items if item["k"]["S"] == key_id])
@@ -66,7 +68,8 @@ async def delete_api_key(client: DynamoClient, key_id: str) -> bool:
 
 
 async def shared_secret(client: DynamoClient, name: str, fresh: str) -> str:
-    """See the port."""
+    """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+    stored."""
     answer = await client.update(
         key(SECRETS, name.encode()),
         "SET r = if_not_exists(r, :fresh)",
@@ -81,7 +84,8 @@ async def shared_secret(client: DynamoClient, name: str, fresh: str) -> str:
 
 
 async def put_sign_in(client: DynamoClient, sign_in: SignIn, now_us: int, keep: int) -> None:
-    """See the port. The sign-in is stored first; after a failure, the next call removes what is left."""
+    """Stores a sign-in, or replaces the one with its `token_hash`. The sign-in is stored first; after a failure, the next
+    call removes what is left."""
     await client.put(
         {
             **key(SIGN_INS, sign_in.token_hash.encode()),
@@ -98,13 +102,13 @@ async def put_sign_in(client: DynamoClient, sign_in: SignIn, now_us: int, keep: 
 
 
 async def sign_ins(client: DynamoClient, token_hashes: Sequence[str]) -> list[SignIn]:
-    """See the port."""
+    """The stored sign-ins with these token hashes, expired ones included, in any order."""
     keys = [key(SIGN_INS, token_hash.encode()) for token_hash in dict.fromkeys(token_hashes)]
     return [_sign_in(item) for item in await client.batch_get(keys)] if keys else []
 
 
 async def touch_sign_in(client: DynamoClient, token_hash: str, seen_at: int) -> bool:
-    """See the port."""
+    """Updates the sign-in's last use, never to an earlier instant."""
     try:
         await client.update(
             key(SIGN_INS, token_hash.encode()),
@@ -120,7 +124,7 @@ async def touch_sign_in(client: DynamoClient, token_hash: str, seen_at: int) -> 
 
 
 async def delete_sign_in(client: DynamoClient, token_hash: str) -> bool:
-    """See the port."""
+    """Removes the sign-in."""
     place = key(SIGN_INS, token_hash.encode())
     return "Attributes" in await client.delete(place, kind=Kind.WRITE_ONCE, ReturnValues="ALL_OLD")
 
@@ -137,7 +141,7 @@ def _place(item: Item) -> Item:
 
 
 async def put_audit(client: DynamoClient, entry: AuditEntry) -> None:
-    """See the port."""
+    """Stores an entry."""
     item = {**key(AUDIT, _audit_sort(*entry.place)), "r": {"B": encode_audit(entry)}, "action": {"S": entry.action},
             "subject": {"S": entry.subject}}  # fmt: skip
     if entry.key_id is not None:
@@ -150,7 +154,8 @@ async def put_audit(client: DynamoClient, entry: AuditEntry) -> None:
 
 
 async def audit(client: DynamoClient, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Queries the partition in descending order. Query ranges include their end, which is dropped here."""
+    """At most `limit` entries by (at, entry_id), descending. Queries the partition in descending order. Query ranges
+    include their end, which is dropped here."""
     first = b"\x00" if query.after is None else instant_bytes(query.after)
     last = _AUDIT_END if query.before is None else instant_bytes(query.before)
     if query.cursor is not None:
@@ -190,7 +195,7 @@ async def audit(client: DynamoClient, query: AuditQuery) -> list[AuditEntry]:
 
 
 async def purge_audit(client: DynamoClient, before_us: int, limit: int) -> int:
-    """See the port."""
+    """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
     keys: list[Item] = []
     more: dict[str, Any] = {}
     while len(keys) < limit:

@@ -89,7 +89,8 @@ class _Range:
 
 
 async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
-    """See the port. Each call reads at least one entry of each range, even beyond `scan_rows_max`, so that it advances."""
+    """A page of one namespace's timers, live and finished, in the order of the query. Each call reads at least one entry of
+    each range, even beyond `scan_rows_max`, so that it advances."""
     start: ListCursor = (_INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
     start = max(start, query.cursor or start)
     last_us = _INSTANT_MAX if query.execute_before is None else query.execute_before - 1

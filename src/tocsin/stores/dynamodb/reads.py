@@ -35,7 +35,8 @@ def between(first: bytes, last: bytes) -> dict[str, Any]:
 
 
 async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
-    """One page of live or suspended rows with after < key ≤ last: at most `limit`, and what DynamoDB reads at once (1 MB)."""
+    """One page of live or suspended rows with after < key ≤ last: at most `limit`, and what DynamoDB reads at once (1
+    MB)."""
     begin, stop = behind(kind, after), up_to(kind, last)
     more: dict[str, Any] = {}
     while begin <= stop:
@@ -58,7 +59,8 @@ async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey,
 
 
 async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """See the port. One query per uuid, in descending order: first the live row, then the newest finished one."""
+    """What is stored for each uuid; a uuid without any item is absent. One query per uuid, in descending order: first the
+    live row, then the newest finished one."""
 
     async def of_timer(uuid: bytes) -> Found:
         rows: list[StoredRow | HistoryRow] = []

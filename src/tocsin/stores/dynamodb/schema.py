@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreError, StoreUnavailable
-from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT, shards_are_fixed
 from tocsin.stores.dynamodb.client import DynamoClient, Kind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
@@ -105,9 +105,10 @@ async def _create(client: DynamoClient) -> None:
             TableName=client.table,
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
         )
-    except DefiniteFailure:
-        # Another node has enabled it, or it is not allowed. Tocsin deletes finished timers without it.
-        return
+    except DefiniteFailure as error:
+        # DynamoDB refuses what another node has enabled already. Any other failure ends this start; the table stays.
+        if error.__cause__ is None or code_of(error.__cause__) != "ValidationException":
+            raise refused(client, error, "UpdateTimeToLive") from error
 
 
 async def _active(client: DynamoClient, description: dict[str, Any] | None) -> dict[str, Any]:
@@ -178,7 +179,7 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
         if fixed is not None and wanted in (None, fixed):
             return fixed
         if item is not None and "claimed" in item:
-            raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
+            raise shards_are_fixed(int(item["total_shards"]["N"]), wanted)
         number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
         if await _put_total_shards(client, fixed, number):
             return number

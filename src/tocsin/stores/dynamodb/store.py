@@ -74,7 +74,8 @@ class DynamoStore:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def open(self, total_shards: int | None) -> int:
-        """See the port. Creates the table if it is missing."""
+        """Connects and fixes the number of shards at first use; returns the number in force. Creates the table if it is
+        missing."""
         if self._client is not None:
             raise ConfigError(f"{self._settings.address.place} is open already")
         client = DynamoClient(self._settings, lambda event: self.observe(event))
@@ -89,7 +90,7 @@ class DynamoStore:
         return self._total_shards
 
     async def close(self) -> None:
-        """See the port."""
+        """Waits for calls under way and disconnects."""
         while self._running:
             await asyncio.wait(self._running)
         client, self._client = self._client, None
@@ -107,13 +108,14 @@ class DynamoStore:
     # -- ownership
 
     async def shards(self) -> builtins.list[ShardState]:
-        """See the port."""
+        """Every shard that was ever claimed."""
         return await reads.shards(self._open, self._total_shards)
 
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. Waits until no transaction of a former owner is in progress."""
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. Waits
+        until no transaction of a former owner is in progress."""
         if expected_epoch == 0 and not self._has_data:
             if not await writes.begin_data(self._open, self._total_shards):
                 raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
@@ -124,27 +126,29 @@ class DynamoStore:
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """See the port."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
         client = self._open
         return await self._in_turn(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
 
     async def heartbeat(self, member: Member) -> int:
-        """See the port."""
+        """Writes the member's item; returns the store's clock in microseconds."""
         sent_us = time.time_ns() // 1_000
         return time_of(await writes.heartbeat(self._open, member), sent_us)
 
     async def members(self) -> builtins.list[Member]:
-        """See the port."""
+        """All members' items."""
         return await reads.members(self._open)
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """See the port."""
+        """Removes a member's item; with `counter`, only while the member's heartbeat counter is still that one, so that a
+        member that has resumed meanwhile stays."""
         await writes.forget_member(self._open, incarnation, counter)
 
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        """See the port. Each shard's part is one transaction, or several; shards do not wait for each other."""
+        """Writes the parts of several shards, each shard at most once; durable when it returns. Each shard's part is one
+        transaction, or several; shards do not wait for each other."""
         client = self._open
         # Rows that exceed a limit are refused before anything is written.
         chunks = [writes.chunks_of(batch, self._settings) for batch in batches]
@@ -158,24 +162,25 @@ class DynamoStore:
         return _outcome(results)
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first. Each is read as
+        of a commit that was durable when the call began, or of a later one."""
         return await reads.load(self._open, LIVE, shard_id, after, up_to, limit)
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Suspended rows with key > after, as `load` returns live ones."""
         return await reads.load(self._open, SUSPENDED, shard_id, after, KEY_MAX, limit)
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """See the port."""
+        """What is stored for each uuid; a uuid without any row is absent."""
         return await reads.fetch(self._open, shard_id, uuids) if uuids else {}
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. A list is not a snapshot."""
+        """A page of one namespace's timers, live and finished. It is not a snapshot."""
         return await lists.list_rows(self._open, query)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """See the port. Shard by shard. Deletes need no condition: the same finished timer, if it is written again meanwhile,
-        expires at the same instant."""
+        """Removes up to `limit` finished timers with expires_at ≤ now_us and returns how many, shard by shard. Deletes need
+        no condition: the same finished timer, if it is written again meanwhile, expires at the same instant."""
         found: builtins.list[Item] = []
         for shard_id in range(self._total_shards):
             if len(found) < limit:
@@ -186,55 +191,56 @@ class DynamoStore:
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
-        """See the port. By name."""
+        """All namespaces, by name."""
         return await access.namespaces(self._open)
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """See the port."""
+        """With `create`, inserts the namespace; False when it already exists."""
         return await access.put_namespace(self._open, namespace, create=create)
 
     async def api_keys(self) -> builtins.list[ApiKey]:
-        """See the port. By key_id."""
+        """All API keys, by key_id."""
         return await access.api_keys(self._open)
 
     async def put_api_key(self, key: ApiKey) -> None:
-        """See the port."""
+        """Inserts the key, or replaces the one with its `key_id`."""
         await access.put_api_key(self._open, key)
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """See the port."""
+        """Removes the key and its sign-ins."""
         return await access.delete_api_key(self._open, key_id)
 
     async def shared_secret(self, name: str, fresh: str) -> str:
-        """See the port."""
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+        stored."""
         return await access.shared_secret(self._open, name, fresh)
 
     async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """See the port."""
+        """Stores a sign-in, or replaces the one with its `token_hash`."""
         await access.put_sign_in(self._open, sign_in, now_us, keep)
 
     async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """See the port."""
+        """The stored sign-ins with these token hashes, expired ones included, in any order."""
         return await access.sign_ins(self._open, token_hashes)
 
     async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """See the port."""
+        """Updates the sign-in's last use, never to an earlier instant."""
         return await access.touch_sign_in(self._open, token_hash, seen_at)
 
     async def delete_sign_in(self, token_hash: str) -> bool:
-        """See the port."""
+        """Removes the sign-in."""
         return await access.delete_sign_in(self._open, token_hash)
 
     async def put_audit(self, entry: AuditEntry) -> None:
-        """See the port."""
+        """Stores an entry."""
         await access.put_audit(self._open, entry)
 
     async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """See the port."""
+        """At most `limit` entries by (at, entry_id), descending."""
         return await access.audit(self._open, query)
 
     async def purge_audit(self, before_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
         return await access.purge_audit(self._open, before_us, limit)
 
     # -- turns
@@ -246,8 +252,8 @@ class DynamoStore:
         return self._client
 
     def _in_turn(self, shard_id: int, work: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        """The result of the work. Writes of one shard run one at a time (rule 2). Work continues if the caller is cancelled,
-        and the next write waits until its outcome is known."""
+        """The result of the work. Writes of one shard run one at a time (rule 2). Work continues if the caller is
+        cancelled, and the next write waits until its outcome is known."""
 
         async def run() -> T:
             async with self._turns.setdefault(shard_id, asyncio.Lock()):

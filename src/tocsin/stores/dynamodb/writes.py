@@ -80,8 +80,8 @@ def _actions(chunk: Iterable[Atom]) -> Iterable[Item]:
 
 
 def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
-    """Rule 1: an update of the shard item on the condition that epoch and owner are the batch's. The item lists the uuids of
-    the latest transaction, for `_settle`."""
+    """Rule 1: an update of the shard item on the condition that epoch and owner are the batch's. The item lists the uuids
+    of the latest transaction, for `_settle`."""
     return {
         "Update": {
             "TableName": table,
@@ -99,8 +99,8 @@ def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
 
 
 async def apply(client: DynamoClient, batch: ShardBatch, chunks: Sequence[Sequence[Item]]) -> Applied:
-    """Executes the transactions one after another. A failure after the first is OutcomeUnknown, because the batch is written
-    in part, and only a new claim and a reload continue from what is stored."""
+    """Executes the transactions one after another. A failure after the first is OutcomeUnknown, because the batch is
+    written in part, and only a new claim and a reload continue from what is stored."""
     for number, actions in enumerate(chunks):
         try:
             response = await client.transact(actions, ReturnItemCollectionMetrics="SIZE")
@@ -131,7 +131,8 @@ def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> No
 async def claim(
     client: DynamoClient, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
 ) -> int | None:
-    """See the port. One transaction with a token, so that it can be repeated if its response is lost."""
+    """Claims the shard, and returns the new epoch, or None if the conditions no longer hold. One transaction with a token,
+    so that it can be repeated if its response is lost."""
     values: dict[str, Any] = {":w": {"B": owner}, ":next": {"N": str(expected_epoch + 1)}}
     if expected_epoch:
         values[":v"] = {"N": str(expected_epoch)}
@@ -206,7 +207,7 @@ async def begin_data(client: DynamoClient, total_shards: int) -> bool:
 
 
 async def release(client: DynamoClient, shard_id: int, epoch: int, owner: bytes) -> bool:
-    """See the port."""
+    """Clears the owner if epoch and owner are still these, and returns whether they were."""
     try:
         await client.update(
             shard_key(shard_id),
@@ -233,7 +234,7 @@ async def heartbeat(client: DynamoClient, member: Member) -> Response:
 
 
 async def forget_member(client: DynamoClient, incarnation: bytes, counter: int | None) -> None:
-    """See the port."""
+    """Removes a member's item; with `counter`, only while its heartbeat counter is still that one."""
     condition: dict[str, Any] = {}
     if counter is not None:
         condition = {
