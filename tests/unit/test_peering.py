@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from tocsin.config import load_settings
 from tocsin.model.errors import ConfigError
 from tocsin.server.peers import peering_of
+from tocsin.settings import load_settings
 
 STORE = "postgresql://x@127.0.0.1/x"
 SECRET = "sixteen letters!"

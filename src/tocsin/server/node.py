@@ -16,21 +16,9 @@ from typing import cast
 import structlog
 import uvicorn
 
-from tocsin.agent.adapters.agent_caller import AgentCaller
-from tocsin.agent.adapters.sql.postgresql_lock import Claimant
-from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.api.app import Api
-from tocsin.api.clients import Clients
-from tocsin.api.protocol import ApiProtocol
-from tocsin.callbacks.egress import EgressPolicy
-from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
-from tocsin.config import Settings
-from tocsin.engine.context import Context
-from tocsin.engine.supervisor import Supervisor
-from tocsin.http.auth_failures import AuthFailures
-from tocsin.http.hosts import Hosts
-from tocsin.http.proxies import Proxies
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.http_client.http import HttpCaller
 from tocsin.keys import ApiKeys
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputRules
@@ -44,14 +32,26 @@ from tocsin.server.relay import AgentRelay
 from tocsin.server.sign_ins import SignIns
 from tocsin.server.sockets import bind, connections_max, drain, url_of
 from tocsin.server.stores import observe_store, open_store
-from tocsin.service import TimerService
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.settings import Settings
+from tocsin.stores.service_calls.postgresql_lock import Claimant
+from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
-from tocsin.ui import compose as ui
-from tocsin.ui.app import Ui
-from tocsin.ui.calls.agent import OFF, STANDBY, AgentUnavailable, standby
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
+from tocsin.web.api.app import Api
+from tocsin.web.api.clients import Clients
+from tocsin.web.api.protocol import ApiProtocol
+from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.proxies import Proxies
+from tocsin.web.pages import compose as ui
+from tocsin.web.pages.app import Ui
+from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
 #: How long a start waits for the shards of a store that only this node uses.
 _OWN_TIMEOUT_US = 10_000_000

@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tocsin.config import Settings
+from tocsin.settings import Settings
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")
 

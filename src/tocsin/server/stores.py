@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tocsin.config import Settings
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.store import Store
-from tocsin.stores import mysql_schema, postgresql_schema, sqlite_connection
+from tocsin.settings import Settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.stores.mysql import schema as mysql_schema
+from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.postgresql import schema as postgresql_schema
+from tocsin.stores.postgresql.store import PostgresStore
+from tocsin.stores.sqlite import connection as sqlite_connection
+from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
 if TYPE_CHECKING:

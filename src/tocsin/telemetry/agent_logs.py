@@ -8,9 +8,9 @@ from typing import Any
 
 import structlog
 
-from tocsin.agent import events
-from tocsin.agent.events import AgentEvent
 from tocsin.ports import bus
+from tocsin.service_calls import events
+from tocsin.service_calls.events import AgentEvent
 from tocsin.telemetry.logs import RateLimit, event_phrase
 
 #: Warnings per second about single calls and messages; the next line has the number of suppressed ones.
@@ -51,7 +51,7 @@ class AgentLog:
     can occur once per call."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
-        self._logger = structlog.get_logger("tocsin.agent")
+        self._logger = structlog.get_logger("tocsin.service_calls")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._warnings = RateLimit(now_s, WARNING_LINES_PER_SECOND_MAX)
 
