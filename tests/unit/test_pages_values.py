@@ -19,7 +19,7 @@ from tocsin.web.pages import presentation
 from tocsin.web.pages.context import Fields, read_form
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.statistics import OTHER_DESTINATIONS, Statistics
-from tocsin.web.pages.timers.filters import Filters
+from tocsin.web.pages.timers.filters import TimerFilters
 from tocsin.web.pages.timers.forms import TimerForm, command, curl
 from tocsin.web.pages.when_fields import read_when
 
@@ -199,17 +199,17 @@ def test_link_of_a_list_parses_to_the_same_filters() -> None:
         ("order", "asc"),
         ("rows", "25"),
     ]
-    filters = Filters.read(Fields(pairs), UiLimits())
+    filters = TimerFilters.read(Fields(pairs), UiLimits(), "n")
     parsed = Fields(parse_qsl(filters.link().split("?")[1]))
-    assert Filters.read(parsed, UiLimits()) == filters
+    assert TimerFilters.read(parsed, UiLimits(), parsed.get("namespace")) == filters
     assert filters.link(cursor="c").endswith("&cursor=c")
     assert "order" not in filters.tab("pending")
 
 
 def test_unknown_values_in_a_url_are_ignored() -> None:
-    filters = Filters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits())
+    filters = TimerFilters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits(), "n")
     assert (filters.view, filters.range, filters.rows, filters.order) == ("pending", "", UiLimits().list_rows, "asc")
-    assert Filters.read(Fields([("rows", "99999")]), UiLimits()).rows == UiLimits().list_rows_max
+    assert TimerFilters.read(Fields([("rows", "99999")]), UiLimits(), "n").rows == UiLimits().list_rows_max
 
 
 # -- hosts, sessions

@@ -36,7 +36,7 @@ from tocsin.web.pages.pages import Pages, toast
 from tocsin.web.pages.sessions import Principal, Sessions
 from tocsin.web.pages.unbuilt import UNBUILT
 from tocsin.web.pages.welcome import PREFIX as WELCOME
-from tocsin.web.pages.welcome import WelcomeHandlers
+from tocsin.web.pages.welcome import Welcome
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -74,7 +74,7 @@ class Ui:
         statistics: Statistics,
         cluster_statistics: ClusterStatistics,
         paused: Paused,
-        welcome: WelcomeHandlers,
+        welcome: Welcome,
         streams: Streams,
         clock: Clock,
         limits: UiLimits,

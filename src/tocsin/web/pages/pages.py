@@ -23,8 +23,8 @@ from tocsin.web.pages import presentation
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.filters import utc_field
 from tocsin.web.pages.sessions import Principal, masked
-from tocsin.web.pages.timers.filters import utc_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Pages:
             span=presentation.span,
             latency=presentation.milliseconds,
             count=presentation.count,
-            destination=presentation.destination,
+            host_and_path=presentation.host_and_path,
             version_of=presentation.version,
             pretty_json=presentation.pretty_json,
             raw_body=presentation.raw_body,
@@ -106,7 +106,6 @@ class Pages:
             call_awaited=calls.awaited_at,
             call_attempt=calls.attempt,
             policy_words=calls.policy_words,
-            call_target=calls.target,
             call_result=calls.result_of,
             short_id=calls.short,
             redacted_headers=calls.redacted,

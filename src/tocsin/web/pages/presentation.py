@@ -15,7 +15,7 @@ import msgspec
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.raw_body import RawBody
 from tocsin.model.redaction import redact_url
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView
@@ -127,6 +127,12 @@ def count(number: float) -> str:
     return f"{number:,.0f}".replace(",", "\u202f")
 
 
+def sentence(error: Exception) -> str:
+    """An error's text as a sentence."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def timer_path(namespace: str, timer_id: str) -> str:
     """The path of a timer's page. An id that browsers would remove from a path goes into the query."""
     base = f"/timers/{quote(namespace, safe='')}/"
@@ -135,9 +141,9 @@ def timer_path(namespace: str, timer_id: str) -> str:
     return base + quote(timer_id, safe="")
 
 
-def destination(timer: Timer) -> tuple[str, str]:
-    """The host and the rest of a timer's callback URL, with secrets redacted."""
-    url = redact_url(timer.url)
+def host_and_path(sent_url: str) -> tuple[str, str]:
+    """The host and the rest of a URL, with secrets redacted."""
+    url = redact_url(sent_url)
     try:
         parts = urlsplit(url)
     except ValueError:

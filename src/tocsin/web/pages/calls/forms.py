@@ -18,8 +18,8 @@ from tocsin.service_calls.api.ports import CallRecord
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.calls.presentation import STAR
 from tocsin.web.pages.context import Fields
+from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.presentation import pretty_json
-from tocsin.web.pages.timers.filters import split_tags
 from tocsin.web.pages.timers.forms import URL_CHARS_READ_MAX, header_pairs, json_errors
 from tocsin.web.pages.when_fields import read_when
 

@@ -8,16 +8,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
-from tocsin.timers.service import TimerService
-from tocsin.web.http.errors import Forbidden
-from tocsin.web.pages.calls.agent import AgentSource, AgentUnavailable
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.live import Streams
+from tocsin.web.pages.calls.agent import AgentUnavailable
+from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics, Gap, Hour
 from tocsin.web.pages.overview.content import (
     PRESENT_S,
@@ -35,49 +31,30 @@ from tocsin.web.pages.overview.content import (
 )
 from tocsin.web.pages.overview.paused import Paused
 from tocsin.web.pages.overview.statistics import Bucket
-from tocsin.web.pages.pages import Pages, compressed
-from tocsin.web.pages.welcome import WelcomeHandlers
+from tocsin.web.pages.pages import compressed
+from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.welcome import Welcome
 
 _DESTINATIONS_SHOWN = 8
 _MINUTES_SHOWN = 10
 _NAMES_SHOWN = 4
 
 
-class OverviewHandlers:
+class Overview(Part):
     """The overview and its statistics; `?node=` selects one node. Open pages with the same selection share one update, until
     the nodes are polled again."""
 
-    def __init__(
-        self,
-        service: TimerService,
-        pages: Pages,
-        cluster_statistics: ClusterStatistics,
-        streams: Streams,
-        agent: AgentSource,
-        limits: UiLimits,
-        paused: Paused,
-        welcome: WelcomeHandlers,
-    ) -> None:
+    def __init__(self, site: Site, cluster_statistics: ClusterStatistics, paused: Paused, welcome: Welcome) -> None:
+        super().__init__(site)
         self._welcome = welcome
         self._paused = paused
-        self._service = service
-        self._pages = pages
         self._cluster_statistics = cluster_statistics
-        self._streams = streams
-        self._agent = agent
-        self._width_s = limits.chart_interval_s
+        self._width_s = site.limits.chart_interval_s
         self._round = -1
         self._updates: dict[str | None, dict[str, Any]] = {}
         self._series: dict[str | None, tuple[object, bytes]] = {}
 
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers."""
-        return [
-            ("GET", "/", self.show),
-            ("GET", "/ui/statistics", self.series),
-            ("GET", "/ui/live/overview", self.live),
-        ]
-
+    @route("GET", "/")
     async def show(self, context: RequestContext) -> Response:
         """The page. A principal that is limited to namespaces or tenants is redirected to its timers or calls."""
         if not context.principal.may(Role.READ):
@@ -154,9 +131,10 @@ class OverviewHandlers:
         if hour.agent or any(bucket.calls.counts for bucket in (*hour.buckets, *hour.open)):
             return None
         if node in (None, self._service.node):
-            return agent if isinstance(agent := self._agent(), AgentUnavailable) else None
+            return agent if isinstance(agent := self._site.gate.source(), AgentUnavailable) else None
         return AgentUnavailable("Not on this node", f"{node} does not run the service agent at the moment.", 503)
 
+    @route("GET", "/ui/statistics")
     async def series(self, context: RequestContext) -> Response:
         """All points of the charts, column by column, and the gaps: periods for which a node's data is missing."""
         context.permit(Role.READ)
@@ -196,19 +174,12 @@ class OverviewHandlers:
             {"width": width_s, "span": self._cluster_statistics.span_us / 1e6, "gaps": gaps, **columns}
         )
 
+    @route("GET", "/ui/live/overview")
     async def live(self, context: RequestContext) -> Response:
         """Streams the health sentence and the tiles whenever they change."""
         context.permit(Role.READ)
-        if self._streams.full:
-            raise Forbidden("Too many open pages: this server updates no more pages live. Reload to see changes.")
-        principal, renew, node = context.principal, context.renew, _chosen(context)
-
-        def update() -> dict[str, Any] | None:
-            return self._update(node) if renew() == principal else None
-
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        events = self._streams.events(update, self._refresh)
-        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+        node = _chosen(context)
+        return self._site.streams.response(context, lambda: self._update(node), self._refresh)
 
     def _update(self, node: str | None) -> dict[str, Any]:
         """The update for open pages, computed once after each poll, however many pages there are."""

@@ -18,7 +18,7 @@ from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.timers.service import TimerView
-from tocsin.web.http.convert import raw_body_answer, timer_answer
+from tocsin.web.http.convert import raw_body_answer
 from tocsin.web.pages.context import Fields
 from tocsin.web.pages.presentation import pretty_json
 from tocsin.web.pages.when_fields import read_when
@@ -291,8 +291,3 @@ def _raw_flags(body: Mapping[str, Any]) -> list[str]:
     literal = isinstance(text, str) and not text.startswith("@") and text != "-"
     value = shlex.quote(text) if isinstance(text, str) and literal else "@FILE"
     return [f"--body {value}", f"--content-type {shlex.quote(str(body.get('contentType')))}"]
-
-
-def exported(view: TimerView) -> bytes:
-    """A timer in the format of the API."""
-    return msgspec.json.encode(timer_answer(view))
