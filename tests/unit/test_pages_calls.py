@@ -238,12 +238,12 @@ def test_statistics_count_calls_and_changes_per_tenant() -> None:
     for status in ("Retrying", "Failed"):
         calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
         calls(ServiceCallChanged(status, "a", ID, "c"))
-    bucket = statistics.present.calls
-    assert (bucket.submitted, bucket.succeeded, bucket.failed) == (1, 1, 1)
-    half = bucket.lag_ms(0.5)
+    slot = statistics.present
+    assert (slot.calls_submitted, slot.calls_succeeded, slot.calls_failed) == (1, 1, 1)
+    half = slot.calls_lag.percentile_ms(0.5)
     assert half is not None
     assert 1.9 <= half <= 3
-    failing = bucket.destinations["http://x:80"]
+    failing = slot.calls_failing["http://x:80"]
     assert (failing.failures, failing.exhausted, failing.last_error) == (2, 1, "TIMEOUT")
     assert (calls.change_counter("A").created, calls.change_counter("a").changed) == (1, 4)
     assert (calls.change_counter("b").created, calls.change_counter("b").changed) == (0, 1)

@@ -17,8 +17,9 @@ from tocsin.cluster.stream import AcceptedConnection, dial
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement
 from tocsin.ports.observer import Event, PeerRefused
+from tocsin.ports.statistics import StatisticsReport
 from tocsin.web.http.access import without_key
 
 Serve = Callable[[RelayedRequest], Awaitable[RelayedResponse]]
@@ -73,7 +74,7 @@ class Cluster:
         self._announcing = False
         #: Serves HTTP requests that other nodes forward.
         self.serve: Serve = _serves_nothing
-        #: This node's statistics in points that began after an instant.
+        #: This node's statistics in slots that began after an instant.
         self.statistics_here: Callable[[int], StatisticsReport | None] = _counts_nothing
         self.router = Router(placement, local, self.link, clock, limits)
         placement.watch(self._forget_gone)
@@ -223,7 +224,7 @@ class Cluster:
         }
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """A node's report, and its statistics in points that began after an instant; None from a release without them.
+        """A node's report, and its statistics in slots that began after an instant; None from a release without them.
         Raises Unavailable."""
         address = self._placement.address(incarnation)
         if not address:

@@ -53,8 +53,9 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import NodeReport, Placement, Settle, StatisticsReport, Write, Written
+from tocsin.ports.forward import NodeReport, Placement, Settle, Write, Written
 from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
+from tocsin.ports.statistics import StatisticsReport
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
 
@@ -137,7 +138,7 @@ class PeerLink:
         return answer.report
 
     async def ask_statistics(self, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """The other node's report, and its statistics in points that began after an instant; None from a release
+        """The other node's report, and its statistics in slots that began after an instant; None from a release
         without them."""
         answer = await self._exchange(lambda number: ReportRequest(number, after_us))
         assert isinstance(answer, PeerReport)

@@ -30,7 +30,8 @@ from tocsin.cluster.wire import (
 )
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport, Write, Written
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Write, Written
+from tocsin.ports.statistics import StatisticsReport
 
 #: The number of latest ticks by which a write may be dated.
 _TICKS_KEPT = 64
@@ -132,7 +133,7 @@ class PeerSession:
                 self._last_id = max(self._last_id, message.id)
                 after_us = message.statistics_after
                 statistics = None if after_us is None else self._statistics(after_us)
-                self._channel.send(encode(PeerReport(message.id, self._report(), statistics)))
+                self._channel.send(encode(PeerReport(message.id, self._report(), statistics=statistics)))
             elif isinstance(message, RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._refresh(message.id))

@@ -77,7 +77,7 @@ class ListPart(Part, Generic[F, R]):
             ("POST", self.rows_path, self.rows),
         ]
         # The stream also works on a node that has no changes to report: the page then reloads its rows periodically.
-        streams = ("GET", self.live_path, self.live)
+        streams = ("GET", self.live_path, self._handler(self.live, relayed=False))
         return [*super().routes(), *((method, path, self._handler(each)) for method, path, each in parts), streams]
 
     # ------------------------------------------------------------------ what is listed

@@ -72,7 +72,7 @@ class Part:
         declared = [(name, vars(each)["route"]) for name, each in vars(type(self)).items() if hasattr(each, "route")]
         return [(method, path, self._handler(getattr(self, name))) for name, (method, path) in declared]
 
-    def _handler(self, handler: Handler) -> Handler:
+    def _handler(self, handler: Handler, *, relayed: bool = True) -> Handler:
         """What serves a route: the handler, or something around it."""
         return handler
 
@@ -84,8 +84,8 @@ class Part:
 class CallPart(Part):
     """The handlers of pages about service calls: on a node without the agent, another node handles their requests."""
 
-    def _handler(self, handler: Handler) -> Handler:
-        return self._site.gate(handler)
+    def _handler(self, handler: Handler, *, relayed: bool = True) -> Handler:
+        return self._site.gate(handler, relayed=relayed)
 
 
 def preferred(namespaces: Sequence[Namespace]) -> str:

@@ -58,13 +58,16 @@ class Gate:
         self._pages = pages
         self._relay = relay
 
-    def __call__(self, handler: Handler) -> Handler:
-        """The handler for a route; `handler` finds the service calls in its context."""
+    def __call__(self, handler: Handler, *, relayed: bool = True) -> Handler:
+        """The handler for a route; `handler` finds the service calls in its context. Unless `relayed`, it needs none, and
+        handles the request instead of the relay."""
 
         async def handle(context: RequestContext) -> Response:
             calls = self.source()
             if not isinstance(calls, AgentUnavailable):
                 context.calls = calls
+                return await handler(context)
+            if self._relay is not None and not relayed:
                 return await handler(context)
             if self._relay is not None:
                 scope = context.request.scope
@@ -72,14 +75,14 @@ class Gate:
                 target = scope["raw_path"] + (b"?" + query if query else b"")
                 try:
                     headers = list(scope["headers"])
-                    relayed = await self._relay(scope["method"], target, headers, context.body, context.address)
+                    answer = await self._relay(scope["method"], target, headers, context.body, context.address)
                 except Unavailable as error:
                     if context.fragment:
                         raise
                     calls = AgentUnavailable("Service calls are unavailable", sentence(error), 503)
                 else:
-                    if relayed is not None:
-                        return Relayed(*relayed)
+                    if answer is not None:
+                        return Relayed(*answer)
             return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
 
         return handle
