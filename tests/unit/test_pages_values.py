@@ -18,11 +18,11 @@ from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
 from tocsin.web.pages.context import Fields, read_form
+from tocsin.web.pages.forms import curl, due
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.statistics import Statistics
 from tocsin.web.pages.timers.filters import TimerFilters
-from tocsin.web.pages.timers.forms import TimerForm, command, curl
-from tocsin.web.pages.when_fields import read_when
+from tocsin.web.pages.timers.forms import TimerForm, command
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
@@ -83,18 +83,15 @@ def test_timer_states() -> None:
 
 
 def test_local_time_is_converted_to_utc() -> None:
-    berlin = Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", "60")])
-    assert read_when(berlin) == {"executeAt": "2027-01-31T12:30:00Z"}
-    assert read_when(Fields([("when", "at"), ("at", "2027-01-31T12:00:00+02:00")])) == {
-        "executeAt": "2027-01-31T12:00:00+02:00"
-    }
-    assert read_when(Fields([("when", "in"), ("delay", " 5 M ")])) == {"delay": "5m"}
+    assert due("at", "", "2027-01-31T13:30", "60") == {"executeAt": "2027-01-31T12:30:00Z"}
+    assert due("at", "", "2027-01-31T12:00:00+02:00", "") == {"executeAt": "2027-01-31T12:00:00+02:00"}
+    assert due("in", " 5 M ", "", "") == {"delay": "5m"}
 
 
 @pytest.mark.parametrize("zone", ["x", "99999", "1.5"])
 def test_invalid_time_zone_offset_is_refused(zone: str) -> None:
     with pytest.raises(InvalidInput):
-        read_when(Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", zone)]))
+        due("at", "", "2027-01-31T13:30", zone)
 
 
 # -- forms

@@ -14,12 +14,11 @@ from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.agent_convert import submission
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.calls.forms import METHODS, CallForm, command
+from tocsin.web.pages.calls.forms import METHODS, SPEC, CallForm, command
 from tocsin.web.pages.calls.presentation import path
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.forms import DELAYS, RETRY_LABELS, by_field, curl
 from tocsin.web.pages.site import CallPart, route
-from tocsin.web.pages.timers.editing import DELAYS
-from tocsin.web.pages.timers.forms import curl
 
 _CONFLICT = (
     "This form was already submitted with other values, and that call exists. To submit another call with the values below, "
@@ -109,10 +108,7 @@ class CallSubmission(CallPart):
         words: str = "",
         before: str = "",
     ) -> Response:
-        errors: dict[str, str] = {}
-        if isinstance(problem, InvalidInput):
-            for bad in problem.errors:
-                errors.setdefault(_field(bad.path), bad.reason)
+        errors = by_field(problem, SPEC)
         known = self._site.tenants.known(context)
         return self._pages.page(
             "calls/form.html",
@@ -125,6 +121,8 @@ class CallSubmission(CallPart):
             before=before,
             methods=METHODS,
             delays=DELAYS,
+            retry_labels=RETRY_LABELS,
+            first_invalid="",
             tenants=known if form.tenant in known else [form.tenant, *known],
             made=form.tenant not in known,
             may_make=not context.principal.is_limited,
@@ -132,14 +130,6 @@ class CallSubmission(CallPart):
         )
 
 
-def _field(api_path: str) -> str:
-    """The form field of an API field's path."""
-    path = api_path.removeprefix("requestSpec.")
-    if path.startswith("retryPolicy."):
-        return path.removeprefix("retryPolicy.")
-    return path.split(".", 1)[0].split("[", 1)[0] or "form"
-
-
 def _readable(error: InvalidInput) -> list[FieldError]:
     """The errors with the names of the form's fields."""
-    return [FieldError(bad.path.removeprefix("requestSpec."), bad.reason) for bad in error.errors]
+    return [FieldError(bad.path.removeprefix(SPEC), bad.reason) for bad in error.errors]

@@ -13,11 +13,11 @@ from tocsin.model.timer import Status
 from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant, parse_instant
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.forms import due, passed
 from tocsin.web.pages.presentation import sentence, timer_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.derived_ids import run_again
 from tocsin.web.pages.timers.detail import TimerDetail
-from tocsin.web.pages.when_fields import passed, read_when
 
 
 class TimerActions(Part):
@@ -46,7 +46,8 @@ class TimerActions(Part):
     async def reschedule(self, context: RequestContext) -> Response:
         """Reschedules one timer to a time in the future."""
         try:
-            when = read_when(context.form)
+            form = context.form
+            when = due(form.get("when"), form.get("delay"), form.get("at"), form.get("zone_minutes"))
             if "delay" in when:
                 when = {"executeAt": format_instant(context.now_us + parse_duration(when["delay"]))}
             elif passed(parse_instant(when["executeAt"]), context.now_us):

@@ -28,15 +28,13 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.forms import DELAYS, RETRY_LABELS, by_field, curl, passed
 from tocsin.web.pages.presentation import timer_path, version
 from tocsin.web.pages.site import Part, preferred, route
 from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
-from tocsin.web.pages.timers.forms import TimerForm, command, curl
+from tocsin.web.pages.timers.forms import TimerForm, command
 from tocsin.web.pages.timers.plan import plan
-from tocsin.web.pages.when_fields import passed
 
-#: The quick choices of a delay: the text for the field, the label of the button.
-DELAYS = (("30s", "30 s"), ("5m", "5 min"), ("1h", "1 h"), ("24h", "1 day"), ("7d", "7 days"))
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
     "callbackUrl": "URL",
@@ -46,11 +44,7 @@ _LABELS = {
     "id": "Id",
     "tags": "Tags",
     "payload": "Payload",
-    "maxAttempts": "Max attempts",
-    "initialInterval": "Initial interval",
-    "backoffMultiplier": "Backoff multiplier",
-    "maxInterval": "Max interval",
-    "maxAttemptsDuration": "Max duration",
+    **RETRY_LABELS,
     "callbackTimeoutSeconds": "Timeout",
     "headers": "Headers",
 }
@@ -216,10 +210,7 @@ class TimerEditing(Part):
         past: int | None = None,
     ) -> Response:
         """The page. `existing` is a timer with the same id and `past` a time in the past: both make the page ask."""
-        errors: dict[str, str] = {}
-        if isinstance(problem, InvalidInput):
-            for bad in problem.errors:
-                errors.setdefault(_field(bad.path), bad.reason)
+        errors = by_field(problem)
         status = 200 if problem is None else 409 if isinstance(problem, TimerNotPending) else 400
         free = ""
         if existing is not None or past is not None:
@@ -238,6 +229,7 @@ class TimerEditing(Part):
             existing=existing,
             free=free,
             labels=_LABELS,
+            retry_labels=RETRY_LABELS,
             first_invalid=next((name for name in _LABELS if name in errors), ""),
             fresh=view is None and problem is None and status == 200,
             past=past,
@@ -259,14 +251,6 @@ def _at(body: dict[str, Any], now_us: int) -> dict[str, Any]:
     except (ValueError, OverflowError) as error:
         raise InvalidInput(FieldError("delay", str(error))) from None
     return {**{name: value for name, value in body.items() if name != "delay"}, "executeAt": instant}
-
-
-def _field(path: str) -> str:
-    """The form field of an API field's path."""
-    first = path.split(".", 1)[0].split("[", 1)[0]
-    if path.startswith("retryPolicy."):
-        return path.partition(".")[2]
-    return first or "form"
 
 
 def _with_notice(namespace: str, timer_id: str, notice: str) -> str:
