@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -69,6 +70,16 @@ class Window:
         answer = await self.page.goto(self.base + path)
         assert answer is not None
         return answer.status
+
+    @asynccontextmanager
+    async def stopped_clock(self) -> AsyncIterator[None]:
+        """Stops the timers of the page, and of pages that it leads to. `page.clock` can move them on."""
+        clock = self.page.clock
+        await clock.install()
+        # A clock can't be stopped in the past.
+        await clock.pause_at(time.time() + 60)
+        yield
+        await clock.resume()
 
     async def text(self, selector: str) -> str:
         """The visible text of the first match."""
