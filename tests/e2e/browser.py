@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
@@ -80,6 +80,11 @@ class Window:
         await clock.pause_at(time.time() + 60)
         yield
         await clock.resume()
+
+    async def arrived(self, heading: str) -> None:
+        """Waits for a page that a click led to, and for its scripts: before, they miss what the user does."""
+        await expect(self.page.get_by_role("heading", name=heading)).to_be_visible()
+        await self.page.wait_for_load_state()
 
     async def text(self, selector: str) -> str:
         """The visible text of the first match."""
