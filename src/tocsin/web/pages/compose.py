@@ -104,16 +104,12 @@ def compose(
     )
     return Ui(
         [route for part in parts for route in part.routes()],
-        pages=pages,
+        site,
         assets=assets,
         sessions=sessions,
         hosts=hosts,
         proxies=proxies or Proxies(),
-        statistics=statistics,
-        cluster_statistics=cluster_statistics,
-        paused=paused,
         welcome=welcome,
-        streams=site.streams,
         clock=clock,
-        limits=limits,
+        closing=[cluster_statistics.close, paused.close],
     )

@@ -115,12 +115,6 @@ class RequestContext:
         """The request's path."""
         return self.request.url.path
 
-    @property
-    def here(self) -> str:
-        """Path and query."""
-        query = self.request.url.query
-        return f"{self.path}?{query}" if query else self.path
-
     def timer_name(self, fields: Fields) -> tuple[str, str]:
         """The namespace and id in a form or query, exactly as sent."""
         return fields.exact("namespace"), fields.exact("id")

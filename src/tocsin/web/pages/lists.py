@@ -60,13 +60,16 @@ class Listing(Generic[R]):
 
 
 class ListPart(Part, Generic[F, R]):
-    """The list and its parts. A subclass says what is listed; its templates are in the folder `kind`."""
+    """The list and its parts. A subclass says what is listed; its templates are in the folder `kind`. `version` returns the
+    version of a row, and `change_counter` that of a scope."""
 
     kind: str
     title: str
     rows_path: str
     live_path: str
     filters_type: type[F]
+    version: Callable[[R], str]
+    change_counter: Callable[[str], ChangeCounter]
 
     def routes(self) -> Sequence[RouteEntry]:
         path = self.filters_type.path
@@ -99,20 +102,8 @@ class ListPart(Part, Generic[F, R]):
         """What is stored under the ids."""
 
     @abstractmethod
-    def permit(self, context: RequestContext, scope: str) -> None:
-        """Raises Forbidden unless the principal may read the scope."""
-
-    @abstractmethod
-    def may_write(self, context: RequestContext, scope: str) -> bool:
-        """Whether the principal may change what is listed."""
-
-    @abstractmethod
-    def version(self, row: R) -> str:
-        """The version that a row on the page has."""
-
-    @abstractmethod
-    def change_counter(self, scope: str) -> ChangeCounter:
-        """How often anything in the scope was created or changed."""
+    def permit(self, context: RequestContext, scope: str) -> bool:
+        """Whether the principal may change what is in the scope. Raises Forbidden unless it may read it."""
 
     @abstractmethod
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
@@ -168,7 +159,7 @@ class ListPart(Part, Generic[F, R]):
     async def rows(self, context: RequestContext) -> Response:
         """The changed rows of an open page, which sends its ids and versions, and the scope."""
         scope = context.form.exact(self.filters_type.scope_name)
-        self.permit(context, scope)
+        may_write = self.permit(context, scope)
         try:
             wanted = _names_decoder.decode(context.form.exact("rows"))
         except msgspec.DecodeError:
@@ -182,7 +173,7 @@ class ListPart(Part, Generic[F, R]):
             "changed": [
                 found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
             ],
-            "may_write": self.may_write(context, scope),
+            "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)
 
@@ -193,7 +184,7 @@ class ListPart(Part, Generic[F, R]):
         return self._site.streams.response(context, lambda: asdict(self.change_counter(scope)))
 
     def _rows_values(self, context: RequestContext, filters: F, listing: Listing[R]) -> dict[str, Any]:
-        may_write = self.may_write(context, filters.scope)
+        may_write = self.permit(context, filters.scope)
         return {"kind": self.kind, "filters": filters, "listing": listing, "may_write": may_write}
 
     async def _rows(self, context: RequestContext, rows: int, template: str, values: dict[str, Any]) -> Response:

@@ -74,7 +74,14 @@ class Pages:
             auto_reload=False,
         )
         environment.globals.update(
-            asset=assets.url, navigation=NAVIGATION, version=__version__, state_of=presentation.state_of
+            asset=assets.url,
+            navigation=NAVIGATION,
+            version=__version__,
+            calls=calls,
+            state_of=presentation.state_of,
+            relative=presentation.relative,
+            parted=presentation.parted,
+            timer_path=presentation.timer_path,
         )
         environment.filters.update(
             utc=presentation.utc,
@@ -90,25 +97,6 @@ class Pages:
             raw_body=presentation.raw_body,
             bytes_of=bytes,
             policy_of=policy_of,
-        )
-        environment.globals.update(
-            relative=presentation.relative,
-            parted=presentation.parted,
-            timer_path=presentation.timer_path,
-            call_path=calls.path,
-        )
-        environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
-        environment.filters.update(
-            call_version=calls.version,
-            call_lag=calls.lag_us,
-            call_took=calls.took_us,
-            call_waits=calls.waits,
-            call_awaited=calls.awaited_at,
-            call_attempt=calls.attempt,
-            policy_words=calls.policy_words,
-            call_result=calls.result_of,
-            short_id=calls.short,
-            redacted_headers=calls.redacted,
             redacted_url=redact_url,
             visible=visible,
             visible_name=visible_name,

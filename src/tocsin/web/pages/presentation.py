@@ -27,6 +27,8 @@ T = TypeVar("T")
 #: because each level indents all lines within it.
 PRETTY_BYTES_MAX = 32 * 1024
 PRETTY_DEPTH_MAX = 20
+#: A string with an escape in JSON.
+_ESCAPED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)+"')
 #: Rows in one part of a list, which a browser lays out as a whole: as many as it can paint within a frame.
 PART_ROWS = 25
 
@@ -167,10 +169,11 @@ def pretty_json(text: bytes) -> str:
     if len(text) > PRETTY_BYTES_MAX or is_deeper_than(text, PRETTY_DEPTH_MAX):
         return plain
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
+        indented = msgspec.json.format(plain, indent=2)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return plain
-    return _indented(plain)
+    # Escapes become characters.
+    return _ESCAPED.sub(lambda found: json.dumps(json.loads(found[0]), ensure_ascii=False), indented)
 
 
 def raw_body(body: RawBody) -> tuple[str, str]:
@@ -182,29 +185,3 @@ def raw_body(body: RawBody) -> tuple[str, str]:
     assert text is not msgspec.UNSET
     # Line breaks are kept; other invisible characters are shown as escapes.
     return "\n".join(visible(line) for line in text.split("\n")), size
-
-
-#: Tokens of JSON; an empty object or array is one token.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[\[\]{},:]|[^\s\[\]{},:"]+')
-
-
-def _indented(text: str) -> str:
-    parts: list[str] = []
-    level = 0
-    for token in _TOKEN.findall(text):
-        if token in "[{":
-            level += 1
-            parts += (token, "\n", "  " * level)
-        elif token in "]}":
-            level -= 1
-            parts += ("\n", "  " * level, token)
-        elif token == ",":
-            parts += (",\n", "  " * level)
-        elif token == ":":
-            parts.append(": ")
-        elif token[0] in "[{":
-            parts.append(token[0] + token[-1])
-        else:
-            # Escapes become characters.
-            parts.append(json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token)
-    return "".join(parts)

@@ -14,8 +14,7 @@ from tocsin.web.pages.calls.filters import CallFilters
 from tocsin.web.pages.calls.presentation import list_path, version
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
-from tocsin.web.pages.overview.statistics import ChangeCounter
-from tocsin.web.pages.site import CallPart, route
+from tocsin.web.pages.site import CallPart, Site, route
 
 NOTICES = {"deleted": "Call deleted. It is not sent, and no record of it is kept."}
 
@@ -28,23 +27,20 @@ class CallList(ListPart[CallFilters, CallRecord], CallPart):
     rows_path = "/ui/calls/rows"
     live_path = "/ui/live/calls"
     filters_type = CallFilters
+    version = staticmethod(version)
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.change_counter = site.call_statistics.change_counter
 
     async def filters(self, context: RequestContext) -> CallFilters:
         tenant = context.query.get("tenant").lower()
         self.permit(context, tenant)
         return CallFilters.read(context.query, self._limits, tenant)
 
-    def permit(self, context: RequestContext, scope: str) -> None:
+    def permit(self, context: RequestContext, scope: str) -> bool:
         context.permit_tenant(Role.READ, scope)
-
-    def may_write(self, context: RequestContext, scope: str) -> bool:
         return context.principal.may_call(Role.WRITE, scope)
-
-    def version(self, row: CallRecord) -> str:
-        return version(row)
-
-    def change_counter(self, scope: str) -> ChangeCounter:
-        return self._site.call_statistics.change_counter(scope)
 
     async def choices(self, context: RequestContext, filters: CallFilters) -> dict[str, Any]:
         known = self._site.tenants.known(context)

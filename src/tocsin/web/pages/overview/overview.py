@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -34,14 +34,14 @@ from tocsin.web.pages.pages import compressed
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.welcome import Welcome
 
+T = TypeVar("T")
 _DESTINATIONS_SHOWN = 8
 _MINUTES_SHOWN = 10
 _NAMES_SHOWN = 4
 
 
 class Overview(Part):
-    """The overview and its statistics; `?node=` selects one node. Open pages with the same selection share one update, until
-    the nodes are polled again."""
+    """The overview and its statistics; `?node=` selects one node."""
 
     def __init__(self, site: Site, cluster_statistics: ClusterStatistics, paused: Paused, welcome: Welcome) -> None:
         super().__init__(site)
@@ -50,8 +50,7 @@ class Overview(Part):
         self._cluster_statistics = cluster_statistics
         self._width_s = site.limits.chart_interval_s
         self._round = -1
-        self._updates: dict[str | None, dict[str, Any]] = {}
-        self._series: dict[str | None, tuple[object, bytes]] = {}
+        self._computed: dict[object, Any] = {}
 
     @route("GET", "/")
     async def show(self, context: RequestContext) -> Response:
@@ -137,21 +136,22 @@ class Overview(Part):
         """All points of the charts, column by column, and the gaps: periods for which a node's data is missing."""
         context.permit(Role.READ)
         await self._cluster_statistics.refresh()
-        node = _chosen(context)
-        hour = self._cluster_statistics.hour(node)
-        # All open pages request the series at the same time, when a slot is complete.
-        state = (len(hour.slots), hour.slots[-1].begins_us if hour.slots else 0, hour.gaps)
-        known = self._series.get(node)
-        if known is None or known[0] != state:
-            known = state, self._columns(hour)
-            self._series = {
-                name: kept for name, kept in self._series.items() if name in self._cluster_statistics.nodes()
-            }
-            self._series[node] = known
-        return compressed(context, known[1], media_type="application/json")
+        return compressed(context, self._shared(self._columns, _chosen(context)), media_type="application/json")
 
-    def _columns(self, hour: Hour) -> bytes:
-        slots, width_s = hour.slots, self._width_s
+    def _shared(self, compute: Callable[[str | None], T], node: str | None) -> T:
+        """What `compute` returns for a node, computed once after each poll, however many pages are open."""
+        if self._round != self._cluster_statistics.round:
+            self._round = self._cluster_statistics.round
+            self._computed.clear()
+        key = (compute, node)
+        if key not in self._computed:
+            self._computed[key] = compute(node)
+        found: T = self._computed[key]
+        return found
+
+    def _columns(self, node: str | None) -> bytes:
+        hour, width_s = self._cluster_statistics.hour(node), self._width_s
+        slots = hour.slots
         columns: dict[str, list[float | None]] = {
             "at": [slot.begins_us / 1e6 for slot in slots],
             "done": [(slot.done + slot.rescheduled + slot.superseded) / width_s for slot in slots],
@@ -177,30 +177,22 @@ class Overview(Part):
         """Streams the health sentence and the tiles whenever they change."""
         context.permit(Role.READ)
         node = _chosen(context)
-        return self._site.streams.response(context, lambda: self._update(node), self._refresh)
+        return self._site.streams.response(context, lambda: self._shared(self._update, node), self._refresh)
 
     def _update(self, node: str | None) -> dict[str, Any]:
-        """The update for open pages, computed once after each poll, however many pages there are."""
-        if self._round != self._cluster_statistics.round:
-            self._round = self._cluster_statistics.round
-            self._updates.clear()
-        found = self._updates.get(node)
-        if found is None:
-            values = self._values(node)
-            shown: Health = values["health"]
-            tiles_shown: list[Tile] = [*values["tiles"], *values["call_tiles"]]
-            hour: Hour = values["hour"]
-            found = {
-                "sentence": shown.sentence,
-                "tone": shown.tone,
-                "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
-                "buckets": hour.slots[-1].begins_us if hour.slots else 0,
-                "gaps": values["gaps_version"],
-                "nodes": " ".join(self._cluster_statistics.nodes()),
-            }
-            if node is None or node in self._cluster_statistics.nodes():
-                self._updates[node] = found
-        return found
+        """The update for open pages."""
+        values = self._values(node)
+        shown: Health = values["health"]
+        tiles_shown: list[Tile] = [*values["tiles"], *values["call_tiles"]]
+        hour: Hour = values["hour"]
+        return {
+            "sentence": shown.sentence,
+            "tone": shown.tone,
+            "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
+            "buckets": hour.slots[-1].begins_us if hour.slots else 0,
+            "gaps": values["gaps_version"],
+            "nodes": " ".join(self._cluster_statistics.nodes()),
+        }
 
 
 def _chosen(context: RequestContext) -> str | None:

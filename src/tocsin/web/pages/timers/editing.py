@@ -171,30 +171,24 @@ class TimerEditing(Part):
         """The values beside the form: equivalent commands, errors, and the plan of attempts."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         try:
+            body = form.body() if view is None else form.changes(view)
+        except InvalidInput as error:
+            return {**shown, "errors": list(error.errors)}
+        shown["unchanged"] = view is not None and len(body) <= 2
+        try:
             timer = self._parser.timer(_create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
             shown["plan"] = plan(self._service.retry_policy(timer), max(first_at, context.now_us))
-            if view is None:
-                body, path = form.body(), "/api/v1/timers/create"
-            else:
-                body, path = _at(form.changes(view), context.now_us), "/api/v1/timers/update"
-                if len(body) > 2:
-                    self._parser.changes(_update_reader.read(msgspec.json.encode(body)), context.now_us)
+            if view is not None and not shown["unchanged"]:
+                body = _at(body, context.now_us)
+                self._parser.changes(_update_reader.read(msgspec.json.encode(body)), context.now_us)
         except InvalidInput as error:
             shown["errors"] = list(error.errors)
             if form.payload.strip() and any(bad.path == "payload" for bad in error.errors):
                 return shown
-            try:
-                body, path = (
-                    (form.body(), "/api/v1/timers/create")
-                    if view is None
-                    else (form.changes(view), "/api/v1/timers/update")
-                )
-            except InvalidInput:
-                return shown
-        shown["unchanged"] = view is not None and len(body) <= 2
         if not shown["unchanged"]:
             server = str(context.request.base_url).rstrip("/")
+            path = "/api/v1/timers/create" if view is None else "/api/v1/timers/update"
             shown["curl"] = curl(server + path, body, key=self._site.keys.required)
             shown["command"] = command(server, body)
         return shown

@@ -11,9 +11,8 @@ from tocsin.model.errors import TimerNotFound
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
-from tocsin.web.pages.overview.statistics import ChangeCounter
 from tocsin.web.pages.presentation import version
-from tocsin.web.pages.site import preferred
+from tocsin.web.pages.site import Site, preferred
 from tocsin.web.pages.timers.filters import TimerFilters
 from tocsin.web.pages.timers.search import earliest, latest
 
@@ -29,23 +28,20 @@ class TimerList(ListPart[TimerFilters, TimerView]):
     rows_path = "/ui/rows"
     live_path = "/ui/live"
     filters_type = TimerFilters
+    version = staticmethod(version)
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.change_counter = site.statistics.change_counter
 
     async def filters(self, context: RequestContext) -> TimerFilters:
         namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context))
         self.permit(context, namespace)
         return TimerFilters.read(context.query, self._limits, namespace)
 
-    def permit(self, context: RequestContext, scope: str) -> None:
+    def permit(self, context: RequestContext, scope: str) -> bool:
         context.permit(Role.READ, scope)
-
-    def may_write(self, context: RequestContext, scope: str) -> bool:
         return context.principal.may(Role.WRITE, scope)
-
-    def version(self, row: TimerView) -> str:
-        return version(row)
-
-    def change_counter(self, scope: str) -> ChangeCounter:
-        return self._statistics.change_counter(scope)
 
     async def choices(self, context: RequestContext, filters: TimerFilters) -> dict[str, Any]:
         namespaces = await self.visible_namespaces(context)
