@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, Identity, Index, MetaData, Table, text
+import msgspec
+from sqlalchemy import CheckConstraint, Column, Identity, Index, MetaData, Table, Text, text
 
+from tocsin.model.retry import RetryPolicy
+from tocsin.service_calls.messages import RequestSpec
 from tocsin.stores.service_calls.columns import of_service_call, only_row, optional, primary_key, required
-from tocsin.stores.service_calls.types import FreeText, Instant, Json, KeyText, Number
+from tocsin.stores.service_calls.types import Digits, FreeText, Instant, Json, KeyText, Number
 
 metadata = MetaData()
+#: The columns that identify a service call.
+KEY = ("tenant_id", "service_call_id")
 
 
 def _table(name: str, *parts: Any, **options: Any) -> Table:
@@ -32,13 +37,13 @@ def _index(table: Table, name: str, *columns: str, where: str = "", unique: bool
 
 service_calls = _table(
     "service_calls",
-    *required(KeyText, "tenant_id", "service_call_id"),
+    *required(KeyText, *KEY),
     *required(FreeText, "name"),
     *required(KeyText, "status"),
     *required(Instant, "submitted_at", "due_at"),
     *optional(Instant, "started_at", "finished_at"),
-    *required(Json, "request_spec"),
-    *optional(Json, "outcome_meta"),
+    *required(Json(RequestSpec), "request_spec"),
+    *optional(Json(dict[str, Any]), "outcome_meta"),
     # Added: the request that submitted the call, and a digest to recognize its repetitions.
     *required(KeyText, "correlation_id", "fingerprint"),
     *optional(KeyText, "idempotency_key"),
@@ -48,10 +53,10 @@ service_calls = _table(
     # Added: when the watchdog checks the call, while it has not finished.
     *optional(Instant, "watch_at"),
     # Added: the retry policy, and the state of the retries.
-    *optional(Json, "retry_policy"),
+    *optional(Json(RetryPolicy), "retry_policy"),
     _count("attempts"),
     *optional(Instant, "first_attempt_at", "next_attempt_at"),
-    primary_key("service_calls", "tenant_id", "service_call_id"),
+    primary_key("service_calls", *KEY),
     CheckConstraint(
         "status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed')", name="ck_service_calls_status"
     ),
@@ -74,21 +79,21 @@ _index(service_calls, "finished_at", "finished_at", where="finished_at IS NOT NU
 
 service_call_tags = _table(
     "service_call_tags",
-    *required(KeyText, "tenant_id", "service_call_id", "tag"),
+    *required(KeyText, *KEY, "tag"),
     # Added: a copy of the call's, so that a page by tag is one range of an index.
     *required(Instant, "submitted_at"),
-    primary_key("service_call_tags", "tenant_id", "service_call_id", "tag"),
+    primary_key("service_call_tags", *KEY, "tag"),
     of_service_call("service_call_tags"),
 )
 _index(service_call_tags, "tag", "tenant_id", "tag", "submitted_at", "service_call_id")
 
 timer_schedules = _table(
     "timer_schedules",
-    *required(KeyText, "tenant_id", "service_call_id", "correlation_id"),
+    *required(KeyText, *KEY, "correlation_id"),
     *required(Instant, "due_at", "registered_at"),
     *optional(Instant, "reached_at"),
     Column("state", KeyText, nullable=False, server_default=text("'Scheduled'")),
-    primary_key("timer_schedules", "tenant_id", "service_call_id"),
+    primary_key("timer_schedules", *KEY),
     of_service_call("timer_schedules"),
     CheckConstraint("state IN ('Scheduled', 'Reached')", name="ck_timer_schedules_state"),
 )
@@ -99,19 +104,19 @@ _index(timer_schedules, "waiting", "due_at", "tenant_id", where="state = 'Schedu
 
 http_execution_log = _table(
     "http_execution_log",
-    *required(KeyText, "tenant_id", "service_call_id", "execution_id"),
+    *required(KeyText, *KEY, "execution_id"),
     *required(Instant, "started_at"),
     *optional(Instant, "finished_at"),
     *required(FreeText, "request_url"),
     *required(KeyText, "request_method"),
-    *required(Json, "request_headers"),
+    *required(Json(dict[str, str]), "request_headers"),
     *optional(FreeText, "request_body"),
-    *optional(KeyText, "response_status"),
-    *optional(Json, "response_headers"),
+    *optional(Digits, "response_status"),
+    *optional(Json(dict[str, str]), "response_headers"),
     *optional(FreeText, "response_body", "error_message"),
     # Added: for the event that reports an interrupted execution.
     *required(KeyText, "correlation_id"),
-    primary_key("http_execution_log", "tenant_id", "service_call_id", "execution_id"),
+    primary_key("http_execution_log", *KEY, "execution_id"),
     of_service_call("http_execution_log"),
     CheckConstraint(
         "request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')",
@@ -125,7 +130,7 @@ outbox = _table(
     "outbox",
     Column("id", Number, Identity(always=False), nullable=False),
     *required(KeyText, "tenant_id", "aggregate_id", "event_type"),
-    *required(Json, "event_payload"),
+    *required(Json(msgspec.Raw), "event_payload"),
     *required(Instant, "created_at"),
     *optional(Instant, "published_at"),
     # Added: the rest of the envelope.
@@ -164,6 +169,6 @@ agent_heartbeat = _table("agent_heartbeat", *only_row("agent_heartbeat"), *requi
 tenant_secrets = _table(
     "tenant_secrets",
     *required(KeyText, "tenant_id"),
-    *required(Json, "secrets"),
+    *required(Text, "secrets"),
     primary_key("tenant_secrets", "tenant_id"),
 )
