@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,11 +13,11 @@ import apsw
 from tocsin.model.errors import (
     DefiniteFailure,
     OutcomeUnknown,
-    SchemaTooNew,
     StoreCorrupted,
     StoreError,
     StoreUnavailable,
 )
+from tocsin.sql.migrations import migrations_of, pending
 
 T = TypeVar("T")
 
@@ -28,8 +26,6 @@ APPLICATION_ID = 0x546F6373
 
 #: The largest statements have about 12 KiB of text and a few dozen sizes.
 _STATEMENTS_CACHED = 256
-
-_MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
 
 _UNAVAILABLE = (
     apsw.BusyError,
@@ -92,11 +88,7 @@ def connect(settings: SqliteSettings, *, cache_bytes: int, read_only: bool) -> a
     return connection
 
 
-def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order."""
-    folder = resources.files("tocsin.stores.sqlite") / "migrations"
-    found = ((match, file) for file in folder.iterdir() if (match := _MIGRATION_NAME.fullmatch(file.name)))
-    return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
+migrations = partial(migrations_of, "tocsin.stores.sqlite")
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
@@ -104,20 +96,12 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
     Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's.
     """
-    steps = migrations()
-    newest = steps[-1][0]
-    version = connection.pragma("user_version")
-    if version > newest:
-        raise SchemaTooNew(
-            f"{path} has schema version {version}, this release supports versions up to {newest}; run the newer release, or "
-            "restore a backup"
-        )
+    steps = pending(migrations(), connection.pragma("user_version"), str(path))
     foreign = connection.pragma("application_id") != APPLICATION_ID
     if foreign and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StoreCorrupted(f"{path} is a SQLite database of another application; use another file")
     for number, sql in steps:
-        if number > version:
-            transact(connection, partial(_migrate_step, connection, number, sql))
+        transact(connection, partial(_migrate_step, connection, number, sql))
 
 
 def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:
