@@ -40,13 +40,15 @@ async def test_concurrent_writes_are_committed_together_and_reported_in_order(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups: list[int] = []
-    together = database._write_together
+    writer = database._writer
+    assert writer is not None
+    together = writer._write_together
 
-    def counted(connection: Connection, jobs: list[object]) -> object:
+    def counted(jobs: list[object]) -> object:
         groups.append(len(jobs))
-        return together(connection, jobs)  # type: ignore[arg-type]
+        return together(jobs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(database, "_write_together", counted)
+    monkeypatch.setattr(writer, "_write_together", counted)
     reported: list[int] = []
     works = [
         database.write(lambda c, n=n: add(c, n), lambda n=n: reported.append(n))  # type: ignore[misc]
@@ -103,17 +105,27 @@ async def test_writes_fail_on_a_full_disk_and_succeed_afterwards(database: Sqlit
 async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Connection.commit
+    writer = database._writer
+    assert writer is not None
+    driver = writer._driver
 
-    def failing(self: Connection) -> None:
-        commit(self)
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
-        raise error
+    class Failing:
+        """Reports that the disk failed after each commit."""
+
+        in_transaction = False
+
+        def execute(self, sql: str) -> object:
+            result = driver.execute(sql)
+            self.in_transaction = driver.in_transaction
+            if sql == "COMMIT":
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+                raise error
+            return result
 
     reported: list[int] = []
     with monkeypatch.context() as patched:
-        patched.setattr(Connection, "commit", failing)
+        patched.setattr(writer, "_driver", Failing())
         with pytest.raises(OutcomeUnknown):
             await database.write(lambda c: add(c, 1), lambda: reported.append(1), lambda: reported.append(-1))
     assert reported == [-1]
