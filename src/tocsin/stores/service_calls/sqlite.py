@@ -15,7 +15,7 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.file_lock import FileLock
 from tocsin.sql.threads import Readers, Writer
-from tocsin.stores.service_calls.backend import StandingBy
+from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.errors import DATABASE_ERRORS, translate_sqlite_error
 from tocsin.stores.service_calls.schema import migrate
 from tocsin.stores.service_calls.settings import SqlSettings
@@ -29,19 +29,19 @@ _STATEMENTS_CACHED = 256
 _LOCK_PAUSE_S = 0.05
 
 
-class SqliteDatabase:
+class SqliteDatabase(AgentDatabase):
     """One thread writes, others read. A database in memory has only the thread that writes."""
 
     shared = False
 
     def __init__(self, url: URL, settings: SqlSettings) -> None:
+        super().__init__(settings)
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnavailable(
                 f"requires SQLite {'.'.join(map(str, SQLITE_MIN))} or newer; this Python has {sqlite3.sqlite_version}"
             )
         self._path = None if url.database in (None, "", ":memory:") else Path(str(url.database))
         self._name = str(self._path or "SQLite in memory")
-        self._settings = settings
         self._engine = create_engine(
             f"sqlite:///{self._path or ':memory:'}",
             poolclass=NullPool,
@@ -56,38 +56,25 @@ class SqliteDatabase:
         self._writer: Writer[Connection] | None = None
         self._readers: Readers[Connection] | None = None
 
-    async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
-        """Locks and migrates the database and starts the threads. Creates the folder and the file if they are missing.
-        `standing_by` is never called: other agents get StoreLocked."""
-        if self._path:
-            try:
-                make_folder(self._path.parent)
-            except OSError as error:
-                raise StoreUnavailable(f"cannot create the folder {self._path.parent}: {error.strerror}") from error
-        await self._acquire(self._settings.lock_wait_s if wait_s is None else wait_s)
-        connecting = asyncio.get_running_loop().run_in_executor(None, self._connect)
-        try:
-            await asyncio.shield(connecting)
-        except BaseException:
-            # The thread cannot be interrupted: the lock is released when it has ended.
-            await asyncio.wait([connecting])
-            await self.close()
-            raise
-
-    @property
-    def epoch(self) -> int:
-        """Always 0."""
-        return 0
-
     @property
     def lock_held(self) -> bool:
         """True from `open` to `close`: the kernel gives a file's lock to no other process."""
         return self._writer is not None
 
-    async def lost(self) -> str:
-        """Never returns."""
-        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        return await never
+    async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
+        # `standing_by` is not called: no other node can hold the file.
+        if self._path:
+            try:
+                make_folder(self._path.parent)
+            except OSError as error:
+                raise StoreUnavailable(f"cannot create the folder {self._path.parent}: {error.strerror}") from error
+        await self._acquire(wait_s)
+        connecting = asyncio.get_running_loop().run_in_executor(None, self._connect)
+        try:
+            await asyncio.shield(connecting)
+        finally:
+            # The thread cannot be interrupted, and needs the lock to its end.
+            await asyncio.wait([connecting])
 
     async def _acquire(self, patience: float) -> None:
         if self._lock is None:
@@ -107,12 +94,11 @@ class SqliteDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """Runs `work` on the writing thread and returns its result once it is durable. `committed` or `unknown` is
-        called on the event loop in the order of commits, even if the caller was cancelled."""
+        """Runs `work` on the writing thread."""
         return await self._opened().run(work, committed, unknown)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Runs `work` on a reading thread over one snapshot and returns its result."""
+        """Runs `work` on a reading thread, over one snapshot."""
         writer = self._opened()
         if self._readers is None:
             return await writer.run(work)
