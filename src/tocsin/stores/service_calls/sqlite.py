@@ -17,7 +17,7 @@ from tocsin.sql.file_lock import FileLock
 from tocsin.sql.threads import Readers, Writer
 from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.errors import DATABASE_ERRORS, translate_sqlite_error
-from tocsin.stores.service_calls.schema import migrate
+from tocsin.stores.service_calls.schema import migrate, set_pragmas
 from tocsin.stores.service_calls.settings import SqlSettings
 
 T = TypeVar("T")
@@ -149,20 +149,18 @@ class SqliteDatabase(AgentDatabase):
     def _open_writing(self) -> Connection:
         connection = self._engine.connect()
         try:
-            self._pragmas(
+            set_pragmas(
                 connection,
-                {
-                    "busy_timeout": self._settings.busy_timeout_ms,
-                    "journal_mode": "WAL",
-                    "synchronous": self._settings.synchronous,
-                    "wal_autocheckpoint": self._settings.wal_checkpoint_pages,
-                    "journal_size_limit": self._settings.wal_bytes_max,
-                    "cache_size": -(self._settings.cache_bytes // 1024),
-                    "temp_store": "MEMORY",
-                },
+                busy_timeout=self._settings.busy_timeout_ms,
+                journal_mode="WAL",
+                synchronous=self._settings.synchronous,
+                wal_autocheckpoint=self._settings.wal_checkpoint_pages,
+                journal_size_limit=self._settings.wal_bytes_max,
+                cache_size=-(self._settings.cache_bytes // 1024),
+                temp_store="MEMORY",
             )
             migrate(connection, self._name)
-            self._pragmas(connection, {"foreign_keys": "ON"})
+            set_pragmas(connection, foreign_keys="ON")
         except BaseException:
             connection.close()
             raise
@@ -170,14 +168,8 @@ class SqliteDatabase(AgentDatabase):
 
     def _open_reading(self) -> Connection:
         connection = self._engine.connect()
-        self._pragmas(connection, {"query_only": "ON", "temp_store": "MEMORY"})
+        set_pragmas(connection, query_only="ON", temp_store="MEMORY")
         return connection
-
-    @staticmethod
-    def _pragmas(connection: Connection, pragmas: dict[str, int | str]) -> None:
-        for name, value in pragmas.items():
-            connection.exec_driver_sql(f"PRAGMA {name} = {value}").close()
-        connection.rollback()
 
     def _translate(self, error: BaseException, *, in_commit: bool = False) -> BaseException:
         return translate_sqlite_error(error, self._name, in_commit=in_commit)
