@@ -49,7 +49,7 @@ class PostgresSettings(ServerSettings):
             "search_path": f'"{self.schema}"',
             "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
             "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
-            # Only the migration has transactions of more than one statement.
+            # Batches are single statements; few transactions have more than one.
             "idle_in_transaction_session_timeout": str(round(self.statement_timeout_s * 1e3)),
             # A session whose data is not acknowledged ends, and releases its locks.
             "tcp_user_timeout": str(round(self.statement_timeout_s * 1e3)),

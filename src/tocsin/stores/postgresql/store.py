@@ -67,17 +67,4 @@ class PostgresStore(ServerStore[PostgresSettings, Connection]):
         return await connection.fetch(numbered(sql), *values)
 
     async def _transact(self, connection: Connection, steps: Sequence[Step]) -> int:
-        if len(steps) == 1:
-            return await _matched(connection, steps[0])
-        matched = 0
-        async with connection.transaction():
-            for step in steps:
-                matched = await _matched(connection, step)
-                if step.required and not matched:
-                    break
-        return matched
-
-
-async def _matched(connection: Connection, step: Step) -> int:
-    """How many rows the statement found or changed: the last word of PostgreSQL's answer, such as `INSERT 0 1`."""
-    return int((await connection.execute(numbered(step.sql), *step.values)).rsplit(" ", 1)[1])
+        return await writes.transact(connection, steps)

@@ -1,4 +1,4 @@
-"""Writes of timers in PostgreSQL: one call of the schema's function `apply_batch`, with each column as one array."""
+"""Writes in PostgreSQL. A batch is one call of the schema's function `apply_batch`, with each column as one array."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
+from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
 from tocsin.sql.tags import tags_text
+from tocsin.stores.postgresql.dialect import numbered
 from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable
 
 _PARAMETERS = 30
 APPLY = f"SELECT apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
@@ -86,3 +89,28 @@ def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
 def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:
     # unnest() fills what one array lacks beside longer ones with NULL.
     return [tags_text(tags) if tags else None for tags in every] if any(every) else ()
+
+
+async def transact(connection: Connection, steps: Sequence[Step]) -> int:
+    """Runs the statements in one transaction. Returns how many rows the last one found or changed; 0 also if a required one
+    before found none."""
+    if len(steps) == 1:
+        return await _run(connection, steps[0])
+    matched = 0
+    await connection.execute("BEGIN")
+    try:
+        for step in steps:
+            matched = await _run(connection, step)
+            if step.required and not matched:
+                break
+    except TRANSLATED as error:
+        if not is_unusable(error):
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
+    return matched
+
+
+async def _run(connection: Connection, step: Step) -> int:
+    # The answer is a command with the number of rows, such as `INSERT 0 1`.
+    return int((await connection.execute(numbered(step.sql), *step.values)).rsplit(" ", 1)[1])

@@ -3,13 +3,14 @@ rows end, by counting along the clustered key, the second reads the matching row
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import apsw
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 from tocsin.sql.listing import Walk, place_of
 from tocsin.sql.rows import HISTORY, HISTORY_COLUMNS, ROW_COLUMNS
 from tocsin.sql.tags import tags_text
@@ -67,42 +68,34 @@ def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> 
     """A page of one namespace's timers, live and finished, from one snapshot."""
     resumed = query.cursor is not None and (query.tags or query.id_prefix)
     walk = Walk(query, bytes_max, first_span_rows=_RESUMED_ROWS if resumed else None)
+    filters = {
+        "last": walk.last, "namespace": query.namespace, "prefix": query.id_prefix,
+        **{f"tag{i}": tags_text((tag,)) for i, tag in enumerate(query.tags)},
+        **{f"status{i}": status for i, status in enumerate(walk.finished)},
+    }  # fmt: skip
     connection.execute("BEGIN")
     try:
         while walk.goes_on:
-            _step(connection, walk)
+            _step(connection, walk, filters)
     finally:
         connection.execute("ROLLBACK")
     return walk.listed()
 
 
-def _step(connection: apsw.Connection, walk: Walk) -> None:
-    query = walk.query
+def _step(connection: apsw.Connection, walk: Walk, filters: Mapping[str, Any]) -> None:
     at, uuid, generation = walk.place
-    all_statuses = len(walk.finished) == len(Status) - 1
-    shape = {
-        "prefix": bool(query.id_prefix),
-        "tags": len(query.tags),
-        "statuses": 0 if all_statuses else len(walk.finished),
-    }
-    parameters: dict[str, Any] = {
-        "at": at, "uuid": uuid, "generation": generation, "last": walk.last, "span": walk.span,
-        "namespace": query.namespace, "prefix": query.id_prefix,
-        **{f"tag{i}": tags_text((tag,)) for i, tag in enumerate(query.tags)},
-        **{f"status{i}": status for i, status in enumerate(walk.finished)},
-    }  # fmt: skip
-    ranges = [(kind == HISTORY, {**parameters, "shard": shard_id, "type": kind}) for shard_id, kind in walk.ranges]
-    ends: list[ListCursor] = []
+    place = {**filters, "at": at, "uuid": uuid, "generation": generation, "span": walk.span}
+    ranges = [(kind == HISTORY, {**place, "shard": shard_id, "type": kind}) for shard_id, kind in walk.ranges]
+    ends: list[Any] = []
     for history, values in ranges:
-        found_end: list[Any] = connection.execute(end_sql(history=history), values).fetchall()
-        ends += found_end
+        ends += connection.execute(end_sql(history=history), values).fetchall()
     end = min(ends, default=None)
     upto = {} if end is None else {"end_at": end[0], "end_uuid": end[1], "end_generation": end[2]}
     limit = min(walk.rows_left, walk.span) + 1
     bytes_each = max(1, walk.bytes_left // len(ranges))
     found: list[StoredRow | HistoryRow] = []
     for history, values in ranges:
-        sql = matches_sql(history=history, ended=end is not None, **shape)
+        sql = _matches_sql(walk, history=history, ended=end is not None)
         rows: list[StoredRow] | list[HistoryRow]
         if history:
             rows, used = read_page(connection, sql, values | upto, limit, bytes_each, history_rows)
@@ -113,5 +106,13 @@ def _step(connection: apsw.Connection, walk: Walk) -> None:
             # More may match behind it.
             ends.append(place_of(rows[-1]))
     end = min(ends, default=None)
-    found = sorted((row for row in found if end is None or place_of(row) <= end), key=place_of)
-    walk.advance(found, ends)
+    walk.advance(sorted((row for row in found if end is None or place_of(row) <= end), key=place_of), ends)
+
+
+def _matches_sql(walk: Walk, *, history: bool, ended: bool) -> str:
+    query, finished = walk.query, len(walk.finished)
+    every = len(Status) - 1
+    statuses = finished if finished < every else 0
+    return matches_sql(
+        history=history, ended=ended, prefix=bool(query.id_prefix), tags=len(query.tags), statuses=statuses
+    )
