@@ -13,26 +13,14 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, IdPrefix, Namespace, Server, Status, checked_instant
+from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, Server, TimerFilters
 
 PAGE_ROWS = 1_000
 FORMATS = ("csv", "jsonl")
 
 
-def register(timers: typer.Typer) -> None:
-    """Adds the command."""
-    timers.command("export", epilog="Example: tocsin timers export --status pending --output timers.jsonl")(export)
-
-
 def export(
-    namespace: Namespace = "default",
-    status: Status = None,
-    id_prefix: IdPrefix = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")
-    ] = None,
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None,
+    filters: TimerFilters = ALL_TIMERS,
     target: Annotated[
         Path | None,
         typer.Option(
@@ -46,28 +34,17 @@ def export(
     form: Annotated[
         str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
     ] = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
 ) -> None:
     """Write all matching timers, in the order in which they are due, as CSV or JSON Lines."""
-    from tocsin.cli.client import Client
     from tocsin.cli.rows import CsvWriter, JsonLinesWriter, Page
 
     form = form or ("csv" if target is not None and target.suffix.lower() == ".csv" else "jsonl")
     if form not in FORMATS:
         raise WrongUsage(f"--format: {form!r} is not one of csv, jsonl")
-    body = {
-        "namespace": namespace,
-        "status": status or None,
-        "idPrefix": id_prefix,
-        "tags": tag or None,
-        "executeAfter": checked_instant("--after", after),
-        "executeBefore": checked_instant("--before", before),
-        "limit": PAGE_ROWS,
-    }
-    body = {name: value for name, value in body.items() if value is not None}
+    body = filters.query(limit=PAGE_ROWS)
     count, started = 0, time.monotonic()
-    with Client(server, key) as client:
+    with server.client() as client:
         # The first page before the file: a refused request must not leave an empty file behind.
         page = client.post_for(Page, "/timers/list", body)
         with _opened(target) as stream, _progress(target) as advance:

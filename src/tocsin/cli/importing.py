@@ -17,7 +17,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
+from tocsin.cli.options import LOCAL_SERVER, AsJson, Server
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -29,11 +29,6 @@ BATCH_BYTES_MAX = 4 * 1024 * 1024
 IN_FLIGHT_DEFAULT = 4
 #: Errors that are printed; the report has all.
 ERRORS_SHOWN_MAX = 5
-
-
-def register(timers: typer.Typer) -> None:
-    """Adds the command."""
-    timers.command("import", epilog="Example: tocsin timers import timers.csv --namespace billing")(import_timers)
 
 
 @dataclass
@@ -73,8 +68,7 @@ def import_timers(
     ] = False,
     from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.
@@ -82,13 +76,12 @@ def import_timers(
     A row without an id gets a new one. Importing a row again replaces its pending timer: if all rows have ids, an
     interrupted import can be repeated.
     """
-    from tocsin.cli.client import Client
 
     report_path = errors or Path("import.errors.jsonl" if source == "-" else source + ".errors.jsonl")
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
     started = time.monotonic()
-    with _opened(source) as stream, _Report(report_path) as report, Client(server, key) as client:
+    with _opened(source) as stream, _Report(report_path) as report, server.client() as client:
         read = _Reader(stream, _format(form, source), namespace, include_finished, from_line)
         with _progress(source) as advance:
             tally = _Importer(client, report, in_flight, advance).run(read)

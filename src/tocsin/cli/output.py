@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from tocsin.cli.failure import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,6 +121,19 @@ def print_line(parts: Iterable[tuple[str, str]]) -> None:
     from tocsin.model.visible import visible
 
     console().print(Text.assemble(*((visible(text), style) for text, style in parts)), soft_wrap=True)
+
+
+def each_done(ids: Iterable[str], act: Callable[[str], object], done: str) -> None:
+    """Does something to each of these, and notes for each that it is `done`. Raises Refused with all that were refused."""
+    refused = []
+    for each in ids:
+        try:
+            act(each)
+            note(f"{each} is {done}.")
+        except Refused as refusal:
+            refused.append(f"{each}: {refusal}")
+    if refused:
+        raise Refused("\n".join(refused))
 
 
 def relative(instant: str | None) -> str:
