@@ -265,8 +265,8 @@ class Server:
         )
         relay.app = app
         if self._cluster is not None:
-            self._cluster.serve = relay.serve
-            self._cluster.statistics_here = statistics.report
+            self._cluster.here.serve = relay.serve
+            self._cluster.here.statistics = statistics.report
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
