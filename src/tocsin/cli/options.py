@@ -40,6 +40,9 @@ Store = Annotated[
     ),
 ]
 
+Format = Annotated[
+    str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
+]
 AgentDatabase = Annotated[
     str | None,
     typer.Option(
