@@ -18,7 +18,7 @@ from tocsin.service_calls.timer.ports import OnDue, TimerEntry
 from tocsin.timers.service import TimerService
 
 #: The namespace of the agent's timers. Its name is reserved.
-NAMESPACE = "tocsin.service_calls"
+NAMESPACE = "tocsin.agent"
 #: Practically unlimited attempts: the service call waits for its timer.
 _RETRY = RetryPolicy(max_attempts=1_000_000, initial_interval_us=200_000, max_interval_us=30_000_000)
 #: How long publishing a due time may take; the longest timeout that the timer service accepts by default.
