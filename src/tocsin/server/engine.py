@@ -112,8 +112,8 @@ async def start_engine(
             limits=settings.cluster_limits(),
             observe=observers.observe,
         )
-        cluster.serve = serve
-        cluster.statistics_here = observers.statistics.report
+        cluster.here.serve = serve
+        cluster.here.statistics = observers.statistics.report
         supervisor.announce = cluster.announce
         service.connect(cluster.router, cluster)
         stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
