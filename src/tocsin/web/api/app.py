@@ -57,6 +57,7 @@ Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 _log = logging.getLogger(__name__)
 
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+_JSON = (b"content-type", b"application/json")
 _NOT_RELAYED: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -249,19 +250,16 @@ class Api:
 
     def _response(self, route: Route, request: ApiRequest, answer: object) -> Response:
         """The response to a request that succeeded."""
-        operation = route.operation
-        headers = [*request.answer_headers, (b"x-correlation-id", request.correlation_id.encode())]
+        status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
         if answer is None:
-            return Response(operation.status, headers, b"")
-        media_type = b"application/json"
-        if isinstance(answer, bytes):
-            body = answer
-        elif isinstance(answer, Content):
-            body, media_type = answer.body, answer.media_type.encode()
+            return Response(status, [own, *request.answer_headers], b"")
+        content_type = _JSON
+        if isinstance(answer, Content):
+            body, content_type = answer.body, (b"content-type", answer.media_type.encode())
         else:
-            body = self._encode(answer)
-        headers += (b"content-type", media_type), (b"content-length", b"%d" % len(body))
-        return Response(operation.status, headers, body)
+            body = answer if isinstance(answer, bytes) else self._encode(answer)
+        length = (b"content-length", b"%d" % len(body))
+        return Response(status, [content_type, length, own, *request.answer_headers], body)
 
     def _problem(self, error: BaseException, method: str, path: str, instance: str, correlation_id: str) -> Response:
         """The response to a request that failed; logs errors whose text is withheld from the client."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,7 +11,6 @@ from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditSource
 from tocsin.ports.audit import Actor
 from tocsin.web.http.access import require_namespace
-from tocsin.web.http.errors import Headers
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -69,7 +68,7 @@ class ApiRequest:
         #: The client's address; empty if unknown, and on the short path, where it isn't needed.
         self.address = ""
         #: Headers that the handler adds to the response.
-        self.answer_headers: Headers = []
+        self.answer_headers: Sequence[tuple[bytes, bytes]] = ()
 
     @property
     def actor(self) -> Actor:

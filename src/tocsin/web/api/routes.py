@@ -116,14 +116,18 @@ class Routes(Paths["Route | None"]):
         by_type = {type(handlers): handlers for handlers in families}
         self.short: dict[bytes, Route] = {}
         for operation, handlers in ((one, by_type.get(family)) for family in FAMILIES for one in declared_by(family)):
-            route = None if handlers is None else Route(
-                operation=operation,
-                handler=getattr(handlers, operation.handler),
-                short=short.get(operation.name),
-                reader=None if operation.request is None or operation.batch else JsonReader(operation.request),
-                method=operation.method.encode(),
-                body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
-                is_open=operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open),
+            route = (
+                None
+                if handlers is None
+                else Route(
+                    operation=operation,
+                    handler=getattr(handlers, operation.handler),
+                    short=short.get(operation.name),
+                    reader=None if operation.request is None or operation.batch else JsonReader(operation.request),
+                    method=operation.method.encode(),
+                    body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
+                    is_open=operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open),
+                )
             )
             for path in operation.paths:
                 for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
