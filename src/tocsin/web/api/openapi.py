@@ -27,7 +27,7 @@ from tocsin.web.api.request import ApiLimits
 from tocsin.web.http import agent_wire, wire
 from tocsin.web.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.web.http.callback_wire import Callback, CallbackAnswer
-from tocsin.web.http.codes import CODES
+from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.repeated import KEY_CHARS_MAX
 
 Json = dict[str, Any]
@@ -220,7 +220,7 @@ def _errors(operation: Operation, is_open: bool) -> dict[int, list[str]]:
         codes.append("ROUTE_NOT_FOUND")
     found: dict[int, list[str]] = {}
     for code in codes:
-        found.setdefault(CODES[code].status, []).append(code)
+        found.setdefault(kind_of_code(code).status, []).append(code)
     return found
 
 

@@ -8,6 +8,7 @@ that turn out to be incomplete, are handed to uvicorn.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -22,20 +23,14 @@ from tocsin.web.http.errors import Response
 from tocsin.web.http.reading import size_of
 
 
-class _NoWaiter:
-    """Takes the place of the event with which uvicorn wakes a task that reads the body: on the short path there is none."""
-
-    def set(self) -> None:
-        """Does nothing."""
-
-
 class _Exchange:
     """A request on the short path, with the attributes that uvicorn reads of a connection's latest request: when the
     connection is lost or shut down, and when the next request arrives before the response."""
 
     __slots__ = ("disconnected", "keep_alive", "response_complete")
 
-    message_event = _NoWaiter()
+    #: uvicorn sets it to wake the task that reads the body; here there is none.
+    message_event = asyncio.Event()
     response_started = False
 
     def __init__(self) -> None:

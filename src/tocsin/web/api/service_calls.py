@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -241,51 +242,42 @@ def _instant(query: Mapping[str, list[str]], name: str) -> str | None:
     return None if text is None else text.replace(" ", "+")
 
 
+def _shown(record: CallRecord) -> dict[str, Any]:
+    """The fields of a call in lists and in full."""
+    return {
+        "service_call_id": record.service_call_id,
+        "tenant_id": record.tenant_id,
+        "name": record.name,
+        "status": CallStatus(record.status),
+        "submitted_at": format_instant(record.submitted_at),
+        "due_at": format_instant(record.due_at),
+        "tags": list(record.tags),
+        "correlation_id": record.correlation_id,
+        "attempts": record.attempts,
+        "next_attempt_at": optional_instant(record.next_attempt_at),
+        "started_at": optional_instant(record.started_at),
+        "finished_at": optional_instant(record.finished_at),
+        "outcome": UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome),
+    }
+
+
 def _summary(record: CallRecord) -> wire.ServiceCallSummary:
     spec = record.request_spec
-    return wire.ServiceCallSummary(
-        service_call_id=record.service_call_id,
-        tenant_id=record.tenant_id,
-        name=record.name,
-        status=CallStatus(record.status),
-        submitted_at=format_instant(record.submitted_at),
-        due_at=format_instant(record.due_at),
-        tags=list(record.tags),
-        correlation_id=record.correlation_id,
-        request_spec=wire.RequestLine(spec.method, redact_url(spec.url)),
-        attempts=record.attempts,
-        next_attempt_at=optional_instant(record.next_attempt_at),
-        started_at=optional_instant(record.started_at),
-        finished_at=optional_instant(record.finished_at),
-        outcome=_outcome(record),
-    )
+    return wire.ServiceCallSummary(**_shown(record), request_spec=wire.RequestLine(spec.method, redact_url(spec.url)))
 
 
 def _detail(detail: CallDetail) -> wire.ServiceCall:
-    record = detail.call
-    spec = record.request_spec
+    spec, retry = detail.call.request_spec, detail.call.retry_policy
     return wire.ServiceCall(
-        service_call_id=record.service_call_id,
-        tenant_id=record.tenant_id,
-        name=record.name,
-        status=CallStatus(record.status),
-        submitted_at=format_instant(record.submitted_at),
-        due_at=format_instant(record.due_at),
-        tags=list(record.tags),
-        correlation_id=record.correlation_id,
+        **_shown(detail.call),
         request_spec=wire.ShownRequest(
             spec.method,
             redact_url(spec.url),
             redact_headers(spec.headers),
             spec.body,
-            UNSET if record.retry_policy is None else retry_answer(record.retry_policy),
+            UNSET if retry is None else retry_answer(retry),
         ),
-        attempts=record.attempts,
         executions=[_execution(number, execution) for number, execution in enumerate(detail.executions, 1)],
-        next_attempt_at=optional_instant(record.next_attempt_at),
-        started_at=optional_instant(record.started_at),
-        finished_at=optional_instant(record.finished_at),
-        outcome=_outcome(record),
     )
 
 
@@ -310,10 +302,6 @@ def _execution(number: int, record: ExecutionRecord) -> wire.Execution:
         response=response,
         error_message=UNSET if record.error_message is None else record.error_message,
     )
-
-
-def _outcome(record: CallRecord) -> wire.Outcome | msgspec.UnsetType:
-    return UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome)
 
 
 def _trace_entry(entry: TraceEntry) -> wire.TraceEntry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -226,6 +227,12 @@ def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
         if kind is not NotFound and (kind is TocsinError or problem_kind_of_class(kind) is not _INTERNAL):
             found.setdefault(kind.code, []).append(kind)
     return found
+
+
+@cache
+def kind_of_code(code: str) -> ProblemKind:
+    """The HTTP response to the errors with this code."""
+    return problem_kind_of_class(error_classes_by_code()[code][0])
 
 
 def client_message(error: BaseException, correlation_id: str) -> str:
