@@ -19,8 +19,7 @@ from tocsin.model.timer import Status as TimerStatus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
 from tocsin.ports.callback import Exchange, Invocation
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
-from tocsin.service_calls.adapters.engine_timers import NAMESPACE, EngineTimers
+from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentEvent, DuePollFailed
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, RequestSpec
@@ -207,10 +206,11 @@ class EngineHarness:
 
     async def open(self) -> None:
         shards = await self._store.open(4)
-        self._caller = AgentCaller(NoHttp(), CLOCK, LIMITS.polling_batch_max)
+        self._caller = DueCaller(CLOCK, LIMITS.polling_batch_max)
         context = Context(
             store=self._store,
-            caller=self._caller,
+            caller=NoHttp(),
+            internal={NAMESPACE: self._caller},
             clock=CLOCK,
             limits=EngineLimits(),
             observe=lambda event: self._committed.set(),

@@ -12,7 +12,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -461,7 +461,7 @@ class TestWatchdog:
         limits = replace(AgentLimits(), watchdog_grace_us=1, watchdog_interval_us=1, purge_interval_us=3_600 * SECOND)
         world = World(limits)
         key = await world.scheduled(SECOND)
-        rescued, failures = Alarm(), []
+        rescued, failures = Wakeup(), []
 
         def observe(event: AgentEvent) -> None:
             if isinstance(event, AgentStepFailed):

@@ -16,7 +16,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -87,7 +87,7 @@ class World:
         self.outbox = MemoryOutbox(self.tables)
         self.bus = ScriptedBus()
         self.events: list[AgentEvent] = []
-        self.happened = Alarm()
+        self.happened = Wakeup()
         self.tenant = self.new_id()
         self.dispatcher = OutboxDispatcher(
             self.outbox,

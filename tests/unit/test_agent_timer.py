@@ -14,7 +14,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source, is_uuid7
 from tocsin.ports.bus import BusUnavailable, InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentStepFailed,
@@ -200,7 +200,7 @@ class Worker:
         self.store = MemoryTimerStore()
         self.events: list[AgentEvent] = []
         self.published: list[list[TimerEntry]] = []
-        self.happened = Alarm()
+        self.happened = Wakeup()
         self.timers = PollingTimers(self.store, clock, limits, self._observe)
 
     def _observe(self, event: AgentEvent) -> None:

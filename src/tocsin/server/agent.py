@@ -13,7 +13,6 @@ from tocsin.model.errors import StoreLocked
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.server.agent_modules import AgentModules
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.events import (
     AgentEvent,
@@ -23,6 +22,7 @@ from tocsin.service_calls.events import (
     AgentStarted,
     AgentStepFailed,
 )
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.postgresql_lock import Claimant
@@ -52,7 +52,7 @@ class ServiceAgent:
         self,
         settings: Settings,
         client: HttpCaller,
-        caller: AgentCaller,
+        caller: DueCaller,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,

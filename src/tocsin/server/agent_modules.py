@@ -14,10 +14,9 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
-from tocsin.service_calls.adapters.engine_timers import EngineTimers
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.execution.checks import ExecutionChecks
 from tocsin.service_calls.execution.executor import Executor
@@ -43,7 +42,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: Requester,
-        caller: AgentCaller,
+        caller: DueCaller,
         service: TimerService,
         clock: Clock,
         rules: InputRules,

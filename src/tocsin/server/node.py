@@ -32,8 +32,8 @@ from tocsin.server.relay import AgentRelay
 from tocsin.server.sign_ins import SignIns
 from tocsin.server.sockets import bind, connections_max, drain, url_of
 from tocsin.server.stores import observe_store, open_store
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.stores.sqlite.store import SqliteStore
@@ -96,7 +96,7 @@ class Server:
         self._app: Api | None = None
         self._clients: Clients | None = None
         self._supervisor: Supervisor | None = None
-        self._caller: AgentCaller | None = None
+        self._due_caller: DueCaller | None = None
         self._client: HttpCaller | None = None
         self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
@@ -155,10 +155,8 @@ class Server:
         http = self._client = HttpCaller(settings.callback_limits(), egress, clock)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
-        caller = AgentCaller(
-            http, clock, settings.agent_limits().polling_batch_max, relay.report_due if shared else None
-        )
-        relay.caller = self._caller = caller
+        due_caller = DueCaller(clock, settings.agent_limits().polling_batch_max, relay.report_due if shared else None)
+        relay.due_caller = self._due_caller = due_caller
         callback_limits = settings.callback_limits()
         rules = InputRules(
             settings.input_limits(),
@@ -176,7 +174,7 @@ class Server:
         if settings.has_agent() and (self._worker == 0 or agent_database_shared(settings)):
             claimant = Claimant(node, incarnation.hex())
             agent = relay.agent = self._agent = ServiceAgent(
-                settings, http, caller, clock, rules, call_statistics, claimant, timers_shared=shared
+                settings, http, due_caller, clock, rules, call_statistics, claimant, timers_shared=shared
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
@@ -188,13 +186,14 @@ class Server:
         observe_store(self._store, observe)
         context = Context(
             store=self._store,
-            caller=caller if shared or settings.agent_timer == "engine" else http,
+            caller=http,
             clock=machine,
             limits=engine_limits,
             observe=observe,
             random=random.Random(),
             incarnation=incarnation,
             confirm_time=clock.confirm,
+            internal={NAMESPACE: due_caller} if shared or settings.agent_timer == "engine" else {},
         )
         self._context = context
         address = "" if peering is None or peers is None else peering.announced(peers.getsockname()[1])
@@ -327,9 +326,12 @@ class Server:
             await self._cluster.leave(self._settings.engine_limits().store_timeout_us)
             self._cluster.close()
             self._cluster = None
-        if self._caller is not None:
-            await self._caller.close()
-            self._caller = None
+        if self._due_caller is not None:
+            await self._due_caller.close()
+            self._due_caller = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -10,6 +10,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Delivery
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester, Result, Signing
+from tocsin.service_calls.background import GroupCommit, describe
 from tocsin.service_calls.events import (
     AgentObserver,
     AgentStepFailed,
@@ -17,7 +18,6 @@ from tocsin.service_calls.events import (
     ExecutionFinished,
     ExecutionNotSent,
 )
-from tocsin.service_calls.execution.batches import Batches
 from tocsin.service_calls.execution.conclusion import conclude
 from tocsin.service_calls.execution.order import Order
 from tocsin.service_calls.execution.outgoing import prepare
@@ -65,14 +65,14 @@ class Executor:
         self._slots: Slots[Order] = Slots(limits.executions_in_flight_max, limits.executions_per_destination_max)
         # The same pauses as for other writes to this database.
         pauses = (limits.outbox_backoff_initial_us, limits.outbox_backoff_max_us)
-        self._beginnings: Batches[Order] = Batches(
+        self._beginnings: GroupCommit[Order] = GroupCommit(
             self._begin,
             refused=self._begin_refused,
             failed=partial(self._step_failed, "execution begin"),
             pause_initial_us=pauses[0],
             pause_max_us=pauses[1],
         )
-        self._ends: Batches[Order] = Batches(
+        self._ends: GroupCommit[Order] = GroupCommit(
             self._finish,
             refused=self._finish_refused,
             failed=partial(self._step_failed, "execution finish"),
@@ -312,4 +312,4 @@ class Executor:
         )
 
     def _step_failed(self, step: str, error: Exception) -> None:
-        self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
+        self._observe(AgentStepFailed(step, describe(error)))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from tocsin.ports.clock import Clock
-from tocsin.service_calls.alarm import Alarm
-from tocsin.service_calls.events import AgentEvent, AgentObserver, AgentRowsPurged, AgentStepFailed, CallRescued
+from tocsin.service_calls.background import Periodic
+from tocsin.service_calls.events import AgentEvent, AgentObserver, AgentRowsPurged, CallRescued
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration import service_call
@@ -33,49 +32,27 @@ class Watchdog:
         self._clock = clock
         self._limits = limits
         self._observe = observe
-        self._closing = False
-        self._alarms: list[Alarm] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._checking = Periodic(
+            "watchdog", self.check, observe, limits.watchdog_interval_us, limits.watchdog_grace_us
+        )
+        self._purging = Periodic("call purge", self.purge, observe, limits.purge_interval_us)
 
     def start(self) -> None:
         """Starts both loops. The first check comes after `watchdog_grace`: the timer and execution modules report first
         what fell due or was interrupted while no agent ran."""
-        limits = self._limits
-        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.check)
-        self._run("call purge", limits.purge_interval_us, limits.purge_interval_us, self.purge)
+        self._checking.start()
+        self._purging.start()
 
     async def close(self) -> None:
         """Returns when the current transactions have ended. Idempotent."""
-        self._closing = True
-        for alarm in self._alarms:
-            alarm.wake()
-        await asyncio.gather(*self._tasks)
-        self._tasks.clear()
-
-    def _run(self, step: str, first_us: int, interval_us: int, work: Callable[[], Awaitable[int]]) -> None:
-        alarm = Alarm()
-        self._alarms.append(alarm)
-        self._tasks.append(asyncio.create_task(self._repeat(step, alarm, first_us, interval_us, work)))
-
-    async def _repeat(
-        self, step: str, alarm: Alarm, pause_us: int, interval_us: int, work: Callable[[], Awaitable[int]]
-    ) -> None:
-        while not self._closing:
-            await alarm.wait(pause_us)
-            pause_us = interval_us
-            if self._closing:
-                return
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 -- the next round has to run whatever fails in this one
-                self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
+        await asyncio.gather(self._checking.close(), self._purging.close())
 
     # ------------------------------------------------------------------ overdue calls
 
     async def check(self) -> int:
         """Acts on every call that is overdue now. Returns their number. Raises the store's errors."""
         rescued = 0
-        while not self._closing:
+        while not self._checking.closing:
             checked, events = await transact(self._store, self._check)
             for event in events:
                 self._observe(event)
@@ -108,7 +85,7 @@ class Watchdog:
         def work(transaction: Transaction) -> int:
             return transaction.purge(before_us, limits.purge_batch_max)
 
-        while not self._closing:
+        while not self._purging.closing:
             rows = await self._store.transact(work)
             purged += rows
             if rows < limits.purge_batch_max:
