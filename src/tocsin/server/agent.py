@@ -14,6 +14,7 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.server.agent_modules import AgentModules
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentLeadershipLost,
@@ -22,7 +23,6 @@ from tocsin.service_calls.events import (
     AgentStarted,
     AgentStepFailed,
 )
-from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.postgresql_lock import Claimant
