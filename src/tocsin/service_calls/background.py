@@ -9,14 +9,9 @@ from typing import Generic, TypeVar
 
 from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
-from tocsin.service_calls.events import AgentObserver, AgentStepFailed
+from tocsin.service_calls.context import AgentContext
 
 T = TypeVar("T")
-
-
-def describe(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {error}"
 
 
 class Wakeup:
@@ -50,13 +45,13 @@ class Periodic:
         self,
         name: str,
         step: Callable[[], Awaitable[object]],
-        observe: AgentObserver,
+        context: AgentContext,
         interval_us: int,
         first_us: int | None = None,
     ) -> None:
         self._name = name
         self._step = step
-        self._observe = observe
+        self._context = context
         self._interval_us = interval_us
         self._first_us = interval_us if first_us is None else first_us
         self._wakeup = Wakeup()
@@ -83,7 +78,7 @@ class Periodic:
             try:
                 await self._step()
             except Exception as error:  # noqa: BLE001 -- the next run has to follow whatever fails in this one
-                self._observe(AgentStepFailed(self._name, describe(error)))
+                self._context.step_failed(self._name, error)
 
 
 class Batches(Generic[T]):

@@ -18,8 +18,8 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.clock import Clock
-from tocsin.service_calls.background import Batches, describe
-from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.background import Batches
+from tocsin.service_calls.context import AgentContext, describe
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.timer.ports import OnDue, TimerEntry
 from tocsin.timers.service import TimerService
@@ -186,11 +186,10 @@ class EngineTimers:
     instant makes it pending again. `schedule` and `cancel` raise the timer service's errors.
     """
 
-    def __init__(self, service: TimerService, caller: DueCaller, clock: Clock, limits: AgentLimits) -> None:
+    def __init__(self, service: TimerService, caller: DueCaller, context: AgentContext) -> None:
         self._service = service
         self._caller = caller
-        self._clock = clock
-        self._limits = limits
+        self._context = context
         self._ready = False
 
     async def start(self, on_due: OnDue) -> None:
@@ -203,7 +202,7 @@ class EngineTimers:
         await self._ensure_namespace()
         wanted = {_timer_id(entry.key): entry for entry in entries}
         present = await self._service.get_many(NAMESPACE, wanted)
-        now_us = self._clock.now_us()
+        now_us = self._context.clock.now_us()
         timers = []
         for timer_id, entry in wanted.items():
             found = present.get(timer_id)
@@ -236,7 +235,7 @@ class EngineTimers:
             return
         if NAMESPACE not in {namespace.name for namespace in await self._service.namespaces()}:
             try:
-                retention_us = self._limits.outbox_retention_us
+                retention_us = self._context.limits.outbox_retention_us
                 await self._service.create_namespace(NAMESPACE, retention_us=retention_us, reserved=True)
             except NamespaceExists:
                 # Another node created it at the same time.

@@ -331,6 +331,12 @@ class Registry:
         _check_ids(envelope)
         return envelope
 
+    def caused_by(self, cause: Envelope, message: Message, id: str | None = None) -> Envelope:
+        """The message in a new envelope, as a consequence of the message in another."""
+        return self.seal(
+            message, tenant_id=cause.tenant_id, correlation_id=cause.correlation_id, causation_id=cause.id, id=id
+        )
+
     def open(self, envelope: Envelope) -> Message:
         """The message in the envelope. Raises InvalidMessage if the payload does not match its type."""
         known = self._opened.get(envelope.id) or self._opened_before.get(envelope.id)

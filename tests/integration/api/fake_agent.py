@@ -15,6 +15,7 @@ from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
@@ -86,7 +87,14 @@ class FakeAgent:
         bus: Any = self
         rules = InputRules(InputLimits(), lambda url: None)
         checks = Checks(self.check, self.check_url, self.check_due, rules.delay, rules.retry)
-        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self.secrets)
+        return ServiceCalls(
+            bus,
+            self,
+            self.secrets,
+            AgentContext(self.registry, self, self.limits, lambda event: None),
+            self.new_id,
+            checks,
+        )
 
     def change(self, key: CallKey, **fields: Any) -> None:
         """Changes fields of a call, as the other modules would."""

@@ -11,10 +11,9 @@ from functools import partial
 
 from tocsin.model.backoff import backoff_us
 from tocsin.ports.bus import Bus, InvalidMessage
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.background import Periodic, Wakeup, describe
-from tocsin.service_calls.events import AgentObserver, AgentRowsPurged, AgentStepFailed, MessageSuspended, PublishFailed
-from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.background import Periodic, Wakeup
+from tocsin.service_calls.context import AgentContext, describe
+from tocsin.service_calls.events import AgentRowsPurged, AgentStepFailed, MessageSuspended, PublishFailed
 from tocsin.service_calls.outbox.ports import OutboxRow, OutboxStore
 from tocsin.service_calls.outbox.publish_acks import PublishAcks
 
@@ -28,25 +27,16 @@ class OutboxDispatcher:
     with the same id.
     """
 
-    def __init__(
-        self,
-        store: OutboxStore,
-        bus: Bus,
-        clock: Clock,
-        limits: AgentLimits,
-        observe: AgentObserver,
-        random: random.Random,
-    ) -> None:
+    def __init__(self, store: OutboxStore, bus: Bus, context: AgentContext, random: random.Random) -> None:
         self._store = store
         self._bus = bus
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
+        self._context = context
+        self._limits = context.limits
         self._random = random
         # Of each aggregate, one row is being sent at a time; these wait for it, in the order of their numbers. None: no row
         # waits. Most aggregates never have more, and a list for each would cost most of the memory here.
         self._waiting: dict[str, list[OutboxRow] | None] = {}
-        self._acks = PublishAcks(store, clock, limits, observe, self._acknowledged)
+        self._acks = PublishAcks(store, context, self._acknowledged)
         # Rows that wait to be sent, are being sent, or are not recorded yet.
         self._in_flight: set[int] = set()
         self._attempts: dict[int, int] = {}
@@ -65,7 +55,7 @@ class OutboxDispatcher:
         self._settled = Wakeup()
         self._reader = Wakeup()
         self._reading_task: asyncio.Task[None] | None = None
-        self._purging = Periodic("outbox purge", self.purge, observe, limits.purge_interval_us)
+        self._purging = Periodic("outbox purge", self.purge, context, context.limits.purge_interval_us)
         self._closing = False
 
     # ------------------------------------------------------------------ life
@@ -97,7 +87,7 @@ class OutboxDispatcher:
             text = (
                 f"{self._acks.waiting} messages were published but not recorded in time; they will be published again"
             )
-            self._observe(AgentStepFailed("outbox close", text))
+            self._context.observe(AgentStepFailed("outbox close", text))
         await self._acks.close()
         await self._purging.close()
         if self._reading_task is not None:
@@ -177,7 +167,7 @@ class OutboxDispatcher:
         elif isinstance(error, InvalidMessage):
             self._attempts.pop(row.number, None)
             self._acks.suspend(row.number, str(error))
-            self._observe(MessageSuspended(*_about(row), str(error)))
+            self._context.observe(MessageSuspended(*_about(row), str(error)))
             self._next(row)
         else:
             self._failed(row, error)
@@ -201,7 +191,7 @@ class OutboxDispatcher:
         self._attempts[row.number] = attempts
         text = describe(error)
         self._acks.failed(row.number, attempts, text)
-        self._observe(PublishFailed(*_about(row), attempts, text))
+        self._context.observe(PublishFailed(*_about(row), attempts, text))
         pause_s = self._pause_us(attempts) * (1 - self._random.random() / 2) / 1e6
         handle: asyncio.TimerHandle
 
@@ -242,7 +232,7 @@ class OutboxDispatcher:
                     failures = 0
                 except Exception as error:  # noqa: BLE001 -- the next search has to run whatever fails in this one
                     failures += 1
-                    self._observe(AgentStepFailed("outbox read", describe(error)))
+                    self._context.step_failed("outbox read", error)
                     pause_us = self._pause_us(failures)
             if failures or not (self._behind and self._has_room()):
                 sweep = not await self._reader.wait(pause_us) or failures > 0
@@ -298,14 +288,14 @@ class OutboxDispatcher:
         """Deletes rows that were published longer ago than `outbox_retention`. Returns their number. Raises the store's
         errors."""
         limits, purged = self._limits, 0
-        before_us = self._clock.now_us() - limits.outbox_retention_us
+        before_us = self._context.clock.now_us() - limits.outbox_retention_us
         while not self._closing:
             rows = await self._store.purge(before_us, limits.purge_batch_max)
             purged += rows
             if rows < limits.purge_batch_max:
                 break
         if purged:
-            self._observe(AgentRowsPurged("messages", purged))
+            self._context.observe(AgentRowsPurged("messages", purged))
         return purged
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.background import GroupCommit, describe
-from tocsin.service_calls.events import AgentObserver, AgentStepFailed, MessagesPublished
-from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.background import GroupCommit
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.events import MessagesPublished
 from tocsin.service_calls.outbox.ports import OutboxRow, OutboxStore
 
 T = TypeVar("T")
@@ -34,37 +34,28 @@ class PublishAcks:
     """Writes in the background. Acknowledgements that arrive during a transaction go into the next. A failed write is
     repeated until it succeeds."""
 
-    def __init__(
-        self,
-        store: OutboxStore,
-        clock: Clock,
-        limits: AgentLimits,
-        observe: AgentObserver,
-        recorded: Callable[[Sequence[int]], None],
-    ) -> None:
+    def __init__(self, store: OutboxStore, context: AgentContext, recorded: Callable[[Sequence[int]], None]) -> None:
         """`recorded` is called with the numbers of rows that are done: published or suspended."""
         self._store = store
-        self._clock = clock
-        self._observe = observe
+        self._context = context
         self._recorded = recorded
+        limits = context.limits
         self._retry_s = limits.outbox_backoff_max_us / 1e6
-        pauses = {"pause_initial_us": limits.outbox_backoff_initial_us, "pause_max_us": limits.outbox_backoff_max_us}
-        self._published: GroupCommit[OutboxRow] = GroupCommit(
+        commit = partial(
+            GroupCommit,
+            failed=partial(context.step_failed, "outbox mark"),
+            pause_initial_us=limits.outbox_backoff_initial_us,
+            pause_max_us=limits.outbox_backoff_max_us,
+        )
+        self._published: GroupCommit[OutboxRow] = commit(
             self._mark_published,
             refused=lambda row, _: self._later(self._published.add, row),
-            failed=self._step_failed,
             gather_us=limits.outbox_acknowledge_interval_us,
-            **pauses,
         )
-        self._suspended: GroupCommit[_Suspended] = GroupCommit(
-            self._suspend,
-            refused=lambda row, _: self._later(self._suspended.add, row),
-            failed=self._step_failed,
-            **pauses,
+        self._suspended: GroupCommit[_Suspended] = commit(
+            self._suspend, refused=lambda row, _: self._later(self._suspended.add, row)
         )
-        self._notes: GroupCommit[_Failed] = GroupCommit(
-            self._note, refused=lambda note, _: self._noted([note]), failed=self._step_failed, **pauses
-        )
+        self._notes: GroupCommit[_Failed] = commit(self._note, refused=lambda note, _: self._noted([note]))
         self._noting = 0
         #: Rows that were published or are to be suspended, and are not recorded yet.
         self.waiting = 0
@@ -96,15 +87,15 @@ class PublishAcks:
     # ------------------------------------------------------------------ writing
 
     async def _mark_published(self, rows: list[OutboxRow]) -> None:
-        now_us = self._clock.now_us()
+        now_us = self._context.clock.now_us()
         await self._store.mark_published([row.number for row in rows], now_us)
         self._done(rows)
         oldest_us = min(row.envelope.timestamp_ms for row in rows) * 1_000
-        self._observe(MessagesPublished(len(rows), max(now_us - oldest_us, 0)))
+        self._context.observe(MessagesPublished(len(rows), max(now_us - oldest_us, 0)))
 
     async def _suspend(self, rows: list[_Suspended]) -> None:
         for row in rows:
-            await self._store.suspend(row.number, row.error, self._clock.now_us())
+            await self._store.suspend(row.number, row.error, self._context.clock.now_us())
         self._done(rows)
 
     def _done(self, rows: Sequence[OutboxRow | _Suspended]) -> None:
@@ -122,6 +113,3 @@ class PublishAcks:
     def _later(self, add: Callable[[T], None], row: T) -> None:
         """The row cannot be written now; the cause may be fixed later."""
         asyncio.get_running_loop().call_later(self._retry_s, add, row)
-
-    def _step_failed(self, error: Exception) -> None:
-        self._observe(AgentStepFailed("outbox mark", describe(error)))

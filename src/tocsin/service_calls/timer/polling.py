@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 
 from tocsin.model.backoff import backoff_us
 from tocsin.model.instants import INSTANT_MIN
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.background import Batches, Wakeup, describe
-from tocsin.service_calls.events import AgentObserver, DuePollCompleted, DuePollFailed
-from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.background import Batches, Wakeup
+from tocsin.service_calls.context import AgentContext, describe
+from tocsin.service_calls.events import DuePollCompleted, DuePollFailed
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.timer.ports import OnDue, TimerEntry, TimerStore
 
@@ -34,11 +33,11 @@ class PollingTimers:
     point, if publishing or marking failed, and once per interval in any case.
     """
 
-    def __init__(self, store: TimerStore, clock: Clock, limits: AgentLimits, observe: AgentObserver) -> None:
+    def __init__(self, store: TimerStore, context: AgentContext) -> None:
         self._store = store
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
+        self._context = context
+        self._clock = context.clock
+        self._limits = context.limits
         self._on_due: OnDue | None = None
         # The earliest due time known to be waiting.
         self._next_at: int | None = None
@@ -133,7 +132,7 @@ class PollingTimers:
         poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_batch_delay_us
         # After a quiet time the first schedule should not wait long; among many, the database needs pauses.
         self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
-        self._observe(DuePollCompleted(len(entries), poll_us))
+        self._context.observe(DuePollCompleted(len(entries), poll_us))
         return more
 
     async def _find_next_due(self, now_us: int) -> None:
@@ -211,7 +210,7 @@ class PollingTimers:
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
-        self._observe(DuePollFailed(describe(error)))
+        self._context.observe(DuePollFailed(describe(error)))
 
     async def _back_off(self) -> None:
         pause_us = backoff_us(self._failures, _BACKOFF_INITIAL_US, self._limits.polling_interval_us)
