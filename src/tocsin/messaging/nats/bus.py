@@ -29,6 +29,7 @@ from tocsin.messaging.nats.requests import NatsRequests, read, take_command
 from tocsin.messaging.nats.streams import Subjects, check_name, ensure_streams, replace_consumers
 from tocsin.messaging.posting import Completions, Done, publish_all
 from tocsin.messaging.request_dispatcher import RequestDispatcher
+from tocsin.model.backoff import backoff_us
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BrokerConnection,
@@ -114,7 +115,8 @@ class NatsBus:
         self._attached: _Attached | None = None
         self._detached = asyncio.Event()
         self._detached_connections: list[NatsConnection] = []
-        self._pause_us = limits.nats_reconnect_initial_us
+        #: Attempts to connect since the last connection that lasted.
+        self._attempts = 0
         self._last_failure = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._draining = False
@@ -382,8 +384,10 @@ class NatsBus:
             await self._detached.wait()
             await self._close_detached()
             # With jitter, so that not all nodes reconnect at once when the broker is back.
-            await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
-            self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
+            self._attempts += 1
+            limits = self._limits
+            pause_us = backoff_us(self._attempts, limits.nats_reconnect_initial_us, limits.nats_reconnect_max_us)
+            await asyncio.sleep(pause_us * random.uniform(0.5, 1.0) / 1e6)
             try:
                 await self._attach()
             except Exception as error:  # noqa: BLE001 - the next attempt may succeed
@@ -413,7 +417,7 @@ class NatsBus:
             for consumer in attached.consumers:
                 consumer.tick(now_s)
             if now_s - attached.since_s > self._limits.nats_reconnect_max_us / 1e6:
-                self._pause_us = self._limits.nats_reconnect_initial_us
+                self._attempts = 0
             for _ in range(len(self._dead)):
                 self._send_dead_letter(self._dead.popleft())
 
