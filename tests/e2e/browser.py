@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
@@ -69,6 +70,21 @@ class Window:
         answer = await self.page.goto(self.base + path)
         assert answer is not None
         return answer.status
+
+    @asynccontextmanager
+    async def stopped_clock(self) -> AsyncIterator[None]:
+        """Stops the timers of the page, and of pages that it leads to. `page.clock` can move them on."""
+        clock = self.page.clock
+        await clock.install()
+        # A clock can't be stopped in the past.
+        await clock.pause_at(time.time() + 60)
+        yield
+        await clock.resume()
+
+    async def arrived(self, heading: str) -> None:
+        """Waits for a page that a click led to, and for its scripts: before, they miss what the user does."""
+        await expect(self.page.get_by_role("heading", name=heading)).to_be_visible()
+        await self.page.wait_for_load_state()
 
     async def text(self, selector: str) -> str:
         """The visible text of the first match."""

@@ -107,6 +107,7 @@ async def test_overview_covers_the_whole_cluster(
             await expect(page).to_have_url(re.compile(f"node={name}"))
             # The owner of a shard creates and fires its timers.
             await expect(this_hour(page)).to_have_text(f"{fires} this hour")
+            await page.wait_for_load_state()
         await choice.select_option("")
         await expect(page).to_have_url(f"{one.url}/")
         # The page shows the fires of all nodes.

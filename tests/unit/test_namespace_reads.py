@@ -154,6 +154,6 @@ async def test_failed_read_answers_only_its_own_waiters() -> None:
 async def test_clients_cannot_create_reserved_namespaces() -> None:
     node, _ = await opened(exclusive=True)
     with pytest.raises(InvalidInput, match="reserved"):
-        await node.service.create_namespace("tocsin.service_calls")
-    await node.service.create_namespace("tocsin.service_calls", reserved=True)
-    await node.service.update_namespace("tocsin.service_calls", history=HistoryMode.NONE)
+        await node.service.create_namespace("tocsin.agent")
+    await node.service.create_namespace("tocsin.agent", reserved=True)
+    await node.service.update_namespace("tocsin.agent", history=HistoryMode.NONE)

@@ -29,7 +29,7 @@ def show(
 ) -> None:
     """Show every setting's value and its source, by group. Passwords in URLs are redacted."""
     from tocsin.settings import load_settings, setting_name, sources
-    from tocsin.settings.groups import GROUPS
+    from tocsin.settings.settings import GROUPS
 
     flags = {"config": config}
     settings, found = load_settings(flags), sources(flags)

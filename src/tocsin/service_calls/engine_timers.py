@@ -25,7 +25,7 @@ from tocsin.service_calls.timer.ports import OnDue, TimerEntry
 from tocsin.timers.service import TimerService
 
 #: The namespace of the agent's timers. Its name is reserved; the engine invokes its timers through a `DueCaller`.
-NAMESPACE = "tocsin.service_calls"
+NAMESPACE = "tocsin.agent"
 #: The URL of these timers, and their destination. It only describes them: their namespace decides how they are invoked.
 _URL = "agent:due"
 #: Practically unlimited attempts: the service call waits for its timer.

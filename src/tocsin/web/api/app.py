@@ -71,7 +71,7 @@ Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 #: Sends the response of a request on the direct path: status, headers, body.
 Respond = Callable[[int, Headers, bytes], None]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("tocsin.api")
 
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
