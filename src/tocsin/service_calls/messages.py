@@ -54,24 +54,12 @@ class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
     @classmethod
     def of(cls, policy: RetryPolicy) -> RetrySpec:
         """The wire form of a policy."""
-        return cls(
-            policy.max_attempts,
-            policy.initial_interval_us,
-            policy.backoff_multiplier,
-            policy.max_interval_us,
-            policy.max_duration_us,
-        )
+        return msgspec.convert(policy, cls, from_attributes=True)
 
     @property
     def policy(self) -> RetryPolicy:
         """The policy that this wire form describes."""
-        return RetryPolicy(
-            self.max_attempts,
-            self.max_duration_us,
-            self.initial_interval_us,
-            self.backoff_multiplier,
-            self.max_interval_us,
-        )
+        return msgspec.convert(self, RetryPolicy, from_attributes=True)
 
 
 class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
