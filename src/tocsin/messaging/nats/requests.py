@@ -107,16 +107,20 @@ def take_command(
         if subject(envelope) != message.subject:
             raise InvalidMessage(f"{envelope.type} {envelope.id} arrived on a subject of another message")
     except InvalidMessage as error:
-        reply(error)
+        _send_failure(connection, message.reply, error)
     else:
-        dispatcher.offer(envelope, reply)
+        dispatcher.offer(envelope).add_done_callback(reply)
 
 
-def _send_reply(connection: NatsConnection, subject: str, answer: Envelope | Exception) -> None:
-    if not subject:
-        return
-    if isinstance(answer, Envelope):
-        connection.send(subject, _encode(answer))
-        return
-    code = answer.code if isinstance(answer, TocsinError) and answer.code in _FAILURES else CommandFailed.code
-    connection.send(subject, b"", headers={_ERROR: code, _DETAIL: str(answer) or describe(answer)})
+def _send_reply(connection: NatsConnection, subject: str, reply: asyncio.Future[Envelope]) -> None:
+    error = reply.exception()
+    if isinstance(error, Exception):
+        _send_failure(connection, subject, error)
+    elif subject:
+        connection.send(subject, _encode(reply.result()))
+
+
+def _send_failure(connection: NatsConnection, subject: str, error: Exception) -> None:
+    if subject:
+        code = error.code if isinstance(error, TocsinError) and error.code in _FAILURES else CommandFailed.code
+        connection.send(subject, b"", headers={_ERROR: code, _DETAIL: str(error) or describe(error)})
