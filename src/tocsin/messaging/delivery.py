@@ -42,20 +42,6 @@ class DeadLetter(NamedTuple):
     attempts: int
     error: str
 
-    @property
-    def event(self) -> MessageDeadLettered:
-        """The event for the observer."""
-        envelope = self.envelope
-        return MessageDeadLettered(
-            self.subscriber,
-            envelope.type,
-            envelope.tenant_id,
-            envelope.aggregate_id,
-            envelope.correlation_id,
-            self.attempts,
-            self.error,
-        )
-
 
 def is_transient(error: BaseException) -> bool:
     """Whether retrying makes sense however often the handler has failed."""
@@ -275,7 +261,7 @@ class Subscription(Generic[T]):
 
     def _dead_letter(self, delivery: _Delivery[T], error: Exception) -> None:
         letter = DeadLetter(self.subscriber, delivery.envelope, delivery.attempt, describe(error))
-        self._observe(letter.event)
+        self._observe(MessageDeadLettered(self.subscriber, *letter.envelope.about, letter.attempts, letter.error))
         self._forget(delivery)
         self._dead_lettered(letter, delivery.tokens)
 
@@ -305,18 +291,7 @@ class Subscription(Generic[T]):
         return successor
 
     def _report(self, delivery: _Delivery[T], error: str) -> None:
-        envelope = delivery.envelope
-        self._observe(
-            DeliveryFailed(
-                self.subscriber,
-                envelope.type,
-                envelope.tenant_id,
-                envelope.aggregate_id,
-                envelope.correlation_id,
-                delivery.attempt,
-                error,
-            )
-        )
+        self._observe(DeliveryFailed(self.subscriber, *delivery.envelope.about, delivery.attempt, error))
 
     # ------------------------------------------------------------------ waiting
 

@@ -105,17 +105,7 @@ class RequestDispatcher:
 
     def _report(self, envelope: Envelope, error: Exception, size: int) -> None:
         text = describe(error) if size == 1 else f"{describe(error)} (a batch of {size})"
-        self._observe(
-            DeliveryFailed(
-                self.subscriber,
-                envelope.type,
-                envelope.tenant_id,
-                envelope.aggregate_id,
-                envelope.correlation_id,
-                1,
-                text,
-            )
-        )
+        self._observe(DeliveryFailed(self.subscriber, *envelope.about, 1, text))
 
 
 def _fail(asked: _Asked, error: Exception) -> None:

@@ -15,7 +15,6 @@ from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.api.validation import Checks
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
@@ -74,8 +73,7 @@ class AgentModules:
         ExecutionHandlers(self._executor, database.executions, context).attach(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
         check = partial(check_request, limits=settings.callback_limits())
-        input_checks = Checks(check, rules.url, rules.instant, rules.delay, rules.retry)
-        self.calls = ServiceCalls(made, database.queries, database.secrets, context, new_id, input_checks)
+        self.calls = ServiceCalls(made, database.queries, database.secrets, context, new_id, rules, check)
 
     async def start(self) -> None:
         """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""

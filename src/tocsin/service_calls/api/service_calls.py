@@ -16,6 +16,7 @@ from tocsin.model.errors import (
     TooManyTags,
 )
 from tocsin.model.secrets import SigningSecrets
+from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus, InvalidMessage
 from tocsin.service_calls.api.ports import (
     CallQueries,
@@ -25,7 +26,7 @@ from tocsin.service_calls.api.ports import (
     TenantSecrets,
     TraceEntry,
 )
-from tocsin.service_calls.api.validation import CallRules, Checks, PageRequest, Submission, encode_cursor
+from tocsin.service_calls.api.validation import CallRules, CheckRequest, PageRequest, Submission, encode_cursor
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.messages import (
     CallKey,
@@ -92,13 +93,14 @@ class ServiceCalls:
         secrets: TenantSecrets,
         context: AgentContext,
         new_id: Callable[[], str],
-        checks: Checks,
+        rules: InputRules,
+        check_request: CheckRequest,
     ) -> None:
         self._bus = bus
         self._queries = queries
         self._secrets = secrets
         self._context = context
-        self._rules = CallRules(context.limits, checks)
+        self._rules = CallRules(context.limits, rules, check_request)
         #: The limits in force.
         self.limits = context.limits
         #: Returns a new id for a call or a tenant.

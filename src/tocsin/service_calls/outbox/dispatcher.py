@@ -167,7 +167,7 @@ class OutboxDispatcher:
         elif isinstance(error, InvalidMessage):
             self._attempts.pop(row.number, None)
             self._acks.suspend(row.number, str(error))
-            self._context.observe(MessageSuspended(*_about(row), str(error)))
+            self._context.observe(MessageSuspended(*row.envelope.about, str(error)))
             self._next(row)
         else:
             self._failed(row, error)
@@ -191,7 +191,7 @@ class OutboxDispatcher:
         self._attempts[row.number] = attempts
         text = describe(error)
         self._acks.failed(row.number, attempts, text)
-        self._context.observe(PublishFailed(*_about(row), attempts, text))
+        self._context.observe(PublishFailed(*row.envelope.about, attempts, text))
         pause_s = self._pause_us(attempts) * (1 - self._random.random() / 2) / 1e6
         handle: asyncio.TimerHandle
 
@@ -301,8 +301,3 @@ class OutboxDispatcher:
 
 def _number(row: OutboxRow) -> int:
     return row.number
-
-
-def _about(row: OutboxRow) -> tuple[str, str, str, str]:
-    envelope = row.envelope
-    return envelope.type, envelope.tenant_id, envelope.aggregate_id, envelope.correlation_id
