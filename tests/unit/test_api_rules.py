@@ -108,9 +108,6 @@ def test_a_changed_cursor_is_refused(change: object) -> None:
         decode_cursor(change(text))  # type: ignore[operator]
 
 
-INPUT = InputRules(InputLimits(), lambda url: None)
-
-
 def rules(**limits: int) -> CallRules:
     return CallRules(
         AgentLimits(**limits),

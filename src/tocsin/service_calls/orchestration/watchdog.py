@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from tocsin.service_calls.background import Periodic
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentRowsPurged, CallRescued
@@ -33,7 +31,8 @@ class Watchdog:
 
     async def close(self) -> None:
         """Returns when the current transactions have ended. Idempotent."""
-        await asyncio.gather(self._checking.close(), self._purging.close())
+        await self._checking.close()
+        await self._purging.close()
 
     async def check(self) -> int:
         """Acts on every call that is overdue now. Returns their number. Raises the store's errors."""

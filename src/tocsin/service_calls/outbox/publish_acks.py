@@ -78,11 +78,13 @@ class PublishAcks:
 
     async def drain(self) -> None:
         """Returns when everything is written."""
-        await asyncio.gather(self._published.drain(), self._suspended.drain(), self._notes.drain())
+        for batches in (self._published, self._suspended, self._notes):
+            await batches.drain()
 
     async def close(self) -> None:
         """Stops without writing the rest: rows that are not recorded are sent again after the next start."""
-        await asyncio.gather(self._published.close(), self._suspended.close(), self._notes.close())
+        for batches in (self._published, self._suspended, self._notes):
+            await batches.close()
 
     # ------------------------------------------------------------------ writing
 
