@@ -181,7 +181,7 @@ class Dispatcher:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
-        destination = admission.destination(self._context.caller.destination(timer.url))
+        destination = admission.destination(self._context.caller_of(timer.namespace).destination(timer.url))
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
             self._fire(shard, row, destination, now)
@@ -210,7 +210,7 @@ class Dispatcher:
         attempt.number, attempt.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
-        self._context.caller.invoke(
+        self._context.caller_of(timer.namespace).invoke(
             Invocation(
                 timer.namespace,
                 timer.id,
