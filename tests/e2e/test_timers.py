@@ -16,8 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Error, Page, Route, expect
 
 from tests.e2e.browser import Window, window
-from tests.e2e.conftest import serving
-from tests.e2e.tenant import new_id
+from tests.e2e.conftest import in_new_namespace, serving
 from tests.support.calls import Api, Inbox
 from tests.support.server import ServerProcess
 
@@ -37,10 +36,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def api(server: ServerProcess) -> Api:
-    """The API, for a new namespace."""
-    api = Api(server, namespace=f"of-{new_id()}")
-    assert (await api("namespaces/create", name=api.namespace))[0] == 200
-    return api
+    return await in_new_namespace(server)
 
 
 class Slow:
