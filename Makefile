@@ -30,7 +30,7 @@ demo: $(VENV)/.main pages ## show a server, a receiver and a few timers in one t
 
 setup: $(VENV)/.dev ## install all dependencies, also those for development, into .venv
 
-web: ## build the web pages into src/tocsin/ui/static
+web: ## build the web pages into src/tocsin/web/pages/static
 	@command -v npm >/dev/null && $(NODE_20) || { echo "Building the web pages requires Node.js 20 or newer with npm." >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(STATIC)
 
@@ -38,7 +38,7 @@ hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each 
 	@$(BIN)/pre-commit install
 
 clean: ## remove everything built or installed (never ./data)
-	@rm -rf $(VENV) web/node_modules src/tocsin/ui/static build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
+	@rm -rf $(VENV) web/node_modules src/tocsin/web/pages/static build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
 
 ##@ Check before a commit
 
@@ -177,7 +177,7 @@ $(VENV)/.dev: $(VENV)/.main requirements/dev.txt
 
 NODE_20 := node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'
 WEB_SOURCES := $(wildcard web/src/* web/build.mjs web/package-lock.json)
-STATIC := src/tocsin/ui/static/manifest.json
+STATIC := src/tocsin/web/pages/static/manifest.json
 
 web/node_modules/.package-lock.json: web/package-lock.json web/.npmrc
 	@echo "Installing the build tools of the web pages …"

@@ -31,8 +31,8 @@ from bench.database import database
 from bench.store import OWNER, RECORD
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MIN, FireKey, HistoryRow, ShardBatch, Store, StoredRow, generation
-from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.sql_keys import LeftEdges
+from tocsin.sql.keys import LeftEdges
+from tocsin.stores.postgresql.store import PostgresStore
 
 SHARDS = 16
 #: Rows created in one commit and so, on average, also finished in one.

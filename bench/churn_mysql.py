@@ -16,9 +16,9 @@ from typing import Any
 
 from bench.churn import SHARDS, Queue, latencies
 from bench.store import OWNER
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.mysql_connection import connect
-from tocsin.stores.mysql_driver import Connection
+from tocsin.stores.mysql.connection import connect
+from tocsin.stores.mysql.driver import Connection
+from tocsin.stores.mysql.store import MysqlStore
 
 #: Commits between two measurements of the sizes.
 ROUNDS = 50

@@ -25,11 +25,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from tocsin.callbacks.egress import EgressPolicy
-from tocsin.callbacks.http import HttpCaller
-from tocsin.callbacks.limits import CallbackLimits
-from tocsin.callbacks.request import compose
-from tocsin.callbacks.target import parse_url
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.http_client.http import HttpCaller
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.http_client.request import compose
+from tocsin.http_client.target import parse_url
 from tocsin.model.answer import Response
 from tocsin.ports.callback import Exchange, Invocation
 

@@ -33,10 +33,10 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, HistoryRow, ListQuery, ShardBatch, Store, StoredRow, generation
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.mysql_connection import connect
-from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.stores.mysql.connection import connect
+from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.postgresql.store import PostgresStore
+from tocsin.stores.sqlite.store import SqliteStore
 
 OWNER = b"bench-incarnatio"
 RECORD = b'{"v":1,"url":"http://127.0.0.1:9000/hook","payload":{"text":"' + b"x" * 180 + b'"},"timeout_us":10000000}'

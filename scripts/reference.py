@@ -14,8 +14,8 @@ from reference_api import api_page, errors_page
 from reference_settings import example_file, settings_page
 from reference_telemetry import events_page, metrics_page
 
-from tocsin.api.openapi import describe
 from tocsin.cli.app import app
+from tocsin.web.api.openapi import describe
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tocsin.api.openapi import describe
-from tocsin.http.codes import CODES, FAILURES
+from tocsin.web.api.openapi import describe
+from tocsin.web.http.codes import CODES, FAILURES
 
 Json = dict[str, Any]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.config import Settings, env_name, setting_name
-from tocsin.config.groups import GROUPS
-from tocsin.config.settings import holds_bytes, holds_duration
-from tocsin.config.values import bytes_text
 from tocsin.model.instants import format_duration
+from tocsin.settings import Settings, env_name, setting_name
+from tocsin.settings.settings import GROUPS, holds_bytes, holds_duration
+from tocsin.settings.values import bytes_text
 
 INTRO = """# Settings
 

@@ -7,8 +7,8 @@ import logging
 import re
 import typing
 
-from tocsin.agent import events as agent_events
 from tocsin.ports import observer
+from tocsin.service_calls import events as agent_events
 from tocsin.telemetry.agent_logs import AGENT_LEVELS
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
 from tocsin.telemetry.logs import LEVELS
@@ -35,9 +35,9 @@ that a failed timer is logged as a warning, at most ten lines per second, and ev
 
 _AGENT_EVENTS_INTRO = """## The service agent
 
-The agent's events (`tocsin.agent.events`, and those of the buses in `tocsin.ports.bus`). In the log their fields have the
-API's names: `tenantId`, `serviceCallId`, `correlationId`. A failed execution is a warning. Warnings and errors are limited to
-twenty lines per second; the next line has the number of suppressed ones in the field `suppressed`.
+The agent's events (`tocsin.service_calls.events`, and those of the buses in `tocsin.ports.bus`). In the log their fields
+have the API's names: `tenantId`, `serviceCallId`, `correlationId`. A failed execution is a warning. Warnings and errors are
+limited to twenty lines per second; the next line has the number of suppressed ones in the field `suppressed`.
 """
 
 

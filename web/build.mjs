@@ -1,4 +1,4 @@
-// Builds src/ into ../src/tocsin/ui/static: file names that change with their content, a manifest that the server
+// Builds src/ into ../src/tocsin/web/pages/static: file names that change with their content, a manifest that the server
 // reads, and a compressed copy beside each file.
 import { build } from "esbuild";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = join(here, "..", "src", "tocsin", "ui", "static");
+const out = join(here, "..", "src", "tocsin", "web", "pages", "static");
 const entries = ["main.js", "theme.js", "editor.js", "charts.js", "main.css"];
 
 rmSync(out, { recursive: true, force: true });

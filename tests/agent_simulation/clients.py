@@ -6,9 +6,9 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from tocsin.agent.api.validation import PolicySent, Submission
 from tocsin.model.errors import ServiceCallNotFound, ServiceCallNotScheduled
 from tocsin.model.instants import format_instant
+from tocsin.service_calls.api.validation import PolicySent, Submission
 
 if TYPE_CHECKING:
     from .world import World

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
-from tocsin.agent.adapters.sql.execution_log import SqlExecutionLog
-from tocsin.agent.adapters.sql.outbox import SqlOutbox
-from tocsin.agent.adapters.sql.queries import SqlCallQueries
-from tocsin.agent.adapters.sql.schema import migrate
-from tocsin.agent.adapters.sql.service_calls import SqlServiceCalls
-from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
-from tocsin.agent.adapters.sql.timer_schedules import SqlTimerStore
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+from tocsin.stores.service_calls.execution_log import SqlExecutionLog
+from tocsin.stores.service_calls.outbox import SqlOutbox
+from tocsin.stores.service_calls.queries import SqlCallQueries
+from tocsin.stores.service_calls.schema import migrate
+from tocsin.stores.service_calls.service_calls import SqlServiceCalls
+from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
+from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 
 if TYPE_CHECKING:
     from .world import World

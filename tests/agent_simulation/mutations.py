@@ -16,11 +16,11 @@ from tests.simulation.mutation_operators import (
     widen,
 )
 
-CALL = "tocsin.agent.orchestration.service_call:"
-SCHEDULES = "tocsin.agent.adapters.sql.timer_schedules:"
-CHECKS = "tocsin.agent.execution.checks:"
-EXECUTOR = "tocsin.agent.execution.executor:Executor."
-OUTBOX = "tocsin.agent.outbox.dispatcher:OutboxDispatcher."
+CALL = "tocsin.service_calls.orchestration.service_call:"
+SCHEDULES = "tocsin.stores.service_calls.timer_schedules:"
+CHECKS = "tocsin.service_calls.execution.checks:"
+EXECUTOR = "tocsin.service_calls.execution.executor:Executor."
+OUTBOX = "tocsin.service_calls.outbox.dispatcher:OutboxDispatcher."
 
 #: Where these are hunted, with how many seeds.
 PROOFS = (("tests.agent_simulation", 300),)
@@ -61,7 +61,9 @@ MUTATIONS = [
         narrow(CHECKS + "end_event", "end.error_message is not None", and_="response is None"),
     ),
     _agent("an interruption is reported as a failure", never(CHECKS + "end_event", "INTERRUPTED")),
-    _agent("overdue orders are executed", always("tocsin.agent.execution.outgoing:_overdue", "start_timeout_us")),
+    _agent(
+        "overdue orders are executed", always("tocsin.service_calls.execution.outgoing:_overdue", "start_timeout_us")
+    ),
     _agent(
         "an unknown commit is left to the sweep",
         drop(OUTBOX + "_outcome_unknown", "self._in_doubt_new"),
@@ -91,7 +93,7 @@ MUTATIONS = [
     ),
     _agent(
         "client errors are retried",
-        replace("tocsin.agent.orchestration.verdict:judge", "Verdict(True)", by="Verdict(False)"),
+        replace("tocsin.service_calls.orchestration.verdict:judge", "Verdict(True)", by="Verdict(False)"),
     ),
     _agent(
         "the limit of interruptions does not count",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tocsin.agent.messages import ordered_at
 from tocsin.model.instants import parse_duration, parse_instant
 from tocsin.model.retry import RetryPolicy
+from tocsin.service_calls.messages import ordered_at
 
 if TYPE_CHECKING:
     from .clients import Client

@@ -8,16 +8,16 @@ import inspect
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Registry
-from tocsin.buses.limits import BusLimits
-from tocsin.callbacks.limits import CallbackLimits
-from tocsin.config import Settings
-from tocsin.engine.limits import EngineLimits
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.messaging.limits import BusLimits
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
 from tocsin.server.agent_modules import AgentModules
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import Registry
+from tocsin.settings import Settings
 from tocsin.testing.simulation_loop import NODE
+from tocsin.timers.engine.limits import EngineLimits
 
 from .bus import SimulatedBus, WatchedEmbeddedBus
 from .database import SimulatedDatabase

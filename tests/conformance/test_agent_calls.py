@@ -23,11 +23,11 @@ from tests.support.agent_database import (
     start,
     write,
 )
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.messages import CallKey, ErrorMeta, ResponseMeta
-from tocsin.agent.orchestration.ports import Change, Transaction
-from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
-from tocsin.agent.outbox.ports import OutboxRow
+from tocsin.service_calls.messages import CallKey, ErrorMeta, ResponseMeta
+from tocsin.service_calls.orchestration.ports import Change, Transaction
+from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Status
+from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.stores.service_calls.database import AgentDatabase
 
 TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_execution_log")
 

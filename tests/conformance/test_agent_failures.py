@@ -14,12 +14,12 @@ from sqlalchemy import Connection
 from tests.support.agent_database import NOW, append, call, change, entry, envelope, insert, load, running, start
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.settings import SqlSettings
-from tocsin.agent.orchestration.ports import Change, Transaction
-from tocsin.agent.orchestration.service_call import ServiceCall
-from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
+from tocsin.service_calls.orchestration.ports import Change, Transaction
+from tocsin.service_calls.orchestration.service_call import ServiceCall
+from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.settings import SqlSettings
 
 T = TypeVar("T")
 IMPATIENT = SqlSettings(

@@ -14,10 +14,10 @@ from sqlalchemy import Connection
 
 from tests.support.agent_database import call, insert, load, write
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.postgresql_lock import LOCK_KEY, Claimant, Holder, Watch
-from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.model.errors import StoreLocked, StoreUnavailable
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.postgresql_lock import LOCK_KEY, Claimant, Holder, Watch
+from tocsin.stores.service_calls.settings import SqlSettings
 
 #: A gate that a transaction waits at.
 GATE = 4711

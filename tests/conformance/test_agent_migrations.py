@@ -16,13 +16,13 @@ from sqlalchemy import Connection, create_engine, inspect, make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.support.agent_database import NOW, call, entry, insert, load, new_id, rows
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.schema import migrate, newest, version
-from tocsin.agent.adapters.sql.tables import metadata
-from tocsin.agent.messages import CallKey
-from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
 from tocsin.model.uuid7 import is_uuid7
+from tocsin.service_calls.messages import CallKey
+from tocsin.service_calls.orchestration.service_call import Status
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.schema import migrate, newest, version
+from tocsin.stores.service_calls.tables import metadata
 
 TENANT, WAITING, DONE, CORRELATION, EXECUTION = (new_id() for _ in range(5))
 AT = "2027-01-15T08:00:00.123Z"

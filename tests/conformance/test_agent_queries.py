@@ -24,12 +24,12 @@ from tests.support.agent_database import (
     running,
     start,
 )
-from tocsin.agent.adapters.sql import queries
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.api.ports import CallFilter, CallRecord, PagePosition
-from tocsin.agent.messages import CallKey, ResponseMeta
-from tocsin.agent.orchestration.ports import Change, Transaction
-from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
+from tocsin.service_calls.api.ports import CallFilter, CallRecord, PagePosition
+from tocsin.service_calls.messages import CallKey, ResponseMeta
+from tocsin.service_calls.orchestration.ports import Change, Transaction
+from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Status
+from tocsin.stores.service_calls import queries
+from tocsin.stores.service_calls.database import AgentDatabase
 
 STATUSES = [status.value for status in Status]
 TAGS = ("a", "b", "c")

@@ -21,13 +21,13 @@ from tests.support.agent_database import (
     rows,
     start,
 )
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
-from tocsin.agent.execution.ports import LoggedExecution
-from tocsin.agent.messages import CallKey
-from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
+from tocsin.service_calls.execution.ports import LoggedExecution
+from tocsin.service_calls.messages import CallKey
+from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 
 # ------------------------------------------------------------------ timer_schedules
 

@@ -10,15 +10,15 @@ import asyncpg
 from sqlalchemy import text
 
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.adapters.agent_caller import AgentCaller
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.postgresql_lock import Claimant
-from tocsin.agent.adapters.sql.settings import SqlSettings
-from tocsin.callbacks.egress import EgressPolicy
-from tocsin.callbacks.http import HttpCaller
-from tocsin.config import Settings
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.http_client.http import HttpCaller
 from tocsin.model.validation import InputRules
 from tocsin.server.agent import ServiceAgent
+from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.settings import Settings
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.postgresql_lock import Claimant
+from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.telemetry.clock import SystemClock
 
 GATE = random.randrange(2**31)

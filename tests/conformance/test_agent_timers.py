@@ -13,28 +13,28 @@ import pytest
 
 from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.adapters.agent_caller import AgentCaller
-from tocsin.agent.adapters.engine_timers import NAMESPACE, EngineTimers
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.events import AgentEvent, DuePollFailed
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import CallKey, RequestSpec
-from tocsin.agent.orchestration.service_call import ServiceCall, Status
-from tocsin.agent.timer.handlers import envelope_id
-from tocsin.agent.timer.polling import PollingTimers
-from tocsin.agent.timer.ports import TimerEntry, Timers, TimerStore
-from tocsin.engine.context import Context
-from tocsin.engine.limits import EngineLimits
-from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import TimerNotFound
 from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.timer import Status as TimerStatus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
 from tocsin.ports.callback import Exchange, Invocation
-from tocsin.service import TimerService
+from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.adapters.engine_timers import NAMESPACE, EngineTimers
+from tocsin.service_calls.events import AgentEvent, DuePollFailed
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import CallKey, RequestSpec
+from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.timer.handlers import envelope_id
+from tocsin.service_calls.timer.polling import PollingTimers
+from tocsin.service_calls.timer.ports import TimerEntry, Timers, TimerStore
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
 
 MS = 1_000
 KINDS = ["memory table", "sqlite", "postgresql", "engine"]

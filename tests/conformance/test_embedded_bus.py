@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tocsin.buses.embedded import EmbeddedBus
-from tocsin.buses.limits import BusLimits
+from tocsin.messaging.embedded import EmbeddedBus
+from tocsin.messaging.limits import BusLimits
 from tocsin.ports.bus import Bus, Check
 from tocsin.testing.bus_conformance import BusConformance
 from tocsin.testing.bus_conformance_base import Notes

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.mysql import MysqlServer
 from tocsin.ports.store import Store
-from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql.store import MysqlStore
 from tocsin.testing.store_conformance import StoreConformance
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.nats import NatsServer
-from tocsin.buses.limits import BusLimits
-from tocsin.buses.nats import NatsBus
+from tocsin.messaging.limits import BusLimits
+from tocsin.messaging.nats.bus import NatsBus
 from tocsin.ports.bus import Bus, Check
 from tocsin.testing.bus_conformance import BusConformance
 from tocsin.testing.bus_conformance_base import Notes

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.postgresql import PostgresServer
 from tocsin.ports.store import Store
-from tocsin.stores.postgresql import PostgresStore
+from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance import StoreConformance
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tocsin.ports.store import Store
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance import StoreConformance
 
 

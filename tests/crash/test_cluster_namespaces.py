@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.support.cluster import is_ready, node, now_us, running, shared_by, until
 from tests.support.http import Client, Receiver
-from tocsin.engine.limits import EngineLimits
 from tocsin.model.instants import format_instant, parse_instant
+from tocsin.timers.engine.limits import EngineLimits
 
 LEASE_US = EngineLimits().namespaces_lease_us
 

@@ -100,7 +100,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     (
         "docs/how-to/nats.md",
         "nats sub",
-    ): "NATS's own client, which only shows; tests/integration/buses subscribes to the same subjects",
+    ): "NATS's own client, which only shows; tests/integration/messaging subscribes to the same subjects",
 }
 
 #: What is done with blocks of other languages, beside the shell's.

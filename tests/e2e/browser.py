@@ -15,7 +15,7 @@ from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
-STATIC = ROOT / "src" / "tocsin" / "ui" / "static" / "manifest.json"
+STATIC = ROOT / "src" / "tocsin" / "web" / "pages" / "static" / "manifest.json"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 #: The folder for the screenshots of a test run.
 PICTURES = ROOT / "build" / "screenshots"

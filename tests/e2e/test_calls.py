@@ -19,7 +19,7 @@ from tests.support.calls import Inbox
 from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
-from tocsin.agent.limits import AgentLimits
+from tocsin.service_calls.limits import AgentLimits
 
 #: The browser's.
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -14,7 +14,12 @@ import msgspec
 from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
-from tocsin.engine.rows import (
+from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
+from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
     FinalAttempt,
@@ -25,12 +30,7 @@ from tocsin.engine.rows import (
     Row,
     WriteOp,
 )
-from tocsin.engine.window import Window, decoded_row
-from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
-from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Changes, Timer, decode_record
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
-from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.window import Window, decoded_row
 
 _LEASE = 24
 _LOOK_AHEAD = 30

@@ -10,10 +10,10 @@ from itertools import pairwise
 import h11
 import pytest
 
-from tocsin.callbacks.attempt import Attempt, AttemptOutcome
-from tocsin.callbacks.connection import Connection, Memory
-from tocsin.callbacks.limits import CallbackLimits
-from tocsin.callbacks.target import parse_url
+from tocsin.http_client.attempt import Attempt, AttemptOutcome
+from tocsin.http_client.connection import Connection, Memory
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.http_client.target import parse_url
 from tocsin.model.answer import NoResponse, Response
 
 LIMITS = CallbackLimits(response_body_bytes_max=200, response_head_bytes_max=400, response_cache_entries_max=8)

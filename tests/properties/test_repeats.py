@@ -10,8 +10,6 @@ import msgspec
 import pytest
 
 from tests.simulation.link import at_once
-from tocsin.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
-from tocsin.engine.window import Window, decoded_row
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import IdempotencyConflict, TimerExists, TimerNotFound, TimerNotPending
 from tocsin.model.instants import US_PER_DAY
@@ -19,6 +17,8 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record
 from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.window import Window, decoded_row
 
 _CHUNK = 250
 _PENDING = Status.PENDING

@@ -8,8 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import (
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
@@ -31,10 +33,8 @@ from tocsin.agent.messages import (
     StartExecution,
     SubmitServiceCall,
 )
-from tocsin.agent.orchestration import service_call
-from tocsin.agent.orchestration.service_call import WAITING, ServiceCall, Status, Step
-from tocsin.model.retry import RetryPolicy
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.orchestration import service_call
+from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall, Status, Step
 from tocsin.testing.clock import EPOCH_US
 
 LIMITS = AgentLimits(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tocsin.model.errors import Conflict, NamespaceExists, Unavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import StoredRow, generation
-from tocsin.service import TimerService
+from tocsin.timers.service import TimerService
 
 from .ledger import NAMESPACE_POLICY
 from .node import NodeGone

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
-from tocsin.engine.rows import OpKind, Row, WriteOp
 from tocsin.model.errors import (
     DefiniteFailure,
     Overloaded,
@@ -23,6 +22,7 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Found
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 
 from .ledger import ABSENT
 from .receiver import payload_of, secret_number, token_of

@@ -10,11 +10,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tocsin.engine.context import Context
-from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import OpKind, Row, WriteOp
-from tocsin.engine.supervisor import Supervisor
-from tocsin.engine.window import stored
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
@@ -25,6 +20,11 @@ from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, DriftingClock
 from tocsin.testing.simulation_loop import SimulationLoop
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.engine.window import stored
 
 from .ledger import NAMESPACE_POLICY
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .mutation import mutation
 from .mutation_operators import always, drop, leave_out, narrow, never, replace
 
-WINDOW = "tocsin.engine.window:Window."
-DISPATCHER = "tocsin.engine.dispatcher:Dispatcher."
+WINDOW = "tocsin.timers.engine.window:Window."
+DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
 _LATENESS = "tests/simulation/test_lateness.py::"
 _WINDOW = "tests/unit/test_window.py::"
@@ -16,9 +16,9 @@ MUTATIONS = [
     mutation(
         "a failed attempt completes its timer",
         0,
-        replace("tocsin.engine.attempts:conclude", "Status.FAILED", by="Status.COMPLETED"),
+        replace("tocsin.timers.engine.attempts:conclude", "Status.FAILED", by="Status.COMPLETED"),
     ),
-    mutation("a failed attempt is the last one", 0, always("tocsin.engine.attempts:conclude", "verdict.final")),
+    mutation("a failed attempt is the last one", 0, always("tocsin.timers.engine.attempts:conclude", "verdict.final")),
     mutation(
         "one attempt fewer than the policy allows",
         0,
@@ -27,18 +27,18 @@ MUTATIONS = [
     mutation(
         "suspended timers are forgotten",
         14,
-        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.recent", by="suspended.found"),
+        replace("tocsin.timers.engine.suspension:sweep", "suspended.found | suspended.recent", by="suspended.found"),
     ),
     mutation(
         "deferred timers of a hung host fill the window",
         14,
-        replace("tocsin.engine.admission:DEFERRED_PART", "4", by="1"),
+        replace("tocsin.timers.engine.admission:DEFERRED_PART", "4", by="1"),
         caught_by=_LATENESS + "test_healthy_timers_are_on_time_beside_a_hung_host",
     ),
     mutation(
         "idle destinations are never forgotten",
         0,
-        drop("tocsin.engine.admission:Admission.settle", "del self.destinations[...]"),
+        drop("tocsin.timers.engine.admission:Admission.settle", "del self.destinations[...]"),
     ),
     mutation(
         "a destination whose last deferred timer is gone is never forgotten",

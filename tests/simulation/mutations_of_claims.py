@@ -5,11 +5,11 @@ from __future__ import annotations
 from .mutation import mutation
 from .mutation_operators import always, drop, insert, leave_out, never, replace, rewrite, widen
 
-WINDOW = "tocsin.engine.window:Window."
-SHARD = "tocsin.engine.shard:Shard."
+WINDOW = "tocsin.timers.engine.window:Window."
+SHARD = "tocsin.timers.engine.shard:Shard."
 STORE = "tocsin.stores.memory:MemoryStore."
-SUPERVISOR = "tocsin.engine.supervisor:Supervisor."
-DISPATCHER = "tocsin.engine.dispatcher:Dispatcher."
+SUPERVISOR = "tocsin.timers.engine.supervisor:Supervisor."
+DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
 _SUPERVISOR = "tests/unit/test_supervisor.py::"
 

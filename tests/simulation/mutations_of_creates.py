@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutation import Mutation, mutation
 from .mutation_operators import Edit, drop, leave_out, narrow, never, replace, rewrite
 
-EXISTING = "tocsin.engine.existing:"
+EXISTING = "tocsin.timers.engine.existing:"
 _WINDOW = "tests/unit/test_window.py::"
 _PERFECT = "tests/properties/test_repeats.py::test_every_create_is_answered_as_by_a_reference_model"
 
@@ -56,7 +56,7 @@ MUTATIONS = [
     _simulated(
         "a timer without history keeps no keys",
         26,
-        narrow("tocsin.engine.window:Window._record", "timer.keys", and_="keeps(mode, timer)"),
+        narrow("tocsin.timers.engine.window:Window._record", "timer.keys", and_="keeps(mode, timer)"),
     ),
     _simulated(
         "keys are forgotten with a short retention",
@@ -72,6 +72,6 @@ MUTATIONS = [
     _simulated(
         "a forwarded create loses its condition",
         26,
-        leave_out("tocsin.service:TimerService._forward", "op.condition"),
+        leave_out("tocsin.timers.service:TimerService._forward", "op.condition"),
     ),
 ]

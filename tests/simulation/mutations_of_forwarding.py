@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutation import mutation
 from .mutation_operators import always, drop, leave_out, never, replace, rewrite
 
-SERVICE = "tocsin.service:TimerService."
+SERVICE = "tocsin.timers.service:TimerService."
 LINK = "tocsin.cluster.link:PeerLink."
 SESSION = "tocsin.cluster.session:PeerSession."
 _FORWARDED = "tests/unit/test_forwarded_writes.py::"
@@ -114,13 +114,15 @@ MUTATIONS = [
     mutation(
         "an earlier read of the namespaces overwrites a later one",
         23,
-        always("tocsin.engine.context:Context.read_namespaces", "self._learned_from.get"),
+        always("tocsin.timers.engine.context:Context.read_namespaces", "self._learned_from.get"),
         caught_by=_NAMESPACES + "test_read_that_began_earlier_does_not_undo_a_later_read",
     ),
     mutation(
         "a deferred timer fires in a paused namespace",
         23,
-        leave_out("tocsin.engine.dispatcher:Dispatcher._fire_first", "namespace is not None", "namespace.paused"),
+        leave_out(
+            "tocsin.timers.engine.dispatcher:Dispatcher._fire_first", "namespace is not None", "namespace.paused"
+        ),
     ),
     mutation(
         "a namespace is written whatever its version",

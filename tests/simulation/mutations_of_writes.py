@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutation import mutation
 from .mutation_operators import drop, insert, leave_out, never, only_if, replace, rewrite
 
-WINDOW = "tocsin.engine.window:Window."
+WINDOW = "tocsin.timers.engine.window:Window."
 STORE = "tocsin.stores.memory:MemoryStore."
 _WINDOW = "tests/unit/test_window.py::"
 
@@ -17,7 +17,9 @@ MUTATIONS = [
         "a bisected batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
     ),
     mutation(
-        "one bad row blocks the batch", 5, drop("tocsin.engine.committer:CommitLane._bisect_ops", "shard.refuse_first")
+        "one bad row blocks the batch",
+        5,
+        drop("tocsin.timers.engine.committer:CommitLane._bisect_ops", "shard.refuse_first"),
     ),
     mutation(
         "an operation that the store refused is forgotten",
@@ -62,7 +64,7 @@ MUTATIONS = [
         "the end of a page is inferred from the row count",
         9,
         replace(
-            "tocsin.engine.loader:Loader._load",
+            "tocsin.timers.engine.loader:Loader._load",
             "page.complete_to",
             by="request.up_to if len(rows) < max(self._page_rows(window), 1) or not rows else page.complete_to",
         ),

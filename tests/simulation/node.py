@@ -8,14 +8,14 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.cluster.cluster import Cluster
-from tocsin.engine.context import Context
-from tocsin.engine.shard import Shard
-from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import AttemptFinished, BatchCommitted, ClockOffset, Event, PageLoaded
-from tocsin.service import TimerService
 from tocsin.testing.clock import DriftingClock
 from tocsin.testing.simulation_loop import NODE
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
 
 from .link import Link
 from .receiver import Receiver

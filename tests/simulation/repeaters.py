@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import TimerExists, TocsinError
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.timer import NULL_PAYLOAD, CreateKey, Status, Timer
+from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
 
 from .clients import _POLICIES, _REFUSED, Client, _word
 from .ledger import ABSENT

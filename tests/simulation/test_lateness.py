@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from tests.simulation.crowd import Crowd
-from tocsin.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
+from tocsin.timers.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
 
 #: A node that has just started suspends timers that can't fire before it reaches those that can.
 LATE_S_MAX = 3.0

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
-from tocsin.engine.membership import is_leaving
-from tocsin.engine.rows import OpKind, Reply, WriteOp
-from tocsin.engine.window import stored
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
+from tocsin.timers.engine.membership import is_leaving
+from tocsin.timers.engine.rows import OpKind, Reply, WriteOp
+from tocsin.timers.engine.window import stored
 
 OTHER = b"o" * 16
 

@@ -11,9 +11,6 @@ from typing import Any
 import msgspec
 
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import Row
-from tocsin.engine.window import stored
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
@@ -23,6 +20,9 @@ from tocsin.ports.store import Capabilities, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.window import stored
 
 from .chaos import Chaos
 from .clients import Client

@@ -13,14 +13,14 @@ import pytest_asyncio
 from sqlalchemy import Connection
 
 from tests.support.postgresql import PostgresServer
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.agent.messages import CallKey, RequestSpec
-from tocsin.agent.orchestration.ports import Change, Transaction
-from tocsin.agent.orchestration.service_call import ServiceCall, Status
-from tocsin.agent.timer.ports import TimerEntry
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import uuid7_text
+from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
+from tocsin.service_calls.messages import CallKey, RequestSpec
+from tocsin.service_calls.orchestration.ports import Change, Transaction
+from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.timer.ports import TimerEntry
+from tocsin.stores.service_calls.database import AgentDatabase
 
 T = TypeVar("T")
 

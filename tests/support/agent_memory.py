@@ -10,12 +10,12 @@ from typing import TypeVar
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.messages import CallKey
-from tocsin.agent.orchestration.ports import Change, Transaction
-from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
-from tocsin.agent.outbox.ports import OutboxRow
-from tocsin.agent.timer.ports import TimerEntry
 from tocsin.model.envelope import Envelope
+from tocsin.service_calls.messages import CallKey
+from tocsin.service_calls.orchestration.ports import Change, Transaction
+from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall
+from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.service_calls.timer.ports import TimerEntry
 
 T = TypeVar("T")
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from tests.support.needs import lacking
 from tests.support.ports import free_port, wait_for_port
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.mysql_connection import connect
-from tocsin.stores.mysql_driver import Connection
+from tocsin.stores.mysql.connection import connect
+from tocsin.stores.mysql.driver import Connection
+from tocsin.stores.mysql.store import MysqlStore
 
 #: The path of MySQL's `mysqld`, on which all tests of the store in MySQL run then, instead of MariaDB.
 MYSQLD_VARIABLE = "TOCSIN_TEST_MYSQLD"

@@ -8,8 +8,12 @@ import msgspec
 import pytest
 from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 
-from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import (
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.ports.bus import InvalidMessage
+from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
     AgentStepFailed,
@@ -17,8 +21,8 @@ from tocsin.agent.events import (
     CommandHandled,
     ServiceCallChanged,
 )
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import (
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
     CallKey,
     CommandAccepted,
     CommandRefused,
@@ -35,14 +39,10 @@ from tocsin.agent.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.agent.orchestration.handlers import Orchestration
-from tocsin.agent.orchestration.service_call import ServiceCall, Status
-from tocsin.agent.orchestration.unit_of_work import ChangedMeanwhile
-from tocsin.agent.orchestration.watchdog import Watchdog
-from tocsin.model.envelope import Envelope
-from tocsin.model.errors import StoreUnavailable
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import InvalidMessage
+from tocsin.service_calls.orchestration.handlers import Orchestration
+from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.orchestration.unit_of_work import ChangedMeanwhile
+from tocsin.service_calls.orchestration.watchdog import Watchdog
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 SECOND = 1_000_000

@@ -12,8 +12,12 @@ import pytest
 from tests.support.agent_memory import MemoryOutbox, MemoryTables
 from tests.support.patience import PATIENCE_S
 
-from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import (
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
+from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
     AgentStepFailed,
@@ -21,14 +25,10 @@ from tocsin.agent.events import (
     MessageSuspended,
     PublishFailed,
 )
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import DueTimeReached, Registry
-from tocsin.agent.outbox.dispatcher import OutboxDispatcher
-from tocsin.agent.outbox.ports import OutboxRow
-from tocsin.model.envelope import Envelope
-from tocsin.model.errors import StoreUnavailable
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import DueTimeReached, Registry
+from tocsin.service_calls.outbox.dispatcher import OutboxDispatcher
+from tocsin.service_calls.outbox.ports import OutboxRow
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 LIMITS = AgentLimits(

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, make_url
 
-from tocsin.agent.adapters.sql import sqlite as module
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.settings import SqlSettings
-from tocsin.agent.adapters.sql.sqlite import SqliteDatabase
-from tocsin.agent.adapters.sql.types import from_text, to_text
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
+from tocsin.stores.service_calls import sqlite as module
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.stores.service_calls.sqlite import SqliteDatabase
+from tocsin.stores.service_calls.types import from_text, to_text
 
 
 @pytest.fixture

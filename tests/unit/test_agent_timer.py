@@ -10,8 +10,12 @@ import pytest
 from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
 
-from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import (
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.uuid7 import Uuid7Source, is_uuid7
+from tocsin.ports.bus import BusUnavailable, InvalidMessage
+from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.events import (
     AgentEvent,
     AgentStepFailed,
     DuePollCompleted,
@@ -19,15 +23,11 @@ from tocsin.agent.events import (
     DueTimesReached,
     TimersScheduled,
 )
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import CallKey, DueTimeReached, Message, Registry, ScheduleTimer, ServiceCallDeleted
-from tocsin.agent.timer.handlers import TimerModule, envelope_id
-from tocsin.agent.timer.polling import PollingTimers
-from tocsin.agent.timer.ports import OnDue, TimerEntry
-from tocsin.model.envelope import Envelope
-from tocsin.model.errors import StoreUnavailable
-from tocsin.model.uuid7 import Uuid7Source, is_uuid7
-from tocsin.ports.bus import BusUnavailable, InvalidMessage
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import CallKey, DueTimeReached, Message, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.service_calls.timer.handlers import TimerModule, envelope_id
+from tocsin.service_calls.timer.polling import PollingTimers
+from tocsin.service_calls.timer.ports import OnDue, TimerEntry
 from tocsin.telemetry.clock import SystemClock
 from tocsin.testing.clock import EPOCH_US, FakeClock
 

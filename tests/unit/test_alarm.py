@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tocsin.engine.alarm import Alarm
 from tocsin.testing.clock import FakeClock
+from tocsin.timers.engine.alarm import Alarm
 
 
 class CoarseLoop:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tocsin.http import instants as quick
 from tocsin.model import instants as model
+from tocsin.web.http import instants as quick
 
 MICROSECONDS = st.integers(model.parse_instant("0001-01-01T00:00:00Z"), model.parse_instant("9999-12-31T23:59:59Z"))
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tocsin.api import request
-from tocsin.api.operations import OPERATIONS, Reach
-from tocsin.http import errors
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
 from tocsin.model.validation import InputLimits
+from tocsin.web.api import request
+from tocsin.web.api.operations import OPERATIONS, Reach
+from tocsin.web.http import errors
 
 
 def test_names_and_routes_are_unique() -> None:

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from tocsin.agent.api.ports import PagePosition
-from tocsin.agent.api.validation import (
+from tocsin.model.errors import InvalidInput, PayloadTooLarge
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
+from tocsin.model.uuid7 import uuid7_text
+from tocsin.model.validation import InputLimits, InputRules
+from tocsin.service_calls.api.ports import PagePosition
+from tocsin.service_calls.api.validation import (
     CallRules,
     CallStatus,
     Checks,
@@ -21,13 +25,9 @@ from tocsin.agent.api.validation import (
     encode_cursor,
     fingerprint,
 )
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import RequestSpec, RetrySpec
-from tocsin.agent.orchestration.service_call import Status
-from tocsin.model.errors import InvalidInput, PayloadTooLarge
-from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
-from tocsin.model.uuid7 import uuid7_text
-from tocsin.model.validation import InputLimits, InputRules
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import RequestSpec, RetrySpec
+from tocsin.service_calls.orchestration.service_call import Status
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8058"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.api.operation import Operation, Parameter
-from tocsin.api.templates import Templates, read_query
 from tocsin.model.errors import InvalidInput
+from tocsin.web.api.operation import Operation, Parameter
+from tocsin.web.api.templates import Templates, read_query
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from tocsin.http import auth_failures as limits
-from tocsin.http.auth_failures import AuthFailures
-from tocsin.http.errors import TooManyFailures
-from tocsin.http.proxies import Proxies
+from tocsin.web.http import auth_failures as limits
+from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.errors import TooManyFailures
+from tocsin.web.http.proxies import Proxies
 
 
 class Clock:

@@ -45,7 +45,7 @@ from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import NodeReport, ShardReport, StatisticsReport, Write, WriteKind, Written
-from tocsin.ui.statistics import Bucket, CallBucket, DestinationFailures, Unreadable, pack, unpack
+from tocsin.web.pages.overview.statistics import Bucket, CallBucket, DestinationFailures, Unreadable, pack, unpack
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 

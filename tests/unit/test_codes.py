@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import tocsin
-from tocsin.http.codes import CODES, FAILURES
-from tocsin.http.errors import error_classes_by_code, problem_kind_of_class
+from tocsin.web.http.codes import CODES, FAILURES
+from tocsin.web.http.errors import error_classes_by_code, problem_kind_of_class
 
 SOURCES = Path(tocsin.__file__).parent
 #: What timers of the service agent meet within the server, where no client sees it.

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tocsin.buses.delivery import DeadLetter, Subscription
-from tocsin.buses.limits import BusLimits
+from tocsin.messaging.delivery import DeadLetter, Subscription
+from tocsin.messaging.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.ports.bus import BusEvent, Delivery, DeliveryFailed

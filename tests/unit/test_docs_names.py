@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.config import Settings, setting_name
-from tocsin.config.names import TABLES
+from tocsin.settings import Settings, setting_name
+from tocsin.settings.names import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.callbacks.egress import EgressPolicy, kind_refused
+from tocsin.http_client.egress import EgressPolicy, kind_refused
 from tocsin.model.errors import ConfigError
 
 PUBLIC = EgressPolicy()

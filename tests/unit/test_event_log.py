@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tocsin.agent.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.ports.observer import PeerRefused
+from tocsin.service_calls.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.telemetry.agent_logs import WARNING_LINES_PER_SECOND_MAX, AgentLog
 from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tocsin.agent.execution.batches import Batches
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
+from tocsin.service_calls.execution.batches import Batches
 
 
 class Table:

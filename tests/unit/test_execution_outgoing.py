@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from tocsin.agent.execution.outgoing import encode_body
-from tocsin.agent.execution.slots import Slots
+from tocsin.service_calls.execution.outgoing import encode_body
+from tocsin.service_calls.execution.slots import Slots
 
 TEXT = "text/plain; charset=utf-8"
 

@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 from tests.support.patience import PATIENCE_S
 
-from tocsin.engine.context import Context
-from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import WriteOp
-from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Settle, Write, WriteKind, Written
-from tocsin.service import TimerService
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.rows import WriteOp
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
 
 OWN = b"n" * 16
 DUE = 4_000_000_000_000_000

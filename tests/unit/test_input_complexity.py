@@ -12,23 +12,23 @@ from collections.abc import Callable, Sequence
 import pytest
 from tests.support.cpu import HELD_S_MAX, held_s
 
-from tocsin.agent.api.validation import CallRules, Checks, PageRequest, Submission
-from tocsin.agent.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
-from tocsin.agent.limits import AgentLimits
-from tocsin.api.operations import OPERATIONS
-from tocsin.api.templates import read_query
-from tocsin.callbacks.plain import check_request
-from tocsin.callbacks.request import check_form
-from tocsin.callbacks.target import parse_url
-from tocsin.http import wire
-from tocsin.http.convert import RequestParser
-from tocsin.http.reading import JsonReader, check_content_type
+from tocsin.http_client.plain import check_request
+from tocsin.http_client.request import check_form
+from tocsin.http_client.target import parse_url
 from tocsin.model.answer import Response, judge
 from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url
 from tocsin.model.validation import InputLimits, InputRules
-from tocsin.ui.filters import instant_text, split_tags
-from tocsin.ui.forms import json_errors
-from tocsin.ui.presentation import pretty_json
+from tocsin.service_calls.api.validation import CallRules, Checks, PageRequest, Submission
+from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.web.api.operations import OPERATIONS
+from tocsin.web.api.templates import read_query
+from tocsin.web.http import wire
+from tocsin.web.http.convert import RequestParser
+from tocsin.web.http.reading import JsonReader, check_content_type
+from tocsin.web.pages.presentation import pretty_json
+from tocsin.web.pages.timers.filters import instant_text, split_tags
+from tocsin.web.pages.timers.forms import json_errors
 
 #: What patterns and loops stop at or go back over, each alone and in the combinations that parts of a URL, a path, a list, a
 #: number or JSON have.

@@ -7,10 +7,10 @@ import asyncio
 import msgspec
 import pytest
 
-from tocsin.listing import LIST_BYTES_MAX, ListRequest, list_page
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.store import Listed, ListQuery, StoredRow
+from tocsin.timers.listing import LIST_BYTES_MAX, ListRequest, list_page
 
 ROWS = 1_000
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tocsin.engine.membership import Membership, announced
 from tocsin.ports.store import Member
+from tocsin.timers.engine.membership import Membership, announced
 
 SECOND = 1_000_000
 TIMEOUT = 5 * SECOND

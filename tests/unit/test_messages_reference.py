@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tocsin.agent.messages import COMMANDS, EVENTS, REPLIES, ErrorMeta, RequestSpec, ResponseMeta, RetrySpec
 from tocsin.model.envelope import Envelope
+from tocsin.service_calls.messages import COMMANDS, EVENTS, REPLIES, ErrorMeta, RequestSpec, ResponseMeta, RetrySpec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))

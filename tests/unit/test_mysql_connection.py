@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from tocsin.model.errors import ConfigError, StoreUnavailable
-from tocsin.stores.mysql_connection import MysqlSettings, connect
+from tocsin.stores.mysql.connection import MysqlSettings, connect
 
 TRIES = 30
 

@@ -13,13 +13,16 @@ import pytest_asyncio
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
-from tocsin.stores import mysql_list, mysql_read, mysql_schema, mysql_write
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.mysql_connection import connect
-from tocsin.stores.mysql_driver import Connection
-from tocsin.stores.mysql_text import hexed
-from tocsin.stores.sql_keys import LeftEdges
-from tocsin.stores.sql_rows import LIVE
+from tocsin.sql.keys import LeftEdges
+from tocsin.sql.rows import LIVE
+from tocsin.stores.mysql import lists as mysql_list
+from tocsin.stores.mysql import reads as mysql_read
+from tocsin.stores.mysql import schema as mysql_schema
+from tocsin.stores.mysql import writes as mysql_write
+from tocsin.stores.mysql.connection import connect
+from tocsin.stores.mysql.driver import Connection
+from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.mysql.text import hexed
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, uuid_of
 
 #: Sizes in bytes of the keys' parts: shard_id, row_type, instant, uuid with its length, uuid, generation.

@@ -9,10 +9,10 @@ import trustme
 from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreUnavailable
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.mysql_driver import Connection
-from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable, translate_error
-from tocsin.stores.mysql_text import bytes_literal, inserts, instant, packets, place_range, text
+from tocsin.stores.mysql.driver import Connection
+from tocsin.stores.mysql.errors import is_refused_commit, is_undone, is_unusable, translate_error
+from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.mysql.text import bytes_literal, inserts, instant, packets, place_range, text
 
 U1, U2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
 

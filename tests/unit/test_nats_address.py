@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.buses.nats_address import NatsAddress, parse_nats_address
+from tocsin.messaging.nats.address import NatsAddress, parse_nats_address
 from tocsin.model.errors import ConfigError
 
 

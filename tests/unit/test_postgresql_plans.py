@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
-from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.postgresql_connection import connect
-from tocsin.stores.sql_keys import LeftEdges
+from tocsin.sql.keys import LeftEdges
+from tocsin.stores.postgresql import lists as postgresql_list
+from tocsin.stores.postgresql import reads as postgresql_read
+from tocsin.stores.postgresql import writes as postgresql_write
+from tocsin.stores.postgresql.connection import connect
+from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance_base import claimed, finished, row, uuid_of
 
 #: Nodes of a plan that read stored rows.

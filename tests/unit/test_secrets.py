@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.callbacks.signing import check_secret
+from tocsin.http_client.signing import check_secret
 from tocsin.model.errors import RotationPending
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 import tocsin
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import (
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
@@ -31,11 +33,9 @@ from tocsin.agent.messages import (
     StartExecution,
     SubmitServiceCall,
 )
-from tocsin.agent.orchestration import service_call
-from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status, Step
-from tocsin.agent.orchestration.verdict import FINAL_KINDS, Verdict, judge
-from tocsin.model.retry import RetryPolicy
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.orchestration import service_call
+from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Status, Step
+from tocsin.service_calls.orchestration.verdict import FINAL_KINDS, Verdict, judge
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 LIMITS = AgentLimits()
@@ -394,7 +394,9 @@ def test_every_final_error_of_the_http_client_is_final():
     """The HTTP client marks an outcome as final; the event has only its kind."""
     source = Path(tocsin.__file__).parent
     texts = [
-        path.read_text() for folder in ("callbacks", "agent/execution") for path in (source / folder).rglob("*.py")
+        path.read_text()
+        for folder in ("http_client", "service_calls/execution")
+        for path in (source / folder).rglob("*.py")
     ]
     found = {kind for text in texts for kind in re.findall(r'NoResponse\("([A-Z_]+)"[^\n]*final=True', text)}
     assert found == FINAL_KINDS

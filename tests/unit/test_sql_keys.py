@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tocsin.ports.store import KEY_MAX, KEY_MIN, ShardBatch
-from tocsin.stores.sql_keys import UUID_MAX, UUID_MIN, LeftEdges, above, at_least, at_most
+from tocsin.sql.keys import UUID_MAX, UUID_MIN, LeftEdges, above, at_least, at_most
 from tocsin.testing.store_conformance_base import ALICE, BOB, row, uuid_of
 
 BATCH = ShardBatch(0, 1, ALICE)

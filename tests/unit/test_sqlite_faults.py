@@ -25,8 +25,8 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied
-from tocsin.stores import sqlite_connection
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.stores.sqlite import connection as sqlite_connection
+from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance_base import ALICE, claimed, loaded, put, row
 
 
@@ -49,7 +49,7 @@ async def test_a_second_node_in_this_process_is_refused(store: SqliteStore, tmp_
 def test_folder_lock_refuses_a_second_process_and_ends_with_its_process(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
-        "from tocsin.stores.sqlite import SqliteStore\n"
+        "from tocsin.stores.sqlite.store import SqliteStore\n"
         "async def main():\n"
         "    await SqliteStore(sys.argv[1]).open(4)\n"
         "    print('open', flush=True)\n"

@@ -9,8 +9,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tocsin.stores import sqlite_list, sqlite_read, sqlite_write
-from tocsin.stores.sqlite_connection import SqliteSettings, connect, migrate
+from tocsin.stores.sqlite import lists as sqlite_list
+from tocsin.stores.sqlite import reads as sqlite_read
+from tocsin.stores.sqlite import writes as sqlite_write
+from tocsin.stores.sqlite.connection import SqliteSettings, connect, migrate
 
 RANGE = r"shard_id=\? AND row_type=\? AND \(timer_execute_at,timer_uuid\)"
 PLACE = r"shard_id=\? AND \(timer_execute_at,timer_uuid,timer_generation\)>\(\?,\?,\?\)"

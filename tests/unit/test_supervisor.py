@@ -9,10 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
-from tocsin.engine.context import SHARD_CALLS_MAX, Context
-from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import Finished, Row
-from tocsin.engine.supervisor import Supervisor
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import ClusterUpgrading, StoreUnavailable
 from tocsin.model.namespace import Answers, Namespace
@@ -22,10 +18,14 @@ from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Changes, CreateKey, Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
-from tocsin.service import TimerService
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
+from tocsin.timers.engine.context import SHARD_CALLS_MAX, Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.rows import Finished, Row
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
 
 SECOND = 1_000_000
 OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16

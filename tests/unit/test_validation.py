@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.callbacks.request import check_headers
+from tocsin.http_client.request import check_headers
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.validation import InputLimits, InputRules, is_deeper_than
 

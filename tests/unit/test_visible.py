@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tocsin.config.values import redacted
 from tocsin.model.visible import visible, visible_name
+from tocsin.settings.values import redacted
 
 
 def test_invisible_characters_are_shown_as_code_points() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from tocsin.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
-from tocsin.engine.window import Window, conclusion_op, decoded_row
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record, encode_record
 from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.window import Window, conclusion_op, decoded_row
 
 UUID, OTHER = b"u" * 16, b"v" * 16
 OWNER = b"o" * 16

@@ -17,9 +17,9 @@ import structlog
 from tests.support.patience import PATIENCE_S
 
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.config import load_settings
 from tocsin.server.sockets import bind
 from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, worker_slot
+from tocsin.settings import load_settings
 
 #: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `f` (waits for the file
 #: `go`) or an exit code. Before its first word SIGTERM kills it.

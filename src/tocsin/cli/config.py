@@ -11,7 +11,7 @@ from tocsin.cli import output
 from tocsin.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
-    from tocsin.config import Settings
+    from tocsin.settings import Settings
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -28,8 +28,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every setting's value and its source, by group. Passwords in URLs are redacted."""
-    from tocsin.config import load_settings, setting_name, sources
-    from tocsin.config.groups import GROUPS
+    from tocsin.settings import load_settings, setting_name, sources
+    from tocsin.settings.settings import GROUPS
 
     flags = {"config": config}
     settings, found = load_settings(flags), sources(flags)
@@ -64,7 +64,7 @@ def check(
     config: ConfigFile = None,
 ) -> None:
     """Check the file and the environment without starting a server. Exit code 2, with the reasons, if a setting is wrong."""
-    from tocsin.config import load_settings, unknown_variables
+    from tocsin.settings import load_settings, unknown_variables
 
     load_settings({"config": config})
     for line in unknown_variables():
@@ -74,8 +74,8 @@ def check(
 
 def _shown(settings: Settings, field: str) -> str:
     """The value for people: with its unit, and a word where there is none."""
-    from tocsin.config.settings import holds_bytes
-    from tocsin.config.values import bytes_text
+    from tocsin.settings.settings import holds_bytes
+    from tocsin.settings.values import bytes_text
 
     value = getattr(settings, field)
     if value is None:
@@ -87,9 +87,9 @@ def _shown(settings: Settings, field: str) -> str:
 
 def value_text(settings: Settings, field: str) -> str:
     """The value as it is written in the environment; empty if it is unset."""
-    from tocsin.config.settings import SECRETS, holds_duration
-    from tocsin.config.values import redacted
     from tocsin.model.instants import format_duration
+    from tocsin.settings.settings import SECRETS, holds_duration
+    from tocsin.settings.values import redacted
 
     value = getattr(settings, field)
     if value is None:

@@ -20,9 +20,9 @@ from rich.text import Text
 from tocsin.cli import output
 from tocsin.cli.failure import Refused
 from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
-from tocsin.config import load_settings
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.server import Server
+from tocsin.settings import load_settings
 from tocsin.telemetry.logs import configure_logging
 
 POLL_INTERVAL_S = 0.1

@@ -219,7 +219,7 @@ def _expiry(key: ApiKey) -> str:
 def _store_is_named(config: ConfigFile, data_dir: DataDir, store: Store) -> bool:
     """Whether the store's location was given. Otherwise no new store is created: a server that keeps its data elsewhere
     would never see the key."""
-    from tocsin.config import Origin, sources
+    from tocsin.settings import Origin, sources
 
     named = sources({"config": config, "data_dir": data_dir, "store": store})
     return any(named[field].origin is not Origin.DEFAULT for field in ("data_dir", "store"))
@@ -227,7 +227,7 @@ def _store_is_named(config: ConfigFile, data_dir: DataDir, store: Store) -> bool
 
 def _place(config: ConfigFile, data_dir: DataDir, store: Store) -> str:
     """The store's URL without a password."""
-    from tocsin.config import load_settings
+    from tocsin.settings import load_settings
 
     return load_settings({"config": config, "data_dir": data_dir, "store": store}).store_url_redacted()
 
@@ -242,8 +242,8 @@ def _with_store(
     """The result of `work`. A missing store is created only with `create`: a typo in a path must not go unnoticed."""
     import asyncio
 
-    from tocsin.config import load_settings
     from tocsin.server.stores import open_store
+    from tocsin.settings import load_settings
 
     settings = load_settings({"config": config, "data_dir": data_dir, "store": store})
     opened = open_store(settings, node=False, memory=False, create=create)

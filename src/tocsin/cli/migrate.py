@@ -10,7 +10,7 @@ from tocsin.cli import output
 from tocsin.cli.options import AgentDatabase, AsJson, ConfigFile, DataDir, Store
 
 if TYPE_CHECKING:
-    from tocsin.config import Settings
+    from tocsin.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +30,7 @@ def migrate(
     the same at its start. Stop the server first."""
     import asyncio
 
-    from tocsin.config import load_settings
+    from tocsin.settings import load_settings
 
     settings = load_settings(
         {
@@ -49,9 +49,9 @@ def migrate(
 
 
 async def _migrate(settings: Settings) -> dict[str, Any]:
-    from tocsin.agent.adapters.sql import database as agent
-    from tocsin.config.values import redacted
     from tocsin.server.stores import newest_schema, open_store
+    from tocsin.settings.values import redacted
+    from tocsin.stores.service_calls import database as agent
 
     opened = open_store(settings, memory=False)
     try:

@@ -68,7 +68,7 @@ def serve(
 
     Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """
-    from tocsin.config import load_settings, unknown_variables
+    from tocsin.settings import load_settings, unknown_variables
 
     settings = load_settings(
         {

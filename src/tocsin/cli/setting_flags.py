@@ -21,10 +21,10 @@ class SettingFlags(TyperCommand):
 
 
 def _refuse_setting(flag: str) -> None:
-    from tocsin.config.former import fate_of
-    from tocsin.config.names import env_name, setting_name
-    from tocsin.config.settings import Settings
     from tocsin.model.errors import ConfigError
+    from tocsin.settings.former import fate_of
+    from tocsin.settings.names import env_name, setting_name
+    from tocsin.settings.settings import Settings
 
     field = flag.removeprefix("--").replace("-", "_")
     if (fate := fate_of(env_name(field))) is not None:

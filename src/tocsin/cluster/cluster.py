@@ -15,11 +15,11 @@ from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import AcceptedConnection, dial
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
-from tocsin.http.access import without_key
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
 from tocsin.ports.observer import Event, PeerRefused
+from tocsin.web.http.access import without_key
 
 Serve = Callable[[RelayedRequest], Awaitable[RelayedResponse]]
 

@@ -12,7 +12,7 @@ SECOND = 1_000 * MS
 class ClusterLimits:
     """Durations in microseconds (`_us`)."""
 
-    # Settings of the table `[cluster]`. `tocsin.config.groups` describes each under the same name.
+    # Settings of the table `[cluster]`. `tocsin.settings.groups` describes each under the same name.
 
     waiting_writes_max: int = 50_000
     send_queue_max: int = 20_000

@@ -1,6 +1,6 @@
 """The errors of the domain: one base class, and one class for each kind of failure.
 
-Adapters translate their drivers' exceptions into the store errors; only `tocsin.http.errors` translates them into HTTP
+Adapters translate their drivers' exceptions into the store errors; only `tocsin.web.http.errors` translates them into HTTP
 statuses.
 """
 

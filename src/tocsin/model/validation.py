@@ -53,7 +53,7 @@ CONTENT_TYPE_CHARS_MAX = 255
 class InputLimits:
     """Limits on what clients send. Lengths in characters (code points), sizes in bytes, durations in microseconds."""
 
-    # Settings. `tocsin.config.groups` describes each under the same name.
+    # Settings. `tocsin.settings.groups` describes each under the same name.
 
     payload_bytes_max: int = 100 * 1024
     payload_depth_max: int = 100

@@ -139,8 +139,8 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
 
 class StatisticsReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's counts as a time series. `points` are complete, oldest first; `present` is the current one; each is encoded by
-    `tocsin.ui.statistics`. `since_us` is when counting began, `width_us` the time that a point covers. `more`: further
-    complete points exist. New fields are only added at the end, with a default."""
+    `tocsin.web.pages.overview.statistics`. `since_us` is when counting began, `width_us` the time that a point covers.
+    `more`: further complete points exist. New fields are only added at the end, with a default."""
 
     since_us: int
     width_us: int

@@ -8,11 +8,14 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 
-from tocsin.agent.adapters.agent_caller import AgentCaller
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.postgresql_lock import Claimant
-from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.agent.events import (
+from tocsin.http_client.http import HttpCaller
+from tocsin.model.errors import StoreLocked
+from tocsin.model.validation import InputRules
+from tocsin.ports.clock import Clock
+from tocsin.server.agent_modules import AgentModules
+from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.events import (
     AgentEvent,
     AgentLeadershipLost,
     AgentObserver,
@@ -20,15 +23,12 @@ from tocsin.agent.events import (
     AgentStarted,
     AgentStepFailed,
 )
-from tocsin.callbacks.http import HttpCaller
-from tocsin.config import Settings
-from tocsin.model.errors import StoreLocked
-from tocsin.model.validation import InputRules
-from tocsin.ports.clock import Clock
-from tocsin.server.agent_modules import AgentModules
-from tocsin.service import TimerService
+from tocsin.settings import Settings
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.telemetry.agent_logs import AgentLog
 from tocsin.telemetry.agent_metrics import AgentMetrics
+from tocsin.timers.service import TimerService
 
 
 def agent_database_shared(settings: Settings) -> bool:

@@ -7,31 +7,31 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from tocsin.agent.adapters.agent_caller import AgentCaller
-from tocsin.agent.adapters.engine_timers import EngineTimers
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.agent.api.validation import Checks
-from tocsin.agent.events import AgentObserver, AgentStepFailed
-from tocsin.agent.execution.checks import ExecutionChecks
-from tocsin.agent.execution.executor import Executor
-from tocsin.agent.execution.handlers import ExecutionHandlers
-from tocsin.agent.messages import Registry
-from tocsin.agent.orchestration.handlers import Orchestration
-from tocsin.agent.orchestration.watchdog import Watchdog
-from tocsin.agent.outbox.dispatcher import OutboxDispatcher
-from tocsin.agent.timer.handlers import TimerModule
-from tocsin.agent.timer.polling import PollingTimers
-from tocsin.agent.timer.ports import Timers
-from tocsin.buses.embedded import EmbeddedBus
-from tocsin.callbacks.plain import check_request
-from tocsin.config import Settings
+from tocsin.http_client.plain import check_request
+from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
-from tocsin.service import TimerService
+from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.adapters.engine_timers import EngineTimers
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.events import AgentObserver, AgentStepFailed
+from tocsin.service_calls.execution.checks import ExecutionChecks
+from tocsin.service_calls.execution.executor import Executor
+from tocsin.service_calls.execution.handlers import ExecutionHandlers
+from tocsin.service_calls.messages import Registry
+from tocsin.service_calls.orchestration.handlers import Orchestration
+from tocsin.service_calls.orchestration.watchdog import Watchdog
+from tocsin.service_calls.outbox.dispatcher import OutboxDispatcher
+from tocsin.service_calls.timer.handlers import TimerModule
+from tocsin.service_calls.timer.polling import PollingTimers
+from tocsin.service_calls.timer.ports import Timers
+from tocsin.settings import Settings
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.timers.service import TimerService
 
 
 class AgentModules:
@@ -139,7 +139,7 @@ def _make_bus(settings: Settings, registry: Registry, observe: AgentObserver, da
     if settings.broker is None:
         return EmbeddedBus(limits, registry.check, observe)
     # Its driver imports aiohttp where that is installed, which takes a tenth of a second.
-    from tocsin.buses.nats import NatsBus
+    from tocsin.messaging.nats.bus import NatsBus
 
     return NatsBus(
         settings.broker,

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
-from tocsin.http.access import KEY_HASH, RELAYED
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
 from tocsin.server.agent import ServiceAgent
+from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.web.http.access import KEY_HASH, RELAYED
 
 Message = MutableMapping[str, Any]
 Asgi = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

@@ -11,11 +11,11 @@ import sys
 
 import structlog
 
-from tocsin.config import Settings
 from tocsin.model.errors import TocsinError
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
 from tocsin.server.workers import READY, STARTED, ControlPipe, serve_workers, worker_slot
+from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
 
 #: Exit codes of `serve` besides 0: it could not start (1), a fatal error (70).

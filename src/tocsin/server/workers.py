@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import structlog
 
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.config import Settings
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
+from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
 
 #: The environment variable with a worker's number and the file descriptors of the listening socket and its control pipe.

@@ -8,9 +8,9 @@ from typing import Any
 
 import structlog
 
-from tocsin.agent import events
-from tocsin.agent.events import AgentEvent
 from tocsin.ports import bus
+from tocsin.service_calls import events
+from tocsin.service_calls.events import AgentEvent
 from tocsin.telemetry.logs import RateLimit, event_phrase
 
 #: Warnings per second about single calls and messages; the next line has the number of suppressed ones.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tocsin.agent import events
-from tocsin.agent.events import AgentEvent
 from tocsin.ports import bus
+from tocsin.service_calls import events
+from tocsin.service_calls.events import AgentEvent
 from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
 
 #: Every counter: name, labels, help. `docs/reference/metrics.md` is made from these tables.

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from tocsin.buses.limits import BusLimits
+from tocsin.messaging.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import Bus, BusEvent, Check, Delivery, DeliveryFailed, InvalidMessage, MessageDeadLettered

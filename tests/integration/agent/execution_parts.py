@@ -12,20 +12,20 @@ from typing import Any, Self
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.events import AgentEvent
-from tocsin.agent.execution.checks import ExecutionChecks
-from tocsin.agent.execution.executor import Executor
-from tocsin.agent.execution.handlers import ExecutionHandlers
-from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
-from tocsin.callbacks.egress import EgressPolicy
-from tocsin.callbacks.http import HttpCaller
-from tocsin.callbacks.limits import CallbackLimits
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.http_client.http import HttpCaller
+from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import OutcomeUnknown
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.events import AgentEvent
+from tocsin.service_calls.execution.checks import ExecutionChecks
+from tocsin.service_calls.execution.executor import Executor
+from tocsin.service_calls.execution.handlers import ExecutionHandlers
+from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
 

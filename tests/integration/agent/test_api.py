@@ -12,19 +12,19 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.agent.api.validation import Checks
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Registry
-from tocsin.agent.orchestration.handlers import Orchestration
-from tocsin.api.app import Api
-from tocsin.buses.embedded import EmbeddedBus
-from tocsin.buses.limits import BusLimits
-from tocsin.callbacks.plain import check_request
+from tocsin.http_client.plain import check_request
+from tocsin.messaging.embedded import EmbeddedBus
+from tocsin.messaging.limits import BusLimits
 from tocsin.model.access import ApiKey
 from tocsin.model.uuid7 import Uuid7Source, is_uuid7
 from tocsin.model.validation import InputLimits, InputRules
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import Registry
+from tocsin.service_calls.orchestration.handlers import Orchestration
+from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.web.api.app import Api
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}
 LATER = "2099-01-31T12:00:00.5Z"

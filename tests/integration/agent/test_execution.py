@@ -13,15 +13,22 @@ from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
 from tests.support.ports import free_port
-from tocsin.agent.events import (
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.messaging.embedded import EmbeddedBus
+from tocsin.messaging.limits import BusLimits
+from tocsin.model.errors import DefiniteFailure, StoreUnavailable
+from tocsin.model.secrets import SigningSecrets, new_secret
+from tocsin.ports.bus import InvalidMessage
+from tocsin.service_calls.events import (
     AgentStepFailed,
     ExecutionBegun,
     ExecutionFinished,
     ExecutionNotSent,
     ExecutionsInterrupted,
 )
-from tocsin.agent.execution.recovery import INTERRUPTED
-from tocsin.agent.messages import (
+from tocsin.service_calls.execution.recovery import INTERRUPTED
+from tocsin.service_calls.messages import (
     ExecutionFailed,
     ExecutionInterrupted,
     ExecutionStarted,
@@ -29,13 +36,6 @@ from tocsin.agent.messages import (
     ScheduleTimer,
     StartExecution,
 )
-from tocsin.buses.embedded import EmbeddedBus
-from tocsin.buses.limits import BusLimits
-from tocsin.callbacks.egress import EgressPolicy
-from tocsin.callbacks.limits import CallbackLimits
-from tocsin.model.errors import DefiniteFailure, StoreUnavailable
-from tocsin.model.secrets import SigningSecrets, new_secret
-from tocsin.ports.bus import InvalidMessage
 
 
 async def respond_ok(arrival: Arrival) -> bytes | None:

@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
-from tocsin.agent.events import ExecutionsInterrupted
-from tocsin.agent.messages import ExecutionFailed, ExecutionInterrupted, ExecutionSucceeded
+from tocsin.service_calls.events import ExecutionsInterrupted
+from tocsin.service_calls.messages import ExecutionFailed, ExecutionInterrupted, ExecutionSucceeded
 
 
 async def test_a_logged_end_is_published_again() -> None:

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Connection, make_url, text
 
 from tests.integration.agent.execution_parts import Arrival, Bench, FakeDelivery, Service, answer, limited
-from tocsin.agent.adapters.sql.execution_log import SqlExecutionLog
-from tocsin.agent.adapters.sql.outbox import SqlOutbox
-from tocsin.agent.adapters.sql.settings import SqlSettings
-from tocsin.agent.adapters.sql.sqlite import SqliteDatabase
-from tocsin.agent.events import ExecutionFinished, ExecutionsInterrupted
+from tocsin.service_calls.events import ExecutionFinished, ExecutionsInterrupted
+from tocsin.stores.service_calls.execution_log import SqlExecutionLog
+from tocsin.stores.service_calls.outbox import SqlOutbox
+from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.stores.service_calls.sqlite import SqliteDatabase
 
 
 @pytest.fixture

@@ -20,14 +20,14 @@ from fake_agent import FakeAgent
 from fake_timers import FakeTimerService, SystemClock
 from tests.support.patience import PATIENCE_S
 
-from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.api.app import Api
-from tocsin.api.protocol import ApiProtocol
-from tocsin.http.auth_failures import AuthFailures
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
+from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.stores.memory import MemoryStore
+from tocsin.web.api.app import Api
+from tocsin.web.api.protocol import ApiProtocol
+from tocsin.web.http.auth_failures import AuthFailures
 
 
 def refuse_private(url: str) -> str | None:

@@ -7,11 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
-from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.agent.api.validation import Checks
-from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import (
+from tocsin.http_client.plain import check_request
+from tocsin.model.envelope import Envelope
+from tocsin.model.secrets import SigningSecrets
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.validation import InputLimits, InputRules
+from tocsin.service_calls.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
     CallKey,
     CommandAccepted,
     CommandRefused,
@@ -22,11 +27,6 @@ from tocsin.agent.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.callbacks.plain import check_request
-from tocsin.model.envelope import Envelope
-from tocsin.model.secrets import SigningSecrets
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.model.validation import InputLimits, InputRules
 
 
 def now_us() -> int:

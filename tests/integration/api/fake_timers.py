@@ -25,7 +25,7 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Changes, Status, Timer
-from tocsin.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
+from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
 TOTAL_SHARDS = 8
 

@@ -11,9 +11,9 @@ from fake_timers import FakeTimerService
 
 from conftest import Keys, Served, make_api
 from tocsin.cluster.wire import RelayedRequest
-from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.server.relay import serve_relayed
+from tocsin.web.http.hosts import Hosts
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 NAME = {"namespace": "default", "timerId": "t1"}

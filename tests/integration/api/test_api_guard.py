@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from conftest import Keys, make_api
-from tocsin.api.app import Api
-from tocsin.api.clients import Clients, Waits
-from tocsin.api.protocol import ApiProtocol
-from tocsin.api.request import ApiLimits
 from tocsin.ports.observer import ClientRefused
+from tocsin.web.api.app import Api
+from tocsin.web.api.clients import Clients, Waits
+from tocsin.web.api.protocol import ApiProtocol
+from tocsin.web.api.request import ApiLimits
 
 JSON = b"content-type: application/json\r\n"
 BODY = json.dumps({"namespace": "default", "id": "a", "delay": "1h", "callbackUrl": "https://a.example/x"}).encode()

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from conftest import Served
-from tocsin.agent.api.ports import ExecutionRecord, TraceEntry
-from tocsin.agent.messages import CallKey, SubmitServiceCall
 from tocsin.model.uuid7 import is_uuid7
+from tocsin.service_calls.api.ports import ExecutionRecord, TraceEntry
+from tocsin.service_calls.messages import CallKey, SubmitServiceCall
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 OTHER = "01890a5d-ac96-774b-bcce-b302099a80ff"

@@ -11,10 +11,10 @@ import pytest
 from test_api_service_calls import CALL, CALL_ID, CALLS, OTHER, SPEC, TENANT
 
 from conftest import Keys, Served
-from tocsin.agent.messages import CommandRefused
 from tocsin.model.access import Role
 from tocsin.model.errors import StoreUnavailable, Unavailable
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, RequestUnanswered
+from tocsin.service_calls.messages import CommandRefused
 
 JSON = {"content-type": "application/json"}
 

@@ -17,7 +17,6 @@ from starlette.routing import Route
 from tests.support.patience import PATIENCE_S
 
 from conftest import Keys, Served, make_api, serving
-from tocsin.api.request import ApiLimits
 from tocsin.model.errors import (
     OutcomeUnknown,
     Overloaded,
@@ -28,6 +27,7 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.uuid7 import is_uuid7
+from tocsin.web.api.request import ApiLimits
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 JSON = {"content-type": "application/json"}
@@ -178,12 +178,12 @@ def test_errors_of_the_service_become_problems(
     retry_after: str | None,
 ) -> None:
     server.service.fault = fault
-    with caplog.at_level(logging.ERROR, logger="tocsin.api.app"):
+    with caplog.at_level(logging.ERROR, logger="tocsin.api"):
         answer = server.post("timers/create", TIMER)
     assert (answer.status_code, answer.json()["error"]) == (status, error)
     assert answer.headers.get("retry-after") == retry_after
     assert "secret" not in answer.text
-    logged = [record for record in caplog.records if record.name == "tocsin.api.app"]
+    logged = [record for record in caplog.records if record.name == "tocsin.api"]
     hidden = "secret" in str(fault)
     assert len(logged) == (1 if hidden else 0)
     if hidden:

@@ -15,14 +15,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conftest import Keys, Served
-from tocsin.api.operations import OPERATIONS
-from tocsin.api.request import ApiLimits
-from tocsin.callbacks.limits import CallbackLimits
-from tocsin.callbacks.request import compose
-from tocsin.callbacks.target import parse_url
-from tocsin.config import Settings, setting_name
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.http_client.request import compose
+from tocsin.http_client.target import parse_url
 from tocsin.model.access import ApiKey, Role
 from tocsin.ports.callback import Invocation
+from tocsin.settings import Settings, setting_name
+from tocsin.web.api.operations import OPERATIONS
+from tocsin.web.api.request import ApiLimits
 
 
 @pytest.fixture(scope="module")

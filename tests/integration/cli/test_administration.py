@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.cli.conftest import answer
 from tocsin.model.access import Role, hash_key
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.stores.sqlite.store import SqliteStore
 
 
 def stored_keys(folder):

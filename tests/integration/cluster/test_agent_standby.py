@@ -15,10 +15,10 @@ from tests.support.http import Client, Receiver
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
-from tocsin.config import load_settings
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.server.stores import open_store
+from tocsin.settings import load_settings
 
 FAR = "2099-01-01T00:00:00Z"
 CALL = {"name": "later", "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"}, "dueAt": FAR}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Client, Receiver
-from tocsin.callbacks.signing import sign
+from tocsin.http_client.signing import sign
 from tocsin.model.instants import format_instant, parse_instant
 
 SECRET = "whsec_" + "c2VjcmV0LW9mLTMyLWJ5dGVzLXBhZGRlZC10by1pdCE="

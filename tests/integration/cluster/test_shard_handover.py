@@ -12,8 +12,8 @@ from tests.support.cluster import ended, node, now_us, running, shared_by, until
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
-from tocsin.engine.handover import MARGIN_US
 from tocsin.model.instants import format_instant
+from tocsin.timers.engine.handover import MARGIN_US
 
 SLOW, QUICK = 40, 300
 SLOW_S, TIMEOUT_S = 14.0, 16

@@ -12,19 +12,19 @@ import pytest
 
 from tests.support.cluster import new_database, proxies_to
 from tests.support.patience import PATIENCE_S
-from tocsin.engine.context import Context
-from tocsin.engine.limits import EngineLimits
-from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Write, WriteKind, Written
 from tocsin.ports.observer import Event, ShardLost
 from tocsin.ports.store import Store
-from tocsin.service import TimerService
 from tocsin.stores.dynamodb.store import DynamoStore
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.postgresql import PostgresStore
+from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
 
 DUE = 4_000_000_000_000_000
 SHARDS = 8

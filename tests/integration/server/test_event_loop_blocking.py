@@ -22,9 +22,9 @@ import pytest
 
 from tests.support.cpu import HELD_S_MAX, machine_factor
 from tests.support.patience import PATIENCE_S
-from tocsin.config import Settings
 from tocsin.server.node import Server
 from tocsin.server.running import reduce_collections
+from tocsin.settings import Settings
 
 TRIES = 3
 

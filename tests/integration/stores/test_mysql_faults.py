@@ -20,12 +20,12 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied, Member, ShardBatch
-from tocsin.stores import mysql_write
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.mysql_connection import connect
-from tocsin.stores.mysql_driver import Connection
-from tocsin.stores.mysql_errors import TRANSLATED
-from tocsin.stores.sql_pool import Activity
+from tocsin.sql.pool import Activity
+from tocsin.stores.mysql import writes as mysql_write
+from tocsin.stores.mysql.connection import connect
+from tocsin.stores.mysql.driver import Connection
+from tocsin.stores.mysql.errors import TRANSLATED
+from tocsin.stores.mysql.store import MysqlStore
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
 #: With the primary key, so that nothing else is locked: the row of shard 0, its live timers.

@@ -15,9 +15,9 @@ from tests.support.mysql import MysqlServer, opened, session
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreUnavailable
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
-from tocsin.stores import mysql_schema
-from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.sql_pool import Activity
+from tocsin.sql.pool import Activity
+from tocsin.stores.mysql import schema as mysql_schema
+from tocsin.stores.mysql.store import MysqlStore
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, loaded, put, row, suspended, uuid_of
 
 

@@ -25,9 +25,9 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied, Member, ShardBatch
-from tocsin.stores import postgresql_schema
-from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.sql_pool import Activity
+from tocsin.sql.pool import Activity
+from tocsin.stores.postgresql import schema as postgresql_schema
+from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
 
 

@@ -16,8 +16,9 @@ from tests.support.http import Client, Receiver
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
-from tocsin.stores import mysql_schema, postgresql_schema
 from tocsin.stores.dynamodb import settings as dynamodb_settings
+from tocsin.stores.mysql import schema as mysql_schema
+from tocsin.stores.postgresql import schema as postgresql_schema
 
 #: A dead node is noticed within the member time-out; the default of five seconds would only make the tests longer.
 QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}

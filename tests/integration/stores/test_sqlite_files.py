@@ -9,8 +9,8 @@ import pytest
 
 from tocsin.model.access import ApiKey, Role
 from tocsin.ports.store import SignIn
-from tocsin.stores import sqlite_connection
-from tocsin.stores.sqlite import SqliteStore
+from tocsin.stores.sqlite import connection as sqlite_connection
+from tocsin.stores.sqlite.store import SqliteStore
 
 
 async def test_file_of_the_schema_with_sign_outs_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,0 @@
-"""Settings: `load_settings` reads them, `Settings` holds them, `groups` declares them."""
-
-from tocsin.config.load import Origin, Source, load_settings, sources, unknown_variables
-from tocsin.config.names import env_name, setting_name
-from tocsin.config.settings import Settings
-
-__all__ = ["Origin", "Settings", "Source", "env_name", "load_settings", "setting_name", "sources", "unknown_variables"]

@@ -1,0 +1,163 @@
+"""An attempt in flight, and the enforcement of its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tocsin.http_client.target import Origin
+from tocsin.model.answer import Outcome
+from tocsin.ports.callback import Exchange
+from tocsin.ports.http import Reply, Result
+
+if TYPE_CHECKING:
+    from tocsin.http_client.connection import Connection
+
+
+#: The outcome of an attempt: a Reply if headers are wanted, else a Response; or why there is none.
+AttemptOutcome = Outcome | Reply
+
+
+class Attempt:
+    """One `invoke` or `send`, until its `done` is called. Times in nanoseconds are of the monotonic clock.
+
+    It is in exactly one state: on a connection, with a task that opens one, or waiting for a free connection. While it waits,
+    `deadline_ns` is the end of the wait; its timeout starts afterwards.
+    """
+
+    __slots__ = (
+        "connection",
+        "deadline_ns",
+        "done",
+        "finished",
+        "head_only",
+        "origin",
+        "replayed",
+        "request",
+        "sent_at",
+        "started_ns",
+        "task",
+        "timeout_ns",
+    )
+
+    #: The type of the argument of `done`.
+    record: type[Exchange] | type[Result] = Exchange
+    #: Whether the response is reported with its headers, as a Reply.
+    wants_headers = False
+    #: Whether the request may be sent twice. Callbacks may: they are delivered at least once.
+    replayable = True
+
+    def __init__(
+        self,
+        origin: Origin,
+        request: bytes,
+        head_only: bool,
+        timeout_us: int,
+        done: Callable[[Any], None],
+    ) -> None:
+        self.origin = origin
+        self.request = request
+        #: The response to a HEAD request has no body, whatever its headers say.
+        self.head_only = head_only
+        self.started_ns = started_ns = time.monotonic_ns()
+        self.timeout_ns = timeout_us * 1_000
+        self.deadline_ns = started_ns + self.timeout_ns
+        self.done = done
+        #: Wall clock, microseconds, when the request was first written to a socket.
+        self.sent_at: int | None = None
+        self.replayed = False
+        self.finished = False
+        self.connection: Connection | None = None
+        self.task: asyncio.Task[Any] | None = None
+
+
+class RequestAttempt(Attempt):
+    """One `send`."""
+
+    __slots__ = ()
+
+    record = Result
+    wants_headers = True
+
+
+class OnceOnlyAttempt(RequestAttempt):
+    """One `send` whose method is not idempotent."""
+
+    __slots__ = ()
+
+    replayable = False
+
+
+#: How often the event loop polls its sockets before an expired deadline takes effect. One poll is enough for a loop that
+#: polls before it runs queued callbacks; uvloop polls after.
+_POLLS_BEFORE_EXPIRY = 3
+
+
+class Deadlines:
+    """Reports attempts whose deadline has passed: never early, and up to `interval_us` late while the event loop runs.
+
+    Data that has arrived is read first: after the process was stalled, responses may have waited in the sockets' buffers
+    for long. An attempt whose request has not been sent by then is reported immediately, before it can be sent.
+
+    One timer of the event loop serves all attempts. It is set to the nearest deadline and is not moved when that attempt
+    ends in time, so that an attempt costs a set insertion instead of a timer.
+    """
+
+    def __init__(self, interval_us: int, expired: Callable[[Attempt, int], None]) -> None:
+        """`expired` gets the attempt, and by how many nanoseconds its deadline was detected late."""
+        self.attempts: set[Attempt] = set()
+        self._interval_ns = interval_us * 1_000
+        self._expired = expired
+        self._next_ns: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, attempt: Attempt) -> None:
+        """Watches the attempt until it is removed from `attempts`. Its deadline may be postponed meanwhile."""
+        self.attempts.add(attempt)
+        if self._next_ns is None or attempt.deadline_ns < self._next_ns:
+            self._set(attempt.deadline_ns)
+
+    def close(self) -> None:
+        """Stops watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._next_ns = None
+
+    def _set(self, instant_ns: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        # The loop's clock may be constant during an iteration (uvloop): it only schedules the check, which then uses the
+        # monotonic clock.
+        wait_ns = max(instant_ns - time.monotonic_ns(), self._interval_ns)
+        self._next_ns = instant_ns
+        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._check)
+
+    def _check(self) -> None:
+        self._timer = self._next_ns = None
+        now_ns = time.monotonic_ns()
+        late = [attempt for attempt in self.attempts if attempt.deadline_ns <= now_ns]
+        nearest = min((a.deadline_ns for a in self.attempts if a.deadline_ns > now_ns), default=None)
+        if nearest is not None:
+            self._set(nearest)
+        sent = []
+        for attempt in late:
+            if attempt.sent_at is None:
+                self._expire(attempt, now_ns)
+            else:
+                sent.append(attempt)
+        if sent:
+            self._after_polls(_POLLS_BEFORE_EXPIRY, sent, now_ns)
+
+    def _after_polls(self, polls: int, late: list[Attempt], noticed_ns: int) -> None:
+        if polls:
+            asyncio.get_running_loop().call_soon(self._after_polls, polls - 1, late, noticed_ns)
+            return
+        for attempt in late:
+            self._expire(attempt, noticed_ns)
+
+    def _expire(self, attempt: Attempt, noticed_ns: int) -> None:
+        # Expiring earlier attempts may have postponed or ended this one.
+        if attempt in self.attempts and attempt.deadline_ns <= noticed_ns:
+            self._expired(attempt, noticed_ns - attempt.deadline_ns)

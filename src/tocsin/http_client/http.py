@@ -1,0 +1,184 @@
+"""The HTTP/1.1 client: implements the callback port and the HTTP client port."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+from tocsin.http_client.attempt import Attempt, AttemptOutcome, Deadlines, OnceOnlyAttempt, RequestAttempt
+from tocsin.http_client.connector import Connector
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.http_client.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.http_client.plain import IDEMPOTENT, compose_plain
+from tocsin.http_client.pool import Pool
+from tocsin.http_client.request import InvalidRequest, compose
+from tocsin.http_client.resolver import Lookup, Resolver, SystemLookup
+from tocsin.http_client.target import InvalidUrl, parse_url
+from tocsin.model.answer import NoResponse, NotSent, Outcome
+from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.clock import Clock
+from tocsin.ports.http import Request, Result
+
+T = TypeVar("T")
+
+#: A deadline noticed this late, relative to the timeout and at least, passed because this process was stalled.
+_STALL_SHARE = 0.5
+_STALL_NS_MIN = 1_000_000_000
+
+
+class HttpCaller:
+    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester`, with a separate connection pool for each,
+    so that neither can exhaust the other's. All methods are called on one event loop's thread.
+
+    An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
+    CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
+    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `lookup` and `tls` replace the system's resolver
+    and trusted certificate authorities.
+    """
+
+    def __init__(
+        self,
+        limits: CallbackLimits,
+        egress: EgressPolicy,
+        clock: Clock,
+        *,
+        lookup: Lookup | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._system_lookup = SystemLookup()
+        self._resolver = Resolver(limits, lookup or self._system_lookup)
+        connector = Connector(self._resolver, egress, tls)
+        self._timers = Pool(limits, limits.connections_max, connector, clock, self._finish)
+        self._calls = Pool(limits, limits.agent_connections_max, connector, clock, self._finish)
+        self._deadlines = Deadlines(limits.timeout_check_interval_us, self._expired)
+        self._in_flight = self._deadlines.attempts
+        self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
+        self._closed = False
+
+    @property
+    def connections(self) -> int:
+        """Connections to timers' receivers, open or being opened."""
+        return self._timers.connections
+
+    @property
+    def agent_connections(self) -> int:
+        """Connections for requests of `send`, open or being opened."""
+        return self._calls.connections
+
+    @property
+    def resolving(self) -> int:
+        """Names being resolved."""
+        return self._resolver.resolving
+
+    def destination(self, url: str) -> str:
+        """Scheme, host and port; `invalid:` for a URL that can't be called."""
+        try:
+            return self._target(url).origin.destination
+        except InvalidUrl:
+            return "invalid:"
+
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """Invokes a callback; `done` gets the exchange, never from inside this call."""
+        try:
+            target = self._target(invocation.url)
+            request = compose(invocation, target, self._clock.now_us(), self._limits)
+        except InvalidUrl as error:
+            self._refuse(done, Exchange(_invalid(error), None, 0))
+            return
+        except InvalidRequest as error:
+            self._refuse(done, Exchange(NoResponse(error.code, str(error), error.final), None, 0))
+            return
+        if self._closed:
+            self._refuse(done, Exchange(NoResponse("SHUTDOWN"), None, 0))
+            return
+        attempt = Attempt(target.origin, request, invocation.method == "HEAD", invocation.timeout_us, done)
+        self._timers.assign(attempt)
+        self._deadlines.add(attempt)
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        """Sends a service call's request; `done` gets the result, never from inside this call."""
+        method = request.method
+        try:
+            target = self._target(request.url)
+            data = compose_plain(request, target, self._clock.now_us())
+        except InvalidUrl as error:
+            self._refuse(done, Result(_invalid(error), None, 0))
+            return
+        except InvalidRequest as error:
+            self._refuse(done, Result(NoResponse(error.code, str(error), error.final), None, 0))
+            return
+        if self._closed:
+            self._refuse(done, Result(NoResponse("SHUTDOWN"), None, 0))
+            return
+        kind = RequestAttempt if method in IDEMPOTENT else OnceOnlyAttempt
+        attempt = kind(target.origin, data, method == "HEAD", request.timeout_us, done)
+        self._calls.assign(attempt)
+        self._deadlines.add(attempt)
+
+    async def close(self) -> None:
+        """Ends all attempts as SHUTDOWN and closes all connections. Idempotent; later attempts end as SHUTDOWN as well."""
+        self._closed = True
+        for attempt in list(self._in_flight):
+            self._end(attempt, NoResponse("SHUTDOWN"))
+        self._deadlines.close()
+        self._resolver.close()
+        self._system_lookup.close()
+        await asyncio.gather(self._timers.close(), self._calls.close())
+
+    def _expired(self, attempt: Attempt, late_ns: int) -> None:
+        timeout_s = attempt.timeout_ns / 1e9
+        if self._pool(attempt).is_waiting(attempt):
+            waited_s = self._limits.connection_wait_max_us / 1e6
+            outcome: Outcome = NotSent(NO_CONNECTION_SLOT, f"no connection was free within {waited_s:g} s")
+        elif attempt.sent_at is not None:
+            outcome = NoResponse("TIMEOUT", f"no complete response within {timeout_s:g} s")
+        elif late_ns >= max(attempt.timeout_ns * _STALL_SHARE, _STALL_NS_MIN):
+            outcome = NotSent(PROCESS_STALLED, f"this process was stalled for {late_ns / 1e9:.1f} s")
+        else:
+            outcome = NoResponse("TIMEOUT", f"no connection was established within {timeout_s:g} s")
+        self._end(attempt, outcome)
+
+    def _pool(self, attempt: Attempt) -> Pool:
+        return self._calls if isinstance(attempt, RequestAttempt) else self._timers
+
+    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
+        if not attempt.finished:
+            attempt.finished = True
+            self._pool(attempt).withdraw(attempt)
+            self._report(attempt, outcome)
+
+    def _finish(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
+        attempt.finished = True
+        self._report(attempt, outcome)
+
+    def _report(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
+        self._in_flight.discard(attempt)
+        if isinstance(outcome, NotSent) and attempt.sent_at is not None:
+            detail = f"the receiver closed the connection before its response; not sent again: {outcome.detail}"
+            outcome = NoResponse("CONNECTION_CLOSED", detail)
+        duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
+        # The connection's outcome is of the type that the attempt's record holds.
+        _notify(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
+
+    def _refuse(self, done: Callable[[T], None], result: T) -> None:
+        asyncio.get_running_loop().call_soon(_notify, done, result)
+
+
+def _invalid(error: InvalidUrl) -> NoResponse:
+    return NoResponse("INVALID_REQUEST", f"the URL {error}", final=True)
+
+
+def _notify(done: Callable[[T], None], result: T) -> None:
+    try:
+        done(result)
+    except Exception as error:  # noqa: BLE001 - the listener's error must not end the connection; the loop reports it
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "a callback's listener raised", "exception": error}
+        )

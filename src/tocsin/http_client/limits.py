@@ -1,0 +1,54 @@
+"""The callback client's limits, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MS = 1_000
+SECOND = 1_000 * MS
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackLimits:
+    """Durations in microseconds (`_us`)."""
+
+    # Settings of the table `[callbacks]`. `tocsin.settings.groups` describes each under the same name.
+
+    connections_max: int = 2_000
+    agent_connections_max: int = 2_048
+    idle_timeout_us: int = 30 * SECOND
+    response_body_bytes_max: int = 128 * 1024
+    dns_ttl_us: int = 10 * SECOND
+    dns_lookups_max: int = 4_096
+
+    # Constants. Operators have no reason to change them; tests inject smaller ones.
+
+    #: How long a request waits for a free connection before it counts as not sent; its timeout begins after that.
+    connection_wait_max_us: int = 2 * SECOND
+    #: Idle connections kept for one destination: as many as `destination_in_flight_max` lets a burst use.
+    idle_connections_max: int = 256
+    #: How long a connection may have been idle and still carry a request that must not be sent twice (POST or PATCH of
+    #: a service call): the receiver may be closing one that was idle for longer.
+    reuse_idle_max_us: int = 1 * SECOND
+    #: Headers of a service's response that are reported; further ones are left out.
+    response_headers_max: int = 128
+    #: Bytes of a response besides its body (head, interim responses, trailers); a longer response is malformed.
+    response_head_bytes_max: int = 32 * 1024
+    #: A timer's own headers that are sent with a callback; with `headers_max`, the lower of the two counts.
+    request_headers_max: int = 32
+    #: Bytes of names and values of a timer's own headers together; a timer with more is refused. Receivers commonly
+    #: refuse larger heads.
+    request_header_bytes_max: int = 8 * 1024
+    #: Parsed callback URLs kept in memory.
+    targets_cached_max: int = 1_024
+    #: How much longer than `dns_ttl_us` an address is used while name servers fail or are slow.
+    dns_stale_max_us: int = 3_600 * SECOND
+    #: Resolved names kept in memory.
+    dns_names_cached_max: int = 1_024
+    #: How often timeouts of callbacks are checked, and so how late one is noticed.
+    timeout_check_interval_us: int = 10 * MS
+    #: Distinct responses, of all receivers together, that are recognized without parsing (twice as many for a moment);
+    #: 0 parses every response.
+    response_cache_entries_max: int = 1_024
+    #: Bytes, head included, of a response that the cache takes; longer ones are always parsed.
+    response_cache_entry_bytes_max: int = 1_024

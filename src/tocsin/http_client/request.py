@@ -1,0 +1,218 @@
+"""Composes the request of a callback as bytes. `docs/reference/callbacks.md` describes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from urllib.parse import quote
+
+import msgspec
+
+from tocsin import __version__
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.http_client.signing import InvalidSecret, signatures
+from tocsin.http_client.target import Target
+from tocsin.model.instants import US_PER_SECOND, format_instant
+from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
+from tocsin.ports.callback import Invocation
+
+#: Methods of callbacks. GET and HEAD have no body: proxies and servers drop or refuse it.
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET", "HEAD")
+_BODILESS = frozenset({"GET", "HEAD"})
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+
+#: Headers that frame the message, or that change the form of the response.
+_RESERVED = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_RESERVED_PREFIX = "webhook-"
+
+
+class InvalidRequest(ValueError):
+    """No valid request can be composed. `code` is the NoResponse code; `final`: a retry can't succeed."""
+
+    def __init__(self, detail: str, code: str = "INVALID_REQUEST", final: bool = True) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.final = final
+
+
+class _Body(msgspec.Struct, rename="camel", gc=False):
+    namespace: str
+    timer_id: str
+    execute_at: str
+    fired_at: str
+    attempt: int
+    payload: msgspec.Raw
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = None) -> list[str]:
+    """The errors in a timer's own headers, one reason for each invalid header; empty if they can be sent.
+
+    Names are tokens, values visible ASCII with inner spaces: nothing that could end a line. Framing and `webhook-…` headers
+    are reserved.
+    """
+    return check(headers.items(), limits or CallbackLimits(), _RESERVED_PREFIX)
+
+
+def check(
+    headers: Collection[tuple[str, str]], limits: CallbackLimits, reserved_prefix: str | None = None
+) -> list[str]:
+    """The errors in headers; if they are too many or too long, only that."""
+    return check_size(headers, limits) or check_form(headers, reserved_prefix)
+
+
+def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None = None) -> list[str]:
+    """The errors in names and values. Names with the prefix, in lower case, are reserved."""
+    reasons = []
+    seen: set[str] = set()
+    for name, value in headers:
+        folded = name.lower()
+        if _TOKEN.fullmatch(name) is None:
+            reasons.append(f"{name!r} is not a header name")
+        elif folded in _RESERVED or (reserved_prefix is not None and folded.startswith(reserved_prefix)):
+            reasons.append(f"{name} is set by the server; leave it out")
+        elif folded in seen:
+            reasons.append(f"{name} is given twice")
+        if _VALUE.fullmatch(value) is None:
+            reasons.append(
+                f"{name!r} has a value with characters other than visible ASCII, or with leading or trailing space"
+            )
+        seen.add(folded)
+    return reasons
+
+
+def check_size(headers: Collection[tuple[str, str]], limits: CallbackLimits) -> list[str]:
+    """The errors in number and size."""
+    reasons = []
+    if len(headers) > limits.request_headers_max:
+        reasons.append(f"there are {len(headers)} headers; at most {limits.request_headers_max} are accepted")
+    total_bytes = sum(len(name) + len(value) for name, value in headers)
+    if total_bytes > limits.request_header_bytes_max:
+        reasons.append(
+            f"they have {total_bytes} bytes in total; at most {limits.request_header_bytes_max} are accepted"
+        )
+    return reasons
+
+
+def compose(invocation: Invocation, target: Target, now_us: int, limits: CallbackLimits) -> bytes:
+    """Head and body of the request. `now_us`, wall clock, becomes the `webhook-timestamp`.
+
+    The timer's own headers replace the default content-type, user-agent and traceparent. An invalid traceparent is left
+    out, as W3C Trace Context requires. Raises InvalidRequest.
+    """
+    if invocation.method in _BODILESS:
+        body = b""
+    elif invocation.body is not None:
+        body = _raw(invocation.body)
+    else:
+        try:
+            body = _encode(
+                _Body(
+                    invocation.namespace,
+                    invocation.timer_id,
+                    format_instant(invocation.execute_at),
+                    format_instant(invocation.fired_at),
+                    invocation.attempt,
+                    invocation.payload,
+                )
+            )
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise InvalidRequest(f"the body can't be encoded: {error}") from error
+    timestamp_s = now_us // US_PER_SECOND
+    headers = invocation.headers
+    media_type = JSON_TYPE if invocation.body is None else invocation.body.content_type
+    head = (
+        _head_with(invocation, target, media_type, limits) if headers else _head(invocation.method, target, media_type)
+    )
+    if invocation.body is not None:
+        head += _envelope_lines(invocation)
+    message_id = invocation.message_id
+    if not (message_id.isascii() and message_id.isprintable()):
+        raise InvalidRequest("the message id is not a valid header value")
+    head += f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
+    if invocation.secrets:
+        try:
+            signed = signatures(invocation.secrets, message_id, timestamp_s, body)
+        except InvalidSecret as error:
+            raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
+        head += f"webhook-signature: {signed}\r\n"
+    trace = invocation.traceparent
+    if trace is not None and _TRACEPARENT.fullmatch(trace) and not _has_header(headers, "traceparent"):
+        head += f"traceparent: {trace}\r\n"
+    if invocation.method in _BODILESS:
+        return (head + "\r\n").encode("ascii")
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
+
+
+def _raw(body: RawBody) -> bytes:
+    try:
+        return body.sent()
+    except ValueError as error:
+        raise InvalidRequest(f"the body can't be encoded: {error}") from error
+
+
+def _envelope_lines(invocation: Invocation) -> str:
+    """The headers with the envelope's fields. Ids may have any characters, and are percent-encoded UTF-8."""
+    values = (
+        invocation.namespace,
+        quote(invocation.timer_id, safe=""),
+        format_instant(invocation.execute_at),
+        format_instant(invocation.fired_at),
+        str(invocation.attempt),
+    )
+    return "".join(f"{name}: {value}\r\n" for name, value in zip(ENVELOPE_HEADERS, values, strict=True))
+
+
+@lru_cache(maxsize=1_024)
+def _head(method: str, target: Target, media_type: str) -> str:
+    """The lines common to every request of a content type to a target."""
+    return _request_line(method, target) + "".join(_own_lines(method, media_type))
+
+
+def _head_with(invocation: Invocation, target: Target, media_type: str, limits: CallbackLimits) -> str:
+    method, headers = invocation.method, invocation.headers or {}
+    reasons = check_headers(headers, limits)
+    if reasons:
+        raise InvalidRequest("headers: " + "; ".join(reasons))
+    own = [line for line in _own_lines(method, media_type) if not _has_header(headers, line.partition(":")[0])]
+    theirs = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return _request_line(method, target) + "".join(own + theirs)
+
+
+def _request_line(method: str, target: Target) -> str:
+    if method not in METHODS:
+        raise InvalidRequest(f"{method!r} is not a method for callbacks; use one of {', '.join(METHODS)}")
+    return f"{method} {target.path} HTTP/1.1\r\nhost: {target.host_header}\r\n"
+
+
+def _own_lines(method: str, media_type: str) -> list[str]:
+    # Responses are not decompressed: they are short, and compression would allow decompression bombs.
+    lines = [f"user-agent: tocsin/{__version__}\r\n", "accept-encoding: identity\r\n"]
+    if method not in _BODILESS:
+        lines.append(f"content-type: {media_type}\r\n")
+    return lines
+
+
+def _has_header(headers: Mapping[str, str] | None, name: str) -> bool:
+    return headers is not None and any(own.lower() == name for own in headers)

@@ -1,0 +1,431 @@
+"""The bus over NATS JetStream. Requires nats-server 2.10 or newer with JetStream.
+
+Messages are stored in one stream for a time, whether they were handled or not; each subscriber has a durable consumer.
+A lost connection is replaced by a new one, without limit, and its consumers are replaced too: unsettled messages are
+delivered again at once. Messages that are still being handled here are recognized by their ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription as Listening
+
+from tocsin.messaging.delivery import DeadLetter, Subscription, describe
+from tocsin.messaging.limits import BusLimits
+from tocsin.messaging.nats.address import parse_nats_address
+from tocsin.messaging.nats.connection import JetStreamError, NatsConnection
+from tocsin.messaging.nats.consumer import NatsConsumer
+from tocsin.messaging.nats.publisher import NatsPublisher
+from tocsin.messaging.nats.requests import NatsRequests, read, take_command
+from tocsin.messaging.nats.streams import Subjects, check_name, ensure_streams, replace_consumers
+from tocsin.messaging.posting import Completions, Done, publish_all
+from tocsin.messaging.request_dispatcher import RequestDispatcher
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import (
+    BrokerConnection,
+    BusObserver,
+    BusOverloaded,
+    BusUnavailable,
+    Check,
+    Handler,
+    InvalidMessage,
+    MessageDeadLettered,
+    Responder,
+)
+
+#: The server's limit of a message includes its headers; the headers sent here are shorter than this.
+_HEADER_BYTES_MAX = 2_048
+_ERROR_CHARS_MAX = 400
+_encode = msgspec.json.Encoder().encode
+
+
+class _Arrival(NamedTuple):
+    """One arrival of a message: the consumer that received it and its reply subject."""
+
+    consumer: NatsConsumer
+    reply: str
+
+    def acknowledge(self) -> None:
+        self.consumer.acknowledge(self.reply)
+
+
+class _DeadLetterMessage(NamedTuple):
+    """A dead letter on its way to its stream."""
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str]
+    arrivals: list[_Arrival]
+
+
+class _Attached(NamedTuple):
+    """Everything that belongs to one connection."""
+
+    connection: NatsConnection
+    publisher: NatsPublisher
+    consumers: list[NatsConsumer]
+    listening: list[Listening]
+    since_s: float
+
+
+class NatsBus:
+    """`check` validates everything that is sent or received. `prefix` is the first part of subjects and of stream
+    names.
+
+    `owner` identifies the database whose messages the streams carry: streams of another owner, and servers before 2.10,
+    are refused with ConfigError. Each command is answered by one of the nodes with the same `responders`, but by one
+    for each different `responders`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        limits: BusLimits,
+        check: Check,
+        observe: BusObserver,
+        *,
+        prefix: str = "svc",
+        owner: str,
+        responders: str = "",
+    ) -> None:
+        self._address = parse_nats_address(url)
+        self._limits = limits
+        self._check = check
+        self._observe = observe
+        self._subjects = Subjects(prefix)
+        self._owner = owner
+        self._responders = responders
+        self._subscriptions: dict[str, Subscription[_Arrival]] = {}
+        self._types: dict[str, Collection[str]] = {}
+        self._dispatchers: list[tuple[RequestDispatcher, Collection[str]]] = []
+        self._completions = Completions()
+        self._requests = NatsRequests(limits, check)
+        #: Dead letters that their stream has not accepted yet.
+        self._dead: deque[_DeadLetterMessage] = deque()
+        self._attached: _Attached | None = None
+        self._detached = asyncio.Event()
+        self._detached_connections: list[NatsConnection] = []
+        self._pause_us = limits.nats_reconnect_initial_us
+        self._last_failure = ""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._draining = False
+        self._closed = False
+
+    def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
+        """Registers the subscription; its durable consumer is created when the bus connects. Raises ValueError for an
+        invalid or repeated name."""
+        check_name(subscriber)
+        if subscriber in self._subscriptions:
+            raise ValueError(f"{subscriber!r} has already subscribed")
+        self._types[subscriber] = types
+        self._subscriptions[subscriber] = Subscription(
+            subscriber,
+            handler,
+            batch_max,
+            self._limits,
+            self._observe,
+            settled=_Arrival.acknowledge,
+            dead_lettered=self._dead_lettered,
+        )
+
+    def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
+        """Registers the responder. Several nodes may respond; each command is answered by one of them."""
+        check_name(subscriber)
+        dispatcher = RequestDispatcher(
+            subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe
+        )
+        self._dispatchers.append((dispatcher, types))
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Makes one attempt to connect; raises BusUnavailable or ConfigError. After that, lost connections are
+        replaced."""
+        await self._attach()
+        for part in self._parts:
+            part.start()
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._supervise(), name="bus connection"),
+            loop.create_task(self._tick(), name="bus tick"),
+        ]
+
+    async def drain(self) -> None:
+        """Stops all consumers and responders. Returns when every running handler has returned. From now on other nodes
+        get the commands, if any respond."""
+        self._draining = True
+        attached = self._attached
+        if attached is not None:
+            for consumer in attached.consumers:
+                consumer.stop()
+            for listening in attached.listening:
+                await attached.connection.unlisten(listening)
+        await asyncio.gather(*(part.drain() for part in self._parts))
+
+    async def close(self) -> None:
+        """Sends pending acknowledgements and closes the connection. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await asyncio.gather(*(part.close() for part in self._parts))
+        if self._attached is not None:
+            await self._attached.connection.flush()
+        self._detach("the bus was closed")
+        await self._close_detached()
+
+    @property
+    def _parts(self) -> list[Subscription[_Arrival] | RequestDispatcher]:
+        return [*self._subscriptions.values(), *(dispatcher for dispatcher, _ in self._dispatchers)]
+
+    # ------------------------------------------------------------------ sending
+
+    def post(self, envelope: Envelope, done: Done) -> None:
+        """Publishes the message to its stream. `done` is called once the stream has stored it, or with an error."""
+        attached = self._attached
+        if attached is None:
+            self._completions.add(done, BusUnavailable(f"NATS at {self._address} is not connected"))
+            return
+        try:
+            self._check(envelope)
+            subject = self._subjects.of(envelope)
+            payload = _encode(envelope)
+            if len(payload) > attached.connection.payload_bytes_max - _HEADER_BYTES_MAX:
+                raise InvalidMessage(f"{envelope.type} {envelope.id} exceeds the server's limit of a message's size")
+        except InvalidMessage as error:
+            self._completions.add(done, error)
+            return
+        if attached.publisher.in_flight >= self._limits.queue_max:
+            self._completions.add(
+                done, BusOverloaded(f"{self._limits.queue_max} messages wait already (bus.queue_max)")
+            )
+            return
+        attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
+
+    async def publish(self, envelopes: Sequence[Envelope]) -> None:
+        """Posts the messages in order. Returns when the stream has stored all; raises the first error."""
+        await publish_all(self.post, envelopes)
+
+    async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
+        """Sends a command to one responder and returns its reply. Raises BusUnavailable at once if there is no
+        responder."""
+        self._check(envelope)
+        subject = self._subjects.of(envelope, "-cmd")
+        if self._attached is None:
+            raise BusUnavailable(f"NATS at {self._address} is not connected")
+        return await self._requests.request(self._attached.connection, subject, envelope, timeout_us)
+
+    @property
+    def waiting(self) -> int:
+        """Messages in memory, and messages sent but not confirmed. Messages that only the broker has are not counted."""
+        sent = 0 if self._attached is None else self._attached.publisher.in_flight
+        return sent + sum(subscription.unsettled for subscription in self._subscriptions.values())
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection to the broker is open, as far as the client knows."""
+        return self._attached is not None and self._attached.connection.alive
+
+    # ------------------------------------------------------------------ receiving
+
+    def _arrived(self, subscriber: str, consumer: NatsConsumer, message: Msg) -> None:
+        arrival = _Arrival(consumer, message.reply)
+        try:
+            envelope = read(message, self._check)
+            if self._subject_of(envelope) != message.subject:
+                raise InvalidMessage(f"{envelope.type} {envelope.id} arrived on a subject of another message")
+        except InvalidMessage as error:
+            self._unreadable(subscriber, message, arrival, error)
+        else:
+            self._subscriptions[subscriber].offer(envelope, arrival)
+
+    def _subject_of(self, envelope: Envelope, kind: str = "") -> str:
+        return f"{self._subjects.prefix}{kind}.{envelope.tenant_id}.{envelope.aggregate_id}.{envelope.type}"
+
+    def _unreadable(self, subscriber: str, message: Msg, arrival: _Arrival, error: InvalidMessage) -> None:
+        _, tenant, aggregate, name = message.subject.split(".")
+        self._observe(MessageDeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
+        digest = blake2b(message.subject.encode() + message.data, digest_size=16).hexdigest()
+        headers = _dead_headers(digest, subscriber, describe(error), 1)
+        self._send_dead_letter(
+            _DeadLetterMessage(self._subjects.dead(message.subject), message.data, headers, [arrival])
+        )
+
+    def _dead_lettered(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+        envelope = letter.envelope
+        headers = _dead_headers(envelope.id, letter.subscriber, letter.error, letter.attempts)
+        self._send_dead_letter(
+            _DeadLetterMessage(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals)
+        )
+
+    def _send_dead_letter(self, dead: _DeadLetterMessage) -> None:
+        """Sends a dead letter to its stream. Its message is acknowledged only when the stream has stored it."""
+        attached = self._attached
+        if attached is None:
+            self._dead.append(dead)
+            return
+        payload = dead.payload[: attached.connection.payload_bytes_max - _HEADER_BYTES_MAX]
+        attached.publisher.send(dead.subject, payload, dead.headers, _now_s(), partial(self._dead_letter_stored, dead))
+
+    def _dead_letter_stored(self, dead: _DeadLetterMessage, error: Exception | None) -> None:
+        if error is not None:
+            self._dead.append(dead)
+            return
+        for arrival in dead.arrivals:
+            arrival.acknowledge()
+
+    # ------------------------------------------------------------------ the connection
+
+    async def _attach(self) -> None:
+        """One attempt to connect and to set everything up. Raises BusUnavailable or ConfigError."""
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6)
+        setting_up, broke = True, ""
+
+        def lost(reason: str) -> None:
+            nonlocal broke
+            if setting_up:
+                # The NATS client does not end pending requests when the connection is lost.
+                broke = reason
+                if not limit.expired():
+                    limit.reschedule(loop.time())
+            elif self._attached is not None and self._attached.connection is connection:
+                self._detach(reason)
+
+        connection = NatsConnection(self._address, self._limits, f"tocsin {self._subjects.prefix}", lost)
+        try:
+            async with limit:
+                await connection.open()
+                checking = loop.create_task(self._check_connection(connection))
+                try:
+                    await ensure_streams(connection, self._subjects, self._owner, self._limits)
+                    attached = await self._set_up(connection, lost)
+                finally:
+                    checking.cancel()
+                    setting_up = False
+            if not connection.alive:
+                raise BusUnavailable(f"the connection to NATS was lost at once: {connection.last_error}")
+        except TimeoutError as error:
+            await connection.close()
+            why = f"the connection was lost during setup: {broke}" if broke else "no answer in time"
+            raise BusUnavailable(f"NATS at {self._address}: {why}") from error
+        except JetStreamError as error:
+            await connection.close()
+            raise BusUnavailable(f"NATS at {self._address} refused the setup: {error}") from error
+        except BaseException:
+            await connection.close()
+            raise
+        self._detached.clear()
+        self._attached = attached
+
+    async def _check_connection(self, connection: NatsConnection) -> None:
+        while True:
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
+            connection.check_alive()
+
+    async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
+        publisher = NatsPublisher(connection, self._limits, self._completions)
+        await publisher.open()
+        await self._requests.open(connection)
+        consumers: list[NatsConsumer] = []
+        listening: list[Listening] = []
+        if not self._draining:
+            names = await replace_consumers(connection, self._subjects, self._types, self._limits)
+            for subscriber, name in names.items():
+                arrived = partial(self._arrived, subscriber)
+                stream = self._subjects.stream
+                consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
+            for consumer in consumers:
+                await consumer.open(_now_s())
+            for dispatcher, types in self._dispatchers:
+                listening += [await self._listen(connection, dispatcher, name) for name in types]
+        # After this the server knows all subscriptions: requests on other connections may follow at once.
+        await connection.synchronize()
+        return _Attached(connection, publisher, consumers, listening, _now_s())
+
+    async def _listen(self, connection: NatsConnection, dispatcher: RequestDispatcher, name: str) -> Listening:
+        def received(message: Msg) -> None:
+            take_command(message, connection, dispatcher, self._check, partial(self._subject_of, kind="-cmd"))
+
+        queue = dispatcher.subscriber + self._responders
+        return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
+
+    def _detach(self, reason: str) -> None:
+        """The connection is lost: everything in flight on it is decided now."""
+        attached, self._attached = self._attached, None
+        if attached is None:
+            return
+        self._detached_connections.append(attached.connection)
+        attached.publisher.end(reason)
+        self._requests.end(reason)
+        for consumer in attached.consumers:
+            consumer.stop()
+        if not self._closed:
+            self._report_connection(connected=False, detail=reason)
+            self._detached.set()
+
+    async def _supervise(self) -> None:
+        # The NATS client's calls may lose a cancellation that comes together with their answer.
+        while not self._closed:
+            await self._detached.wait()
+            await self._close_detached()
+            # With jitter, so that not all nodes reconnect at once when the broker is back.
+            await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
+            self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
+            try:
+                await self._attach()
+            except Exception as error:  # noqa: BLE001 - the next attempt may succeed
+                self._report_connection(connected=False, detail=str(error) or describe(error))
+            else:
+                self._report_connection(connected=True, detail=str(self._address))
+
+    def _report_connection(self, *, connected: bool, detail: str) -> None:
+        """Reports changes to the observer, not every attempt."""
+        if connected or detail != self._last_failure:
+            self._observe(BrokerConnection(connected, detail))
+        self._last_failure = "" if connected else detail
+
+    async def _close_detached(self) -> None:
+        while self._detached_connections:
+            await self._detached_connections.pop().close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
+            attached = self._attached
+            if attached is None:
+                continue
+            now_s = _now_s()
+            attached.connection.check_alive()
+            attached.publisher.expire(now_s)
+            for consumer in attached.consumers:
+                consumer.tick(now_s)
+            if now_s - attached.since_s > self._limits.nats_reconnect_max_us / 1e6:
+                self._pause_us = self._limits.nats_reconnect_initial_us
+            for _ in range(len(self._dead)):
+                self._send_dead_letter(self._dead.popleft())
+
+
+def _dead_headers(message_id: str, subscriber: str, error: str, deliveries: int) -> dict[str, str]:
+    return {
+        "Nats-Msg-Id": f"{subscriber}:{message_id}",
+        "Tocsin-Subscriber": subscriber,
+        "Tocsin-Error": error[:_ERROR_CHARS_MAX],
+        "Tocsin-Deliveries": str(deliveries),
+    }
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,229 @@
+"""One connection to NATS. It never reconnects; a lost connection is replaced by another object.
+
+Therefore nothing that was sent on a lost connection is ever sent later: everything in flight is decided when it is
+lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from tocsin.messaging.limits import BusLimits
+from tocsin.messaging.nats.address import NatsAddress
+from tocsin.model.errors import ConfigError
+from tocsin.ports.bus import BusUnavailable
+
+_VERSION_MIN = (2, 10)
+
+
+class JetStreamError(Exception):
+    """A request that JetStream refused. `code` is JetStream's error code."""
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"{description} ({code})")
+        self.code = code
+
+
+class NatsConnection:
+    """`lost` is called once, on the event loop, if the connection ends for any reason other than `close`."""
+
+    def __init__(self, address: NatsAddress, limits: BusLimits, name: str, lost: Callable[[str], None]) -> None:
+        self._address = address
+        self._limits = limits
+        self._name = name
+        self._lost = lost
+        self._client = Client()
+        self._outgoing: deque[tuple[str, bytes, str, dict[str, str] | None]] = deque()
+        self._wake = asyncio.Event()
+        self._written = asyncio.Event()
+        self._written.set()
+        self._sender: asyncio.Task[None] | None = None
+        self._ended = False
+        #: The last error of the broker or the socket.
+        self.last_error = ""
+
+    async def open(self) -> None:
+        """Connects. Raises BusUnavailable, or ConfigError for a server that is too old."""
+        address, limits = self._address, self._limits
+        secure = any(server.startswith("tls:") for server in address.servers)
+        try:
+            await self._client.connect(
+                servers=list(address.servers),
+                name=self._name,
+                user=address.user,
+                password=address.password,
+                token=address.token,
+                tls=ssl.create_default_context() if secure else None,
+                allow_reconnect=False,
+                # Each server is tried twice; reconnecting is up to the bus.
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                connect_timeout=max(1, limits.nats_connect_timeout_us // 2_000_000),
+                ping_interval=max(1, limits.nats_ping_interval_us // 1_000_000),
+                max_outstanding_pings=limits.nats_pings_outstanding_max,
+                # Nothing is buffered while there is no connection.
+                pending_size=0,
+                error_cb=self._noticed,
+                closed_cb=self._closed,
+            )
+        except Exception as error:
+            self.last_error = self.last_error or _text(error)
+            await self._abandon()
+            raise BusUnavailable(f"NATS at {address} is unreachable: {self.last_error}") from error
+        except BaseException:
+            await self._abandon()
+            raise
+        version = self._client.connected_server_version
+        if (version.major, version.minor) < _VERSION_MIN:
+            await self._abandon()
+            raise ConfigError(
+                f"the NATS server at {address} has version {version.major}.{version.minor}; requires 2.10 or newer"
+            )
+        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection is open, as far as the client knows."""
+        return not self._ended and self._client.is_connected
+
+    @property
+    def payload_bytes_max(self) -> int:
+        """The largest message that the server accepts."""
+        return self._client.max_payload
+
+    def new_inbox(self) -> str:
+        """A unique subject."""
+        return self._client.new_inbox()
+
+    def send(self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None) -> None:
+        """Sends soon, in the order of the calls. Does nothing after the connection has ended."""
+        if self._ended:
+            return
+        self._outgoing.append((subject, payload, reply, headers))
+        self._written.clear()
+        self._wake.set()
+
+    async def listen(self, subject: str, received: Callable[[Msg], None], queue: str = "") -> Subscription:
+        """Calls `received` for each message on the subject. Raises BusUnavailable."""
+
+        async def callback(message: Msg) -> None:
+            received(message)
+
+        # The client calls back for one message at a time and limits those that wait; `received` never waits.
+        try:
+            return await self._client.subscribe(subject, queue=queue, cb=callback)
+        except (NatsError, OSError) as error:
+            raise BusUnavailable(f"NATS: {_text(error)}") from error
+
+    async def unlisten(self, subscription: Subscription) -> None:
+        """Ends a subscription that `listen` began."""
+        try:
+            await subscription.unsubscribe()
+        except (NatsError, OSError) as error:
+            # The subscription has ended with its connection.
+            self.last_error = _text(error)
+
+    async def call(self, subject: str, request: dict[str, Any]) -> dict[str, Any]:
+        """JetStream's response to an API request. Raises JetStreamError or BusUnavailable."""
+        try:
+            message = await self._client.request(
+                f"$JS.API.{subject}",
+                msgspec.json.encode(request),
+                timeout=self._limits.nats_connect_timeout_us / 1e6,
+            )
+        except NoRespondersError as error:
+            raise BusUnavailable("JetStream is not enabled or not ready; start the NATS server with -js") from error
+        except (NatsError, OSError, TimeoutError) as error:
+            raise BusUnavailable(f"NATS: {subject}: {_text(error)}") from error
+        answer: dict[str, Any] = msgspec.json.decode(message.data)
+        if failure := answer.get("error"):
+            code, description = int(failure.get("err_code", 0)), str(failure.get("description", ""))
+            if int(failure.get("code", 0)) == 503:
+                raise BusUnavailable(f"JetStream: {description} ({code})")
+            raise JetStreamError(code, description)
+        return answer
+
+    async def synchronize(self) -> None:
+        """Returns when the server has read everything that was sent. Raises BusUnavailable."""
+        await self._written.wait()
+        try:
+            await self._client.flush(max(1, self._limits.nats_connect_timeout_us // 1_000_000))
+        except (NatsError, OSError) as error:
+            raise BusUnavailable(f"NATS: {_text(error)}") from error
+
+    async def flush(self) -> None:
+        """Returns when the server has read everything that was sent, or after a timeout."""
+        try:
+            async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
+                await self.synchronize()
+        except (BusUnavailable, TimeoutError) as error:
+            self.last_error = _text(error)
+
+    async def close(self) -> None:
+        """Ends the connection. Messages that were just passed to `send` may be lost. Idempotent."""
+        self._ended = True
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.wait([self._sender])
+        await self._abandon()
+
+    def check_alive(self) -> None:
+        """Detects an end of the connection that the client did not report."""
+        if not self._ended and not self._client.is_connected:
+            self._end("the connection was closed")
+
+    async def _send_all(self) -> None:
+        try:
+            while True:
+                while self._outgoing:
+                    await self._send_one(*self._outgoing.popleft())
+                self._written.set()
+                self._wake.clear()
+                await self._wake.wait()
+        except Exception as error:  # noqa: BLE001 - after any error nothing can be sent
+            self._end(_text(error))
+
+    async def _send_one(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> None:
+        try:
+            await self._client.publish(subject, payload, reply, headers)
+        except (NatsError, OSError) as error:
+            # The sender gets an error when no confirmation arrives or the end of the connection is detected.
+            self.last_error = _text(error)
+            self.check_alive()
+
+    async def _noticed(self, error: Exception) -> None:
+        self.last_error = _text(error)
+
+    async def _closed(self) -> None:
+        self._end(self.last_error or "the connection was closed")
+
+    def _end(self, reason: str) -> None:
+        if not self._ended:
+            self._ended = True
+            self._outgoing.clear()
+            self._written.set()
+            self._lost(reason)
+
+    async def _abandon(self) -> None:
+        """Closes the client, with a timeout: a server that no longer reads must not block."""
+        self._ended = True
+        try:
+            async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
+                await self._client.close()
+        except (NatsError, OSError, TimeoutError) as error:
+            self.last_error = self.last_error or _text(error)
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

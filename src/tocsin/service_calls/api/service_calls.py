@@ -1,0 +1,193 @@
+"""The operations on a tenant's service calls. Commands are sent over the bus and are durable when they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import (
+    FieldError,
+    IdempotencyConflict,
+    ServiceCallNotFound,
+    ServiceCallNotScheduled,
+    TocsinError,
+    TooManyTags,
+)
+from tocsin.model.secrets import SigningSecrets
+from tocsin.ports.bus import Bus, InvalidMessage
+from tocsin.ports.clock import Clock
+from tocsin.service_calls.api.ports import (
+    CallQueries,
+    CallRecord,
+    ExecutionRecord,
+    PagePosition,
+    TenantSecrets,
+    TraceEntry,
+)
+from tocsin.service_calls.api.validation import CallRules, Checks, PageRequest, Submission, encode_cursor
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
+    CallKey,
+    CommandAccepted,
+    CommandRefused,
+    DeleteServiceCall,
+    Message,
+    Registry,
+    TagServiceCall,
+    UntagServiceCall,
+)
+
+_REFUSALS: dict[str, Callable[[str], TocsinError]] = {
+    ServiceCallNotFound.code: ServiceCallNotFound,
+    ServiceCallNotScheduled.code: ServiceCallNotScheduled,
+    IdempotencyConflict.code: IdempotencyConflict,
+    TooManyTags.code: lambda reason: TooManyTags(FieldError("tag", reason)),
+}
+
+
+class Submitted(NamedTuple):
+    """An accepted call; `created` False: it had been accepted before. `correlation_id` is that of the call."""
+
+    service_call_id: str
+    status: str
+    correlation_id: str
+    created: bool
+
+
+class CallDetail(NamedTuple):
+    """A call and its executions, in order."""
+
+    call: CallRecord
+    executions: list[ExecutionRecord]
+
+
+class CallPage(NamedTuple):
+    """Calls, the newest first. `cursor` continues the list; None: there are no more. `reached` is set if a search by
+    name stopped at its limit of calls: the page may then have few calls or none."""
+
+    calls: list[CallRecord]
+    cursor: str | None
+    reached: PagePosition | None = None
+
+
+class CallTrace(NamedTuple):
+    """A call and everything it led to, in order of time, each entry after its cause."""
+
+    call: CallRecord
+    entries: list[TraceEntry]
+
+
+class ServiceCalls:
+    """The operations. All methods accept ids in upper or lower case and raise InvalidInput with every invalid field.
+
+    Commands (`submit`, `tag`, `untag`, `delete`) carry the correlation id of the request that caused them. They raise
+    the errors of `Bus.request`: BusOverloaded if nothing was accepted, otherwise Unavailable, after which the same
+    command may be sent again. Reads raise StoreError.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        queries: CallQueries,
+        registry: Registry,
+        clock: Clock,
+        limits: AgentLimits,
+        new_id: Callable[[], str],
+        checks: Checks,
+        secrets: TenantSecrets,
+    ) -> None:
+        self._bus = bus
+        self._queries = queries
+        self._registry = registry
+        self._clock = clock
+        self._new_id = new_id
+        self._rules = CallRules(limits, checks)
+        self._secrets = secrets
+        #: The limits in force.
+        self.limits = limits
+
+    async def submit(self, tenant_id: str, sent: Submission, correlation_id: str) -> Submitted:
+        """Accepts a call. Repeating a submission under the same id or idempotency key returns the existing call; a
+        different submission under it raises IdempotencyConflict."""
+        tenant, command = self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
+        reply, accepted = await self._command(command, tenant, correlation_id)
+        return Submitted(accepted.service_call_id, accepted.status, reply.correlation_id, accepted.created)
+
+    def check(self, tenant_id: str, sent: Submission) -> None:
+        """Raises the errors that `submit` would raise for this input, without side effects."""
+        self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
+
+    def new_id(self) -> str:
+        """A new id for a call or a tenant."""
+        return self._new_id()
+
+    async def tag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
+        """Adds a tag; an existing one stays. Raises ServiceCallNotFound or TooManyTags."""
+        key = self._rules.tag(tenant_id, service_call_id, tag, new=True)
+        await self._command(TagServiceCall(key.service_call_id, tag), key.tenant_id, correlation_id)
+
+    async def untag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
+        """Removes a tag; a missing one is ignored. Raises ServiceCallNotFound."""
+        key = self._rules.tag(tenant_id, service_call_id, tag, new=False)
+        await self._command(UntagServiceCall(key.service_call_id, tag), key.tenant_id, correlation_id)
+
+    async def delete(self, tenant_id: str, service_call_id: str, correlation_id: str) -> None:
+        """Deletes a call that is Scheduled or Retrying. Raises ServiceCallNotFound or ServiceCallNotScheduled."""
+        key = self._rules.key(tenant_id, service_call_id)
+        await self._command(DeleteServiceCall(key.service_call_id), key.tenant_id, correlation_id)
+
+    async def rotate_secret(self, tenant_id: str, fresh: str, grace_us: int, *, force: bool = False) -> SigningSecrets:
+        """Signs the tenant's calls with `fresh` from now on and, during the grace period, with the replaced secret as
+        well. Raises RotationPending or StoreError."""
+
+        def change(known: SigningSecrets) -> SigningSecrets:
+            return known.rotated(fresh, self._clock.now_us(), grace_us, force=force)
+
+        return await self._secrets.change(tenant_id.lower(), change)
+
+    async def get(self, tenant_id: str, service_call_id: str) -> CallDetail:
+        """One call. Raises ServiceCallNotFound."""
+        key = self._rules.key(tenant_id, service_call_id)
+        call = await self._find(key)
+        return CallDetail(call, await self._queries.executions(key))
+
+    async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
+        """The calls that exist, by their ids in canonical form."""
+        keys = [self._rules.key(tenant_id, service_call_id) for service_call_id in service_call_ids]
+        return {record.service_call_id: record for record in await self._queries.find_many(list(dict.fromkeys(keys)))}
+
+    async def trace(self, tenant_id: str, service_call_id: str) -> CallTrace:
+        """Everything that the request of a call led to, as far as it is stored. Raises ServiceCallNotFound."""
+        key = self._rules.key(tenant_id, service_call_id)
+        call = await self._find(key)
+        return CallTrace(call, await self._queries.trace(key))
+
+    async def list(self, tenant_id: str, asked: PageRequest) -> CallPage:
+        """One page. Pages are stable while calls are added and deleted: each starts right after the last call of the
+        previous page."""
+        wanted = self._rules.page(tenant_id, asked)
+        # One more than requested shows whether there is another page.
+        more = replace(wanted, limit=wanted.limit + 1)
+        calls, reached = await self._queries.search(more) if wanted.name else (await self._queries.page(more), None)
+        if len(calls) <= wanted.limit:
+            return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
+        calls = calls[: wanted.limit]
+        return CallPage(calls, encode_cursor(PagePosition(calls[-1].submitted_at, calls[-1].service_call_id)))
+
+    async def _find(self, key: CallKey) -> CallRecord:
+        call = await self._queries.find(key)
+        if call is None:
+            raise ServiceCallNotFound(f"the tenant has no service call {key.service_call_id}")
+        return call
+
+    async def _command(self, message: Message, tenant_id: str, correlation_id: str) -> tuple[Envelope, CommandAccepted]:
+        command = self._registry.seal(message, tenant_id=tenant_id, correlation_id=correlation_id, causation_id=None)
+        reply = await self._bus.request(command, self.limits.command_timeout_us)
+        answer = self._registry.open(reply)
+        if isinstance(answer, CommandAccepted):
+            return reply, answer
+        if isinstance(answer, CommandRefused) and answer.code in _REFUSALS:
+            raise _REFUSALS[answer.code](answer.reason)
+        raise InvalidMessage(f"{command.type} {command.id} got an unexpected reply: {answer!r}")

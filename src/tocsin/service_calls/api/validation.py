@@ -1,0 +1,402 @@
+"""Validates the input of tenants against named limits and reports all invalid fields together."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, NoReturn
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
+from tocsin.model.redaction import REDACTED
+from tocsin.model.retry import RetryPolicy, resolved
+from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.validation import is_deeper_than, new_name_reason, new_text_reason, text_reason
+from tocsin.model.withheld import withheld
+from tocsin.service_calls.api.ports import CallFilter, PagePosition
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import CallKey, RequestSpec, RetrySpec, SubmitServiceCall
+
+#: Calls on a page when the request sets no limit.
+PAGE_DEFAULT = 50
+#: Characters of the correlation id of a request.
+CORRELATION_ID_CHARS_MAX = 128
+
+#: Checks method, URL, headers and body (as it is sent; None: no body) of a request. Returns the path within the request and
+#: the reason of each error; empty if it can be sent.
+CheckRequest = Callable[[str, str, Mapping[str, str], bytes | None], Sequence[tuple[str, str]]]
+#: Why a URL must not be called, or None.
+CheckUrl = Callable[[str], str | None]
+#: Why an instant is not valid as a due time, given the current time (both in microseconds), or None.
+CheckDue = Callable[[int, int], str | None]
+#: Why a delay in microseconds is not valid, or None.
+CheckDelay = Callable[[int], str | None]
+#: The invalid members of a retry policy that is at this path of the input.
+CheckRetry = Callable[[RetryPolicy, str], Sequence[FieldError]]
+
+_FORMAT = 1
+#: Replaces the due time in the fingerprint of a call with a delay.
+_DELAYED = "delay"
+_POSITION = struct.Struct(">Bq16s")
+_CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+
+
+class CallStatus(StrEnum):
+    """The status of a service call, as in requests and responses."""
+
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    RETRYING = "Retrying"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+_STATUSES = frozenset(map(str, CallStatus))
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Checks that other parts of the program provide: requests, URLs, instants, delays and retry policies."""
+
+    request: CheckRequest
+    url: CheckUrl
+    due: CheckDue
+    delay: CheckDelay
+    retry: CheckRetry
+
+
+class PolicySent(NamedTuple):
+    """A retry policy as it was sent. None: the member was omitted. Durations are text."""
+
+    max_attempts: int | None = None
+    max_attempts_duration: str | None = None
+    initial_interval: str | None = None
+    backoff_multiplier: float | None = None
+    max_interval: str | None = None
+
+
+class Submission(NamedTuple):
+    """A call as it was sent. `body` is JSON text. Without `due_at` and `delay` it runs now; without `retry` it has one
+    attempt."""
+
+    name: str
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    due_at: str | None
+    tags: Sequence[str]
+    service_call_id: str | None
+    idempotency_key: str | None
+    delay: str | None = None
+    retry: PolicySent | None = None
+
+
+class PageRequest(NamedTuple):
+    """A page as it was requested. One text of `statuses` may contain several, separated by commas."""
+
+    statuses: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    name: str | None = None
+    correlation_id: str | None = None
+    submitted_from: str | None = None
+    submitted_to: str | None = None
+    limit: str | None = None
+    cursor: str | None = None
+
+
+class CallRules:
+    """The validation rules. All methods raise InvalidInput with every invalid field."""
+
+    def __init__(self, limits: AgentLimits, checks: Checks) -> None:
+        self._limits = limits
+        self._checks = checks
+
+    def submission(
+        self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
+    ) -> tuple[str, SubmitServiceCall]:
+        """The tenant's id in canonical form, and the command, with an id from `new_id` if none was sent.
+
+        Raises PayloadTooLarge if a body over its limit is the only error.
+        """
+        limits, errors = self._limits, _Errors()
+        tenant = errors.uuid7("tenantId", tenant_id)
+        errors.note("name", new_name_reason(sent.name, limits.name_chars_max))
+        spec, too_large = self._request(sent, errors)
+        policy = None if sent.retry is None else self._policy(sent.retry, errors)
+        due_at_us = self._due_at(sent, now_us, errors)
+        tags = self._tags(sent.tags, errors)
+        if sent.service_call_id is not None:
+            service_call_id = errors.uuid7("serviceCallId", sent.service_call_id)
+        else:
+            service_call_id = new_id()
+        if sent.idempotency_key is not None:
+            errors.text("idempotencyKey", sent.idempotency_key, limits.idempotency_key_chars_max)
+        errors.refuse(PayloadTooLarge if too_large else InvalidInput)
+        return tenant, SubmitServiceCall(
+            service_call_id=service_call_id,
+            name=sent.name,
+            request_spec=spec,
+            # A client that repeats a submission may send the rest of its delay: any delay gives the same fingerprint.
+            fingerprint=fingerprint(sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy),
+            due_at_us=due_at_us,
+            tags=tags,
+            idempotency_key=sent.idempotency_key,
+            retry_policy=None if policy is None else RetrySpec.of(policy),
+        )
+
+    def key(self, tenant_id: str, service_call_id: str) -> CallKey:
+        """Tenant and call in canonical form."""
+        errors = _Errors()
+        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        errors.refuse()
+        return key
+
+    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> CallKey:
+        """The call, after validating the tag: `new` True for a tag to add, False for one that the call may have."""
+        errors = _Errors()
+        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        (errors.new_text if new else errors.text)("tag", tag, self._limits.tag_chars_max)
+        errors.refuse()
+        return key
+
+    def page(self, tenant_id: str, asked: PageRequest) -> CallFilter:
+        """The filter for a page."""
+        errors = _Errors()
+        tenant = errors.uuid7("tenantId", tenant_id)
+        wanted = CallFilter(
+            tenant_id=tenant,
+            statuses=_statuses(asked.statuses, errors),
+            tags=self._wanted_tags(asked.tags, errors),
+            submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
+            submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
+            name=_search_text("name", asked.name, self._limits.name_chars_max, errors),
+            correlation_id=_search_text("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
+            before=_position(asked.cursor, errors),
+            limit=self._page_limit(asked.limit, errors),
+        )
+        errors.refuse()
+        return wanted
+
+    def _due_at(self, sent: Submission, now_us: int, errors: _Errors) -> int | None:
+        if sent.due_at is not None:
+            if sent.delay is not None:
+                errors.note("delay", "cannot be combined with dueAt; give one of the two")
+            due_at_us = errors.instant("dueAt", sent.due_at)
+            if due_at_us is not None:
+                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+            return due_at_us
+        if sent.delay is None:
+            return None
+        delay_us = errors.duration("delay", sent.delay)
+        if delay_us is None:
+            return None
+        errors.note("delay", self._checks.delay(delay_us))
+        return now_us + delay_us
+
+    def _policy(self, sent: PolicySent, errors: _Errors) -> RetryPolicy:
+        """Members that were omitted get the current defaults and keep them for this call."""
+        at, found = "requestSpec.retryPolicy", len(errors.found)
+        total, initial, longest = (
+            None if text is None else errors.duration(f"{at}.{field}", text)
+            for field, text in (
+                ("maxAttemptsDuration", sent.max_attempts_duration),
+                ("initialInterval", sent.initial_interval),
+                ("maxInterval", sent.max_interval),
+            )
+        )
+        policy = resolved(sent.max_attempts, total, initial, sent.backoff_multiplier, longest)
+        if len(errors.found) == found:
+            errors.found += self._checks.retry(policy, at)
+        return policy
+
+    def _request(self, sent: Submission, errors: _Errors) -> tuple[RequestSpec, bool]:
+        """The request, and whether its body is over the limit."""
+        limits = self._limits
+        body = _as_sent(sent.body)
+        too_large = body is not None and len(body) > limits.request_body_bytes_max
+        if body is not None and too_large:
+            reason = f"is {len(body)} bytes long; at most {limits.request_body_bytes_max} are accepted"
+            errors.note("requestSpec.body", reason)
+        elif sent.body is not None and is_deeper_than(sent.body, limits.request_body_depth_max):
+            reason = f"is nested too deeply; at most {limits.request_body_depth_max} levels are accepted"
+            errors.note("requestSpec.body", reason)
+        errors.note("requestSpec.url", self._checks.url(sent.url))
+        for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
+            note = errors.note_once if path in ("url", "body") else errors.note
+            note(f"requestSpec.{path}", reason)
+        if withheld(sent.url, sent.headers):
+            where = "url" if withheld(sent.url, None) else "headers"
+            errors.note_once(
+                f"requestSpec.{where}", f"contains {REDACTED}, the placeholder for a secret; send the secret itself"
+            )
+        spec = RequestSpec(
+            method=sent.method,
+            url=sent.url,
+            headers=dict(sent.headers),
+            body=UNSET if sent.body is None else msgspec.Raw(sent.body),
+        )
+        return spec, too_large
+
+    def _tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
+        limits = self._limits
+        if len(tags) > limits.tags_max:
+            errors.note("tags", f"has {len(tags)} entries; at most {limits.tags_max} are accepted")
+            return ()
+        seen: set[str] = set()
+        for position, tag in enumerate(tags):
+            path = f"tags[{position}]"
+            errors.new_text(path, tag, limits.tag_chars_max)
+            if tag in seen:
+                errors.note_once(path, "is a duplicate; give each tag once")
+            seen.add(tag)
+        return tuple(tags)
+
+    def _wanted_tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
+        limits = self._limits
+        wanted = tuple(dict.fromkeys(tags))
+        if len(wanted) > limits.tags_max:
+            errors.note("tag", f"is given {len(wanted)} times; a call has at most {limits.tags_max} tags")
+            return ()
+        for tag in wanted:
+            errors.text("tag", tag, limits.tag_chars_max)
+        return wanted
+
+    def _page_limit(self, text: str | None, errors: _Errors) -> int:
+        if text is None:
+            return PAGE_DEFAULT
+        limit = int(text) if _NUMBER.match(text) else 0
+        if not 1 <= limit <= self._limits.page_max:
+            errors.note("limit", f"must be an integer from 1 to {self._limits.page_max}")
+        return limit
+
+
+def fingerprint(
+    name: str, spec: RequestSpec, due: int | str | None, tags: Sequence[str], policy: RetryPolicy | None = None
+) -> str:
+    """The SHA-256, in hexadecimal, of a client's submission without its id. It does not depend on the order of members,
+    headers or tags, on white space, or on the time zone. `due` is the due time in microseconds, None for now, or a
+    placeholder for any delay."""
+    body = None if spec.body is UNSET else _canonical(bytes(spec.body))
+    headers = sorted((header.lower(), value) for header, value in spec.headers.items())
+    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
+    if policy is not None:
+        # Omitted otherwise: fingerprints of calls without a policy must match those stored by earlier releases.
+        intent.append([*msgspec.structs.astuple(policy)])
+    return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
+
+
+def encode_cursor(position: PagePosition) -> str:
+    """An opaque text for the position where a page ended."""
+    packed = _POSITION.pack(_FORMAT, position.submitted_at, uuid.UUID(position.service_call_id).bytes)
+    return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+
+def decode_cursor(text: str) -> PagePosition:
+    """The position that `encode_cursor` encoded. Raises ValueError for any other text."""
+    if _CURSOR.match(text) is None:
+        raise ValueError("not the form of a cursor")
+    format_, submitted_at, id_bytes = _POSITION.unpack(base64.urlsafe_b64decode(text + "=="))
+    position = PagePosition(submitted_at, str(uuid.UUID(bytes=id_bytes)))
+    if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(position) != text:
+        raise ValueError("not a cursor of this version")
+    return position
+
+
+class _Errors:
+    """Collects the invalid fields of one request."""
+
+    def __init__(self) -> None:
+        self.found: list[FieldError] = []
+
+    def note(self, path: str, reason: str | None) -> None:
+        if reason is not None:
+            self.found.append(FieldError(path, reason))
+
+    def note_once(self, path: str, reason: str) -> None:
+        """Adds the error unless the field has one: of several checks of a field, the first error is enough."""
+        if all(error.path != path for error in self.found):
+            self.note(path, reason)
+
+    def text(self, path: str, text: str, chars_max: int) -> None:
+        self.note(path, text_reason(text, chars_max))
+
+    def new_text(self, path: str, text: str, chars_max: int) -> None:
+        self.note(path, new_text_reason(text, chars_max))
+
+    def uuid7(self, path: str, text: str) -> str:
+        """The id in lower case."""
+        lower = text.lower()
+        if not is_uuid7(lower):
+            self.note(path, "must be a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
+        return lower
+
+    def instant(self, path: str, text: str) -> int | None:
+        try:
+            return parse_instant(text)
+        except ValueError as error:
+            self.note(path, str(error))
+            return None
+
+    def duration(self, path: str, text: str) -> int | None:
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            self.note(path, str(error))
+            return None
+
+    def refuse(self, kind: type[InvalidInput] = InvalidInput) -> None:
+        """Raises if any field is invalid. `kind` is the error class if exactly one is."""
+        if self.found:
+            self._raise(kind if len(self.found) == 1 else InvalidInput)
+
+    def _raise(self, kind: type[InvalidInput]) -> NoReturn:
+        raise kind(*self.found)
+
+
+def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
+    wanted = [status for text in texts for status in text.split(",")]
+    if not _STATUSES.issuperset(wanted):
+        errors.note("status", f"must be one or several of {', '.join(CallStatus)}, separated by commas")
+    return frozenset(wanted)
+
+
+def _search_text(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
+    if text is not None:
+        errors.text(path, text, chars_max)
+    return text or ""
+
+
+def _position(cursor: str | None, errors: _Errors) -> PagePosition | None:
+    if cursor is None:
+        return None
+    try:
+        return decode_cursor(cursor)
+    except ValueError:
+        errors.note("cursor", "is not a valid cursor; send nextCursor of the previous page unchanged")
+        return None
+
+
+def _as_sent(body: bytes | None) -> bytes | None:
+    """The body as it is sent: a JSON string as its text, any other value as JSON."""
+    if body is None or not body.lstrip().startswith(b'"'):
+        return body
+    return msgspec.json.decode(body, type=str).encode()
+
+
+def _canonical(body: bytes) -> str:
+    """JSON with sorted members and without white space. A value beyond the decoder's range stays as it is written."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(body), order="sorted").decode()
+    except (msgspec.MsgspecError, OverflowError, RecursionError, ValueError):
+        return body.decode()

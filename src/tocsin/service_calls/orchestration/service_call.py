@@ -1,0 +1,312 @@
+"""A service call as a pure state machine. Every transition is here; nothing here does I/O.
+
+A transition takes the call and an event and returns a `Step`: the next state and the messages to send. None means that
+the event changes nothing in this state: it is a duplicate, it is late, or it is about another execution.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from tocsin.model.redaction import redact_url
+from tocsin.model.retry import RetryPolicy, next_attempt_at
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
+    CallKey,
+    CheckExecution,
+    ErrorMeta,
+    ExecutionFailed,
+    ExecutionInterrupted,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    Message,
+    RequestSpec,
+    ResponseMeta,
+    ScheduleTimer,
+    ServiceCallDeleted,
+    ServiceCallFailed,
+    ServiceCallRetrying,
+    ServiceCallRunning,
+    ServiceCallScheduled,
+    ServiceCallSubmitted,
+    ServiceCallSucceeded,
+    StartExecution,
+    SubmitServiceCall,
+    ordered_at,
+)
+from tocsin.service_calls.orchestration.verdict import Verdict, judge
+
+
+class Status(StrEnum):
+    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
+    Running, after a failed attempt."""
+
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    RETRYING = "Retrying"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+#: Calls that wait for an instant: they may be deleted, and become Running at that instant.
+WAITING = frozenset({Status.SCHEDULED, Status.RETRYING})
+
+
+class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """How a call ended or, while it is Retrying, how its last attempt ended: `response_meta` if the service answered,
+    `error_meta` if the attempt failed."""
+
+    response_meta: ResponseMeta | None = None
+    error_meta: ErrorMeta | None = None
+
+
+class ServiceCall(msgspec.Struct, frozen=True, gc=False):
+    """The state of one call. Instants are in microseconds.
+
+    `execution_id` is the execution that was ordered last, `executions` is how many were ordered, `started_at` is when
+    the last one began. `attempts` counts the executions that ended, without those that were repeated after an
+    interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
+    planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
+    `tags` are the tags of the submission; they are not loaded with the call.
+    """
+
+    tenant_id: str
+    service_call_id: str
+    name: str
+    status: Status
+    submitted_at: int
+    due_at: int
+    request_spec: RequestSpec
+    correlation_id: str
+    fingerprint: str
+    watch_at: int | None
+    idempotency_key: str | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    outcome: Outcome | None = None
+    execution_id: str | None = None
+    executions: int = 0
+    retry_policy: RetryPolicy | None = None
+    attempts: int = 0
+    first_attempt_at: int | None = None
+    next_attempt_at: int | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def awaited_at(self) -> int:
+        """When the next attempt is due, or was due if it is in progress."""
+        return self.due_at if self.next_attempt_at is None else self.next_attempt_at
+
+    @property
+    def key(self) -> CallKey:
+        """Tenant and id."""
+        return CallKey(self.tenant_id, self.service_call_id)
+
+
+class Step(NamedTuple):
+    """A transition: the call afterwards, and the messages to send, in order."""
+
+    after: ServiceCall
+    messages: tuple[Message, ...]
+
+
+def submit(
+    command: SubmitServiceCall,
+    *,
+    tenant_id: str,
+    correlation_id: str,
+    now_us: int,
+    new_id: Callable[[], str],
+    limits: AgentLimits,
+) -> Step:
+    """A new call. Without a due time, or with one that has passed, it is Running at once and its due time is now."""
+    due_at = command.due_at_us
+    runs = due_at is None or due_at <= now_us
+    call = ServiceCall(
+        tenant_id=tenant_id,
+        service_call_id=command.service_call_id,
+        name=command.name,
+        status=Status.SCHEDULED,
+        submitted_at=now_us,
+        due_at=now_us if due_at is None else due_at,
+        request_spec=command.request_spec,
+        correlation_id=correlation_id,
+        fingerprint=command.fingerprint,
+        watch_at=None if due_at is None else due_at + limits.watchdog_grace_us,
+        idempotency_key=command.idempotency_key,
+        retry_policy=None if command.retry_policy is None else command.retry_policy.policy,
+        tags=tuple(sorted(set(command.tags))),
+    )
+    spec, key = command.request_spec, command.service_call_id
+    submitted = ServiceCallSubmitted(key, call.name, spec.method, redact_url(spec.url), call.due_at, call.tags)
+    if runs:
+        step = _order(call, now_us=now_us, new_id=new_id, limits=limits)
+        return Step(step.after, (submitted, *step.messages))
+    return Step(call, (submitted, ServiceCallScheduled(key, call.due_at), ScheduleTimer(key, call.due_at)))
+
+
+def due(
+    call: ServiceCall, due_at_us: int, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits
+) -> Step | None:
+    """A due time was reached. A due time before the one the call waits for changes nothing."""
+    if call.status not in WAITING or due_at_us < call.awaited_at:
+        return None
+    return _order(call, now_us=now_us, new_id=new_id, limits=limits)
+
+
+def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step:
+    """Orders an execution under a new id."""
+    execution_id = new_id()
+    after = msgspec.structs.replace(
+        call,
+        status=Status.RUNNING,
+        started_at=None,
+        outcome=None,
+        execution_id=execution_id,
+        executions=call.executions + 1,
+        watch_at=now_us + limits.watchdog_grace_us,
+    )
+    key = call.service_call_id
+    return Step(after, (ServiceCallRunning(key, execution_id), StartExecution(key, execution_id, call.request_spec)))
+
+
+def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) -> Step | None:
+    """The execution that was ordered last began."""
+    if not _concerns(call, event.execution_id) or call.started_at is not None:
+        return None
+    watch_at = event.started_at_us + limits.request_timeout_us + limits.watchdog_grace_us
+    first_at = event.started_at_us if call.first_attempt_at is None else call.first_attempt_at
+    after = msgspec.structs.replace(call, started_at=event.started_at_us, first_attempt_at=first_at, watch_at=watch_at)
+    return Step(after, ())
+
+
+def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
+    """The execution that was ordered last succeeded."""
+    if not _concerns(call, event.execution_id):
+        return None
+    after = msgspec.structs.replace(
+        call,
+        status=Status.SUCCEEDED,
+        attempts=call.attempts + 1,
+        finished_at=event.finished_at_us,
+        outcome=Outcome(response_meta=event.response_meta),
+        watch_at=None,
+    )
+    return Step(after, (ServiceCallSucceeded(call.service_call_id, event.response_meta),))
+
+
+def failed(call: ServiceCall, event: ExecutionFailed, *, limits: AgentLimits) -> Step | None:
+    """The execution that was ordered last failed."""
+    if not _concerns(call, event.execution_id):
+        return None
+    error, response, ended_at = event.error_meta, event.response_meta, event.finished_at_us
+    verdict = judge(error, response, ended_at, limits.retry_after_max_us)
+    return _attempt_failed(call, ended_at, verdict, error, response, limits=limits)
+
+
+def interrupted(
+    call: ServiceCall,
+    event: ExecutionInterrupted,
+    *,
+    now_us: int,
+    new_id: Callable[[], str],
+    limits: AgentLimits,
+) -> Step | None:
+    """The execution that was ordered last was interrupted by the end of its process.
+
+    It is repeated at once, without counting as an attempt, while the call has had fewer than `executions_max`
+    executions beyond its attempts. After that, each interrupted execution counts as a failed attempt.
+    """
+    if not _concerns(call, event.execution_id):
+        return None
+    if call.executions - call.attempts < limits.executions_max:
+        return _order(call, now_us=now_us, new_id=new_id, limits=limits)
+    text = f"the process ended during the execution, and there were {call.executions} already"
+    begun = msgspec.structs.replace(call, started_at=event.started_at_us)
+    error = ErrorMeta("INTERRUPTED", text)
+    return _attempt_failed(begun, event.noticed_at_us, Verdict(False), error, None, limits=limits)
+
+
+def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
+    """The watchdog's action on a call for which nothing has happened for too long; None if it is not overdue.
+
+    The watchdog never ends a call: only the execution log knows whether an execution can still succeed, and a result
+    may be on its way. A call whose execution has ended gets the result reported again. A call whose order was lost gets
+    the order again, under the same execution id.
+    """
+    if call.watch_at is None or now_us < call.watch_at:
+        return None
+    if call.status in WAITING:
+        return due(call, call.awaited_at, now_us=now_us, new_id=new_id, limits=limits)
+    if call.status is not Status.RUNNING or call.execution_id is None:
+        return None
+    key, begun = call.service_call_id, call.started_at is not None
+    since_us = ordered_at(call.execution_id) if call.started_at is None else call.started_at
+    # Each pause is as long as the wait so far: a long outage or queue must not multiply the messages.
+    waited_us = max(now_us - since_us, limits.watchdog_grace_us)
+    after = msgspec.structs.replace(call, watch_at=now_us + min(waited_us, limits.start_timeout_us))
+    check = CheckExecution(key, call.execution_id, begun)
+    if begun:
+        return Step(after, (check,))
+    # The check goes first: the order stays unsettled for as long as it waits for a slot of its destination.
+    return Step(after, (check, StartExecution(key, call.execution_id, call.request_spec)))
+
+
+def delete(call: ServiceCall) -> tuple[Message, ...] | None:
+    """The messages to send when the call is deleted; None if it must not be deleted, because it is Running or has
+    finished."""
+    return (ServiceCallDeleted(call.service_call_id),) if call.status in WAITING else None
+
+
+def _concerns(call: ServiceCall, execution_id: str) -> bool:
+    return call.status is Status.RUNNING and call.execution_id == execution_id
+
+
+def _attempt_failed(
+    call: ServiceCall,
+    at_us: int,
+    verdict: Verdict,
+    error: ErrorMeta,
+    response: ResponseMeta | None,
+    *,
+    limits: AgentLimits,
+) -> Step:
+    """Counts the failed attempt and lets the retry policy decide whether there is another."""
+    after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=Outcome(response, error))
+    key, next_at = call.service_call_id, None if verdict.final else _next_attempt_at(after, at_us, verdict)
+    if next_at is None:
+        after = msgspec.structs.replace(after, status=Status.FAILED, finished_at=at_us, watch_at=None)
+        return Step(after, (ServiceCallFailed(key, error, response),))
+    after = msgspec.structs.replace(
+        after, status=Status.RETRYING, next_attempt_at=next_at, watch_at=next_at + limits.watchdog_grace_us
+    )
+    retrying = ServiceCallRetrying(key, after.attempts, next_at, error, response)
+    return Step(after, (retrying, ScheduleTimer(key, next_at)))
+
+
+def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: Verdict) -> int | None:
+    """When the retry policy allows the next attempt; None: never. The delay counts from the end of the failed attempt,
+    however late that is reported, so that a repeated report yields the same instant."""
+    if call.retry_policy is None:
+        return None
+    instant = next_attempt_at(
+        call.retry_policy,
+        attempts_made=call.attempts,
+        first_attempt_at=ended_at_us if call.first_attempt_at is None else call.first_attempt_at,
+        now_us=ended_at_us,
+        jitter=_jitter(call.execution_id or ""),
+        not_before_us=verdict.not_before_us,
+    )
+    # The timer module ignores an instant that is not later than the last one. Only a clock that was set back yields one.
+    return None if instant is None else max(instant, call.awaited_at + 1)
+
+
+def _jitter(execution_id: str) -> float:
+    """A number in [0, 1) derived from the execution id: it spreads calls that failed together, and it is the same each
+    time the same failure is handled."""
+    return zlib.crc32(execution_id.encode()) / 2**32

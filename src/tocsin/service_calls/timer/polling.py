@@ -1,0 +1,225 @@
+"""Schedules in a table, found by polling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+from tocsin.model.instants import INSTANT_MIN
+from tocsin.ports.clock import Clock
+from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.events import AgentObserver, DuePollCompleted, DuePollFailed
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import CallKey
+from tocsin.service_calls.timer.ports import OnDue, TimerEntry, TimerStore
+
+#: Longest sleep: a jump of the wall clock is noticed by then.
+_SLEEP_US_MAX = 1_000_000
+#: While schedules keep falling due, the pause after a poll is this many times the poll's duration.
+_REST = 4
+#: The first pause after a failed poll; it doubles up to the polling interval.
+_BACKOFF_INITIAL_US = 100_000
+
+#: A call and its due time.
+Schedule = tuple[CallKey, int]
+
+
+class PollingTimers:
+    """Polls for due schedules at the instant when the next one is due, or after `polling_interval`, whichever is
+    earlier. Schedules are published first and marked afterwards: a crash in between causes a repetition, never a loss.
+
+    Publishing and marking run while the next poll is in progress. A poll starts where the previous one ended, so that
+    it does not read again what is not marked yet. It starts from the beginning if something was scheduled before that
+    point, if publishing or marking failed, and once per interval in any case.
+    """
+
+    def __init__(self, store: TimerStore, clock: Clock, limits: AgentLimits, observe: AgentObserver) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._on_due: OnDue | None = None
+        # The earliest due time known to be waiting.
+        self._next_at: int | None = None
+        self._polled_at = 0
+        self._rest_us = 0
+        # Found and not yet marked, by call and due time: a call may have its next schedule before the last one is marked.
+        self._in_flight: set[Schedule] = set()
+        # Everything due before this was found; and the earliest instant that was scheduled since the current poll began.
+        self._found_to = INSTANT_MIN
+        self._arrived_at: int | None = None
+        self._swept_at = 0
+        self._published: list[Schedule] = []
+        self._failures = 0
+        self._alarm = Alarm()
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+        self._marking: asyncio.Task[None] | None = None
+        self._publishing: set[asyncio.Task[None]] = set()
+
+    async def start(self, on_due: OnDue) -> None:
+        """Starts with a poll for schedules that fell due earlier."""
+        self._on_due = on_due
+        self._task = asyncio.create_task(self._run())
+
+    async def schedule(self, entries: Sequence[TimerEntry]) -> None:
+        """Stores the schedules and wakes the poller earlier if needed, without reading the table."""
+        await self._store.schedule_timers(entries)
+        if entries:
+            self._rescan_from(min(entry.due_at for entry in entries))
+
+    async def cancel(self, keys: Collection[CallKey]) -> None:
+        """Deletes the schedules. A schedule that does not exist is ignored."""
+        await self._store.delete_timers(keys)
+
+    async def close(self) -> None:
+        """Returns when the schedules that were found are published and marked, or failed to be. Idempotent."""
+        self._closing = True
+        self._alarm.wake()
+        if self._task is not None:
+            await self._task
+            self._task = None
+        await asyncio.gather(*self._publishing)
+        if self._marking is not None:
+            await self._marking
+
+    # ------------------------------------------------------------------ the poller
+
+    async def _run(self) -> None:
+        while not self._closing:
+            more = False
+            try:
+                more = await self._poll()
+                if not self._publishing:
+                    self._failures = 0
+            except Exception as error:  # noqa: BLE001 -- the next poll has to run whatever fails in this one
+                self._failed(error)
+            if self._failures:
+                await self._back_off()
+            elif not more:
+                await self._until_next()
+
+    async def _poll(self) -> bool:
+        """One poll: finds what is due and not in progress, and starts publishing it. Returns whether there is probably
+        more."""
+        limits = self._limits
+        while len(self._in_flight) >= limits.polling_in_flight_max:
+            await self._alarm.wait()
+            if self._closing:
+                return False
+        self._polled_at = self._clock.boottime_us()
+        if self._polled_at - self._swept_at >= limits.polling_interval_us:
+            self._swept_at, self._found_to = self._polled_at, INSTANT_MIN
+        self._arrived_at = None
+        from_us, now_us = self._found_to, self._clock.now_us()
+        # A schedule that is marked during the query may still be in its result.
+        passed_over = {schedule for schedule in self._in_flight if schedule[1] >= from_us}
+        most = limits.polling_batch_max + len(passed_over)
+        found: list[TimerEntry] = []
+        tenants = await self._store.due_tenants(from_us, now_us, most)
+        if tenants:
+            found = await self._store.find_due(tenants, from_us, now_us, most)
+        fresh = [entry for entry in found if (entry.key, entry.due_at) not in passed_over]
+        entries = fresh[: limits.polling_batch_max]
+        more = len(fresh) > len(entries) or len(found) >= most or len(tenants) >= most
+        found_to = now_us if not more else entries[-1].due_at if entries else from_us
+        self._found_to = found_to if self._arrived_at is None else min(found_to, self._arrived_at)
+        if entries:
+            self._start_publishing(entries)
+            # Others will probably fall due soon: another poll costs no more than a query for the next due time.
+            self._next_at = now_us
+        elif not more:
+            await self._find_next_due(now_us)
+        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_batch_delay_us
+        # After a quiet time the first schedule should not wait long; among many, the database needs pauses.
+        self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
+        self._observe(DuePollCompleted(len(entries), poll_us))
+        return more
+
+    async def _find_next_due(self, now_us: int) -> None:
+        """Reads the next due time after `now_us`. Schedules that were added since the poll began, perhaps too late for
+        it, count too."""
+        self._next_at = self._arrived_at
+        found = await self._store.next_due_at(now_us)
+        if found is not None:
+            self._expect(found)
+
+    def _expect(self, due_at: int) -> None:
+        if self._next_at is None or due_at < self._next_at:
+            self._next_at = due_at
+            self._alarm.wake()
+
+    # ------------------------------------------------------------------ publishing and marking
+
+    def _start_publishing(self, entries: list[TimerEntry]) -> None:
+        self._in_flight.update((entry.key, entry.due_at) for entry in entries)
+        task = asyncio.create_task(self._publish(entries))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, entries: list[TimerEntry]) -> None:
+        on_due = self._on_due
+        assert on_due is not None
+        published = [(entry.key, entry.due_at) for entry in entries]
+        try:
+            await on_due(entries)
+        except Exception as error:  # noqa: BLE001 -- they are found again
+            self._release(published)
+            self._failed(error)
+            self._rescan_from(entries[0].due_at)
+            return
+        self._failures = 0
+        self._published += published
+        if self._marking is None or self._marking.done():
+            self._marking = asyncio.create_task(self._mark())
+
+    async def _mark(self) -> None:
+        """Marks published schedules until none are left, one transaction at a time; schedules published meanwhile go
+        into the next."""
+        while self._published:
+            published, self._published = self._published, []
+            try:
+                await self._store.mark_fired(published, self._clock.now_us())
+            except Exception as error:  # noqa: BLE001 -- they are found, published and marked again
+                self._failed(error)
+                self._rescan_from(min(due_at for _, due_at in published))
+            self._release(published)
+
+    def _release(self, schedules: Sequence[Schedule]) -> None:
+        self._in_flight.difference_update(schedules)
+        # The poller may be waiting for room.
+        self._alarm.wake()
+
+    def _rescan_from(self, due_at: int) -> None:
+        """The next poll has to read schedules due from this instant on."""
+        self._found_to = min(self._found_to, due_at)
+        self._arrived_at = due_at if self._arrived_at is None else min(self._arrived_at, due_at)
+        self._expect(due_at)
+
+    # ------------------------------------------------------------------ pauses
+
+    async def _until_next(self) -> None:
+        """Sleeps until the next schedule is due or the polling interval has passed.
+
+        Schedules that fall due close to one another are published together: the pause after the first is
+        `polling_batch_delay` or, while polls keep finding some, several times the duration of a poll, so that the database
+        has more rest than work.
+        """
+        limits = self._limits
+        while not self._closing:
+            left_us = self._polled_at + limits.polling_interval_us - self._clock.boottime_us()
+            if self._next_at is not None:
+                left_us = min(left_us, self._next_at + self._rest_us - self._clock.now_us())
+            if left_us <= 0:
+                return
+            await self._alarm.wait(min(left_us, _SLEEP_US_MAX))
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        self._observe(DuePollFailed(f"{type(error).__name__}: {error}"))
+
+    async def _back_off(self) -> None:
+        pause_us = min(_BACKOFF_INITIAL_US * 2 ** min(self._failures - 1, 32), self._limits.polling_interval_us)
+        until_us = self._clock.boottime_us() + pause_us
+        while not self._closing and (left_us := until_us - self._clock.boottime_us()) > 0:
+            await self._alarm.wait(left_us)

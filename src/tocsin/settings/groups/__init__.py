@@ -1,0 +1,1 @@
+"""The settings, grouped by the question that an operator has."""

@@ -1,0 +1,147 @@
+"""Loads the settings, and reports where each comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from tocsin.model.errors import ConfigError
+from tocsin.model.instants import format_duration
+from tocsin.settings.alias import alias_of
+from tocsin.settings.file import fault_of, read_file
+from tocsin.settings.former import fate_of
+from tocsin.settings.names import ENV_PREFIX, env_name, flag_name, setting_name
+from tocsin.settings.settings import SECRETS, Settings, fields_by_name
+from tocsin.settings.values import PORT_MAX, redacted
+
+#: Variables with the prefix that are not settings: those of the client commands, of worker processes and of the tests.
+OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"})
+
+
+class Origin(Enum):
+    """Which source a value came from."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+class Source(NamedTuple):
+    """Where a setting's value comes from; `place` is the flag, the variable, or the file and line ("" for a default)."""
+
+    origin: Origin
+    place: str
+
+
+def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
+    """The settings in force. `flags` by field; None stands for a flag that was not given.
+
+    Raises ConfigError with one line for each bad setting: its name, its source, what is wrong and how to write it.
+    Variables of the environment that are former settings are errors too.
+    """
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    if former := [f"{name} {fate}" for name in _own_variables() if (fate := fate_of(name)) is not None]:
+        raise ConfigError("\n".join(former))
+    try:
+        settings = Settings(**given)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explained(problem, given) for problem in error.errors())) from error
+    _check_together(settings)
+    return settings
+
+
+def sources(flags: Mapping[str, Any] | None = None) -> dict[str, Source]:
+    """Where each field's value comes from, for the flags that were given to `load_settings`."""
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    path = given.get("config") or os.environ.get(env_name("config"))
+    entries = read_file(path, fields_by_name()) if path else {}
+    found = {}
+    for field in Settings.model_fields:
+        if field in given:
+            found[field] = Source(Origin.FLAG, flag_name(field))
+        elif any(variable.upper() == env_name(field) for variable in os.environ):
+            found[field] = Source(Origin.ENVIRONMENT, env_name(field))
+        elif (alias := alias_of(field, os.environ)) is not None:
+            found[field] = Source(Origin.ENVIRONMENT, alias)
+        elif field in entries:
+            found[field] = Source(Origin.FILE, entries[field].place)
+        else:
+            found[field] = Source(Origin.DEFAULT, "")
+    return found
+
+
+def unknown_variables() -> list[str]:
+    """A line for each TOCSIN_ variable of the environment that is not a setting, probably a misspelled one."""
+    known = [env_name(field) for field in Settings.model_fields]
+    return [f"{name} {fault_of(name, known)}" for name in _own_variables() if name not in known]
+
+
+def _own_variables() -> list[str]:
+    return sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in OTHER_ENV)
+
+
+def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
+    field = str(problem["loc"][0]) if problem["loc"] else "settings"
+    source = sources(flags).get(field)
+    reason = problem["msg"].removeprefix("Value error, ")
+    reason = reason[:1].lower() + reason[1:]
+    place = f" ({source.place})" if source and source.place else ""
+    shown = "…" if field in SECRETS else problem["input"]
+    return f"{setting_name(field)}{place}: {redacted(shown) if isinstance(shown, str) else shown!r} {reason}"
+
+
+def _check_together(settings: Settings) -> None:
+    """Raises ConfigError for settings that contradict one another."""
+    limits, allowed, cluster = settings.engine_limits(), settings.input_limits(), settings.cluster_limits()
+    rules = [
+        ("heartbeat_interval", limits.heartbeat_interval_us, "node_lease", limits.node_lease_us),
+        ("node_lease", limits.node_lease_us, "member_timeout", limits.member_timeout_us),
+        ("namespaces_interval", limits.namespaces_interval_us, "namespaces_lease", limits.namespaces_lease_us),
+        ("callback_timeout_max", allowed.callback_timeout_max_us, "drain_timeout", limits.drain_timeout_us),
+        ("the keep-alive interval", cluster.keepalive_interval_us, "cluster.peer_timeout", cluster.peer_timeout_us),
+    ]
+    wrong = [
+        f"{greater}: {format_duration(most)} must be longer than {less} ({format_duration(least)})"
+        for less, least, greater, most in rules
+        if least >= most
+    ]
+    if limits.member_timeout_us >= limits.member_forget_us:
+        wrong.append(
+            f"member_timeout: {format_duration(limits.member_timeout_us)} must be shorter than "
+            f"{format_duration(limits.member_forget_us)}, after which a node is forgotten"
+        )
+    payload_bytes_max = cluster.frame_bytes_max - cluster.frame_fill_bytes - 1
+    if allowed.payload_bytes_max > payload_bytes_max:
+        wrong.append(
+            f"payload_bytes_max: {allowed.payload_bytes_max} must be at most {payload_bytes_max}, what a message between "
+            "nodes can carry"
+        )
+    if settings.workers > 1:
+        wrong += _against_workers(settings)
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+
+
+def _against_workers(settings: Settings) -> list[str]:
+    """The settings that prevent several processes from sharing the work."""
+    wrong = []
+    scheme = settings.store_url().partition(":")[0]
+    if scheme in ("sqlite", "memory"):
+        reason = "belongs to one process, which locks it" if scheme == "sqlite" else "is within one process"
+        wrong.append(
+            f"workers: a {scheme} store {reason}; several workers require a database server, --store postgresql://… or "
+            "mysql://…"
+        )
+    if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
+        wrong.append("advertise: each worker has a port of its own; write the address without a port")
+    if settings.cluster_port and settings.cluster_port + settings.workers > PORT_MAX + 1:
+        wrong.append(
+            f"cluster.port: {settings.workers} workers need as many ports from {settings.cluster_port} on; the last would be "
+            f"above {PORT_MAX}"
+        )
+    return wrong

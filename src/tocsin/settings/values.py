@@ -1,0 +1,294 @@
+"""Kinds of values: each function turns the text that people write into one, or raises ValueError with the reason.
+
+All raise ValueError, whatever is wrong, because pydantic collects no other error. A message continues a sentence that
+begins with the value: `port: 'x' is not a whole number`.
+"""
+
+# ruff: noqa: TRY004 (see above)
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator
+
+from tocsin.http_client.egress import EgressPolicy
+from tocsin.model.errors import ConfigError
+from tocsin.model.instants import US_PER_SECOND, parse_duration
+from tocsin.model.redaction import is_secret_name
+
+US_PER_MS = 1_000
+
+SCHEMES = (
+    "sqlite:///path",
+    "postgresql://user@host/database",
+    "mysql://user@host/database",
+    "dynamodb://table",
+    "memory://",
+)
+_SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " or " + SCHEMES[-1]
+
+_BYTES = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?\Z", re.IGNORECASE | re.ASCII)
+_BYTES_UNIT = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def duration(value: object, *, least: int = 1) -> int:
+    """Microseconds of a text such as `5m`. Raises ValueError below `least`."""
+    if isinstance(value, bool) or not isinstance(value, str):
+        raise ValueError("is not a duration; write it as 500ms, 30s, 5m, 24h or 7d, in quotes")
+    duration_us = parse_duration(value.strip())
+    if duration_us < least:
+        raise ValueError("must be greater than zero")
+    return duration_us
+
+
+def count(value: object, *, least: int = 1, most: int = 2**62) -> int:
+    """A whole number from `least` to `most`, also as text."""
+    if isinstance(value, str) and value.strip().removeprefix("-").isascii():
+        text = value.strip().replace("_", "")
+        value = int(text) if text.removeprefix("-").isdigit() else value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("is not a whole number")
+    if value < least:
+        raise ValueError(f"must be at least {least}")
+    if value > most:
+        raise ValueError(f"must be at most {most}")
+    return value
+
+
+def byte_count(value: object, *, least: int = 1) -> int:
+    """A number of bytes, also as text with a binary unit."""
+    match = _BYTES.match(value.strip()) if isinstance(value, str) else None
+    if match is not None:
+        return count(int(match[1]) * _BYTES_UNIT[(match[2] or "b").lower()], least=least)
+    try:
+        return count(value, least=least)
+    except ValueError as error:
+        raise ValueError(f"{error}; write bytes as 65536 or 64KiB, 64MiB, 1GiB") from None
+
+
+def yes_no(value: object) -> object:
+    """A truth value, also as one of the usual words; None stays None."""
+    if isinstance(value, str):
+        if value.strip().lower() in _TRUE:
+            return True
+        if value.strip().lower() in _FALSE:
+            return False
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError("is not true or false")
+
+
+def words(value: object) -> object:
+    """A list; in the environment and in flags, words with commas between."""
+    if isinstance(value, str):
+        return [word for part in value.split(",") if (word := part.strip())]
+    if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        return list(value)
+    raise ValueError('is not a list of strings; write it as ["one", "two"], in the environment as one,two')
+
+
+def egress_entries(entries: list[str]) -> list[str]:
+    """Entries that the egress guard understands."""
+    try:
+        EgressPolicy(allow=entries)
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("egress.allow: ")) from None
+    return entries
+
+
+def origins(entries: list[str]) -> list[str]:
+    """Schemes with hosts and nothing more."""
+    for entry in entries:
+        try:
+            parts = urlsplit(entry)
+            whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.port == 0)
+        except ValueError:
+            whole = False
+        if not whole or entry != f"{parts.scheme}://{parts.netloc}":
+            raise ValueError(f"{entry!r} is not an origin; write it as https://tocsin.example, without a path")
+    return entries
+
+
+def one_of(choices: tuple[str, ...], value: object) -> str:
+    """One of the choices, in their own case."""
+    for choice in choices:
+        if isinstance(value, str) and value.strip().lower() == choice.lower():
+            return choice
+    raise ValueError(f"is not one of {', '.join(choices)}")
+
+
+def store_address(value: object) -> object:
+    """The URL of a store of a supported kind. The schemes `postgres` and `mariadb` become `postgresql` and `mysql`."""
+    if not isinstance(value, str):
+        raise ValueError(f"is not a URL; use {_SCHEMES_TEXT}")
+    if value.startswith("postgres://"):
+        value = "postgresql" + value.removeprefix("postgres")
+    if value.startswith("mariadb://"):
+        value = "mysql" + value.removeprefix("mariadb")
+    scheme = urlsplit(value).scheme
+    if scheme not in ("sqlite", "postgresql", "mysql", "dynamodb", "memory") or "://" not in value:
+        fault = f"has the scheme {scheme}://, which is not supported" if "://" in value else "has no scheme"
+        raise ValueError(f"{fault}; use {_SCHEMES_TEXT}")
+    if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
+        raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
+    return value
+
+
+def broker_address(value: object) -> object:
+    """The URL of a supported broker; None for `embedded`, which stands for none."""
+    if isinstance(value, str) and value.strip().lower() in ("embedded", "embedded://"):
+        return None
+    if not isinstance(value, str) or urlsplit(value).scheme not in ("nats", "tls") or not urlsplit(value).netloc:
+        raise ValueError("is not a broker's URL; write nats://host:4222, or embedded for none")
+    return value
+
+
+def subject_prefix(value: object) -> str:
+    """A prefix that is one token of a NATS subject."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
+        raise ValueError("is not a prefix; use 1 to 32 characters of A-Z a-z 0-9 _ -")
+    return value
+
+
+def database_address(value: object) -> object:
+    """The URL of an SQLite file or a PostgreSQL database; a path without a scheme names an SQLite file."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("is not a path or URL; use sqlite:///path or postgresql://…")
+    if "://" not in value:
+        return f"sqlite:///{value}"
+    scheme = urlsplit(value).scheme
+    if scheme not in ("sqlite", "postgresql", "postgres"):
+        raise ValueError(f"has the scheme {scheme}://, which is not supported; use sqlite:///path or postgresql://…")
+    if scheme == "sqlite" and value != "sqlite://" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
+        raise ValueError("has no path; write sqlite:///relative/agent.db or sqlite:////absolute/agent.db")
+    return value
+
+
+PORT_MAX = 65_535
+
+Duration = Annotated[int, BeforeValidator(duration)]
+DurationOrZero = Annotated[int, BeforeValidator(partial(duration, least=0))]
+Count = Annotated[int, BeforeValidator(count)]
+Port = Annotated[int, BeforeValidator(partial(count, least=0, most=PORT_MAX))]
+Bytes = Annotated[int, BeforeValidator(byte_count)]
+YesNo = Annotated[bool, BeforeValidator(yes_no)]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "console", "json"]
+Synchronous = Literal["FULL", "NORMAL"]
+AgentTimer = Literal["polling", "engine"]
+
+
+def has_rule(rules: Iterable[object], function: Callable[..., object]) -> bool:
+    """Whether one of a setting's rules is the function, with whatever arguments."""
+    functions = [rule.func for rule in rules if isinstance(rule, BeforeValidator)]
+    return any((made.func if isinstance(made, partial) else made) is function for made in functions)
+
+
+def bytes_text(amount: int) -> str:
+    """A number of bytes as people write it: `64MiB`, `128KiB`, or the bare number."""
+    unit = next((unit for unit in ("GiB", "MiB", "KiB") if amount and not amount % _BYTES_UNIT[unit.lower()]), None)
+    return f"{amount // _BYTES_UNIT[unit.lower()]}{unit}" if unit else str(amount)
+
+
+def seconds(amount: float) -> int:
+    """Microseconds of the default of a limit that counts seconds."""
+    return round(amount * US_PER_SECOND)
+
+
+def milliseconds(amount: int) -> int:
+    """Microseconds of the default of a limit that counts milliseconds."""
+    return amount * US_PER_MS
+
+
+#: The part before a URL's host: up to the last @ before the query, because a password may contain one. A file has no host.
+_CREDENTIALS = re.compile(r"(\w+)://(?!/)([^?#\s]*)@")
+#: Databases have users with names; elsewhere a single word before the host is a token.
+_WITH_USERS = frozenset({"postgresql", "postgres", "mysql", "mariadb"})
+_ADDRESS_BEGINS = re.compile(r"(?<=,)\s*(?=\w+://)")
+_PARAMETER = re.compile(r"([?&])([^?=&\s]+)=([^&\s,]*)")
+
+
+def redacted(text: str) -> str:
+    """The text with the secrets of its URLs replaced by three dots: passwords and tokens before the host, and secret
+    parameters. Several URLs are separated by commas."""
+    return "".join(map(_redacted_address, _ADDRESS_BEGINS.split(text)))
+
+
+def _redacted_address(text: str) -> str:
+    text = _CREDENTIALS.sub(_redacted_credentials, text)
+    return _PARAMETER.sub(lambda found: f"{found[1]}{found[2]}={'…' if is_secret_name(found[2]) else found[3]}", text)
+
+
+def _redacted_credentials(found: re.Match[str]) -> str:
+    user, colon, _ = found[2].partition(":")
+    if colon:
+        return f"{found[1]}://{user}:…@"
+    return f"{found[0]}" if found[1].lower() in _WITH_USERS else f"{found[1]}://…@"
+
+
+def networks(entries: list[str]) -> list[str]:
+    """Addresses and networks."""
+    for entry in entries:
+        try:
+            ipaddress.ip_network(entry)
+        except ValueError:
+            raise ValueError(f"{entry!r} is not an address or network; write it as 127.0.0.1 or 10.0.0.0/24") from None
+    return entries
+
+
+SECRET_CHARS_MIN = 16
+
+
+def secret(value: object) -> str:
+    """A shared secret, long enough not to be guessed."""
+    if not isinstance(value, str) or len(value) < SECRET_CHARS_MIN:
+        raise ValueError(f"must have at least {SECRET_CHARS_MIN} characters")
+    if not _is_text(value):
+        raise ValueError("is not UTF-8 text")
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether the value can be encoded. Bytes of the environment that are not UTF-8 arrive as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+NODE_NAME_CHARS_MAX = 255
+
+
+def name_of_node(value: object) -> str | None:
+    """A node's name of printable characters, short enough for every store; None for an empty one."""
+    if not isinstance(value, str) or len(value) > NODE_NAME_CHARS_MAX:
+        raise ValueError(f"is not a name of at most {NODE_NAME_CHARS_MAX} characters")
+    if not value.isprintable():
+        raise ValueError("has unprintable characters")
+    return value or None
+
+
+_PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.ASCII)
+
+
+def peer_address(value: object) -> str:
+    """`host` or `host:port`; an IPv6 address is in brackets."""
+    match = _PEER.match(value) if isinstance(value, str) else None
+    if match is None or (match[3] and not 0 < int(match[3]) < 65_536) or not _is_host(match[1]):
+        raise ValueError("is not an address; write it as 10.0.0.5, timers-1.internal:9070 or [fd00::5]:9070")
+    if match[1] in ("0.0.0.0", "[::]"):
+        raise ValueError("stands for every address of a machine; write the one at which other nodes reach this one")
+    return match[0]
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        # A host name, which has no brackets.
+        return not host.startswith("[")
+    return True

@@ -1,0 +1,1 @@
+"""The store on MySQL, MariaDB and TiDB."""

@@ -1,0 +1,122 @@
+"""Connections to PostgreSQL: their settings, and pools of them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+import asyncpg  # type: ignore[import-untyped]
+
+from tocsin.model.errors import ConfigError, StoreError
+from tocsin.sql.pool import Activity, Pool
+from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable, translate_error
+
+_SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
+
+#: Every statement is written for one plan that uses an index. The table is a queue, often empty when statistics are
+#: collected, and plans made for an empty table would stay in use when it is full.
+_PLANNING = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSettings:
+    """The settings of `PostgresStore`, which documents each."""
+
+    url: str
+    schema: str
+    application_name: str
+    connect_timeout_s: float
+    statement_timeout_s: float
+    answer_grace_s: float
+    lock_timeout_s: float
+    acquire_timeout_s: float
+
+    def __post_init__(self) -> None:
+        if not _SCHEMA_NAME.match(self.schema):
+            raise ConfigError(
+                f"the schema name {self.schema!r} is not valid; use 1 to 63 of a-z 0-9 _, not beginning with a digit"
+            )
+
+    @property
+    def safe_url(self) -> str:
+        """The database's URL without user and password, for messages."""
+        return "postgresql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
+
+    def server_settings(self) -> dict[str, str]:
+        """The session's parameters. Durations are milliseconds."""
+        return {
+            "application_name": self.application_name,
+            "search_path": f'"{self.schema}"',
+            "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
+            "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
+            # Only the migration has transactions of more than one statement.
+            "idle_in_transaction_session_timeout": str(round(self.statement_timeout_s * 1e3)),
+            # A session whose data is not acknowledged ends, and releases its locks.
+            "tcp_user_timeout": str(round(self.statement_timeout_s * 1e3)),
+            "default_transaction_isolation": "read committed",
+            **_PLANNING,
+        }
+
+
+async def connect(settings: PostgresSettings) -> Connection:
+    """Opens a session on the primary, with its parameters set. Raises StoreUnavailable, ConfigError."""
+    connection: Connection
+    try:
+        connection = await asyncpg.connect(
+            settings.url,
+            timeout=settings.connect_timeout_s,
+            server_settings=settings.server_settings(),
+            # A standby's data may be out of date.
+            target_session_attrs="read-write",
+            max_cached_statement_lifetime=0,
+        )
+    except asyncpg.ClientConfigurationError as error:
+        raise ConfigError(f"store: {settings.safe_url}: {error}") from error
+    except (*TRANSLATED, OSError, TimeoutError) as error:
+        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
+    try:
+        async with asyncio.timeout(settings.connect_timeout_s):
+            await _prepare(connection)
+    except (*TRANSLATED, OSError, TimeoutError) as error:
+        connection.terminate()
+        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+async def _prepare(connection: Connection) -> None:
+    # UUIDs as sixteen bytes; asyncpg would create an object for each.
+    await connection.set_type_codec("uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary")
+    # An acknowledged write is on disk, whatever the database's default.
+    await connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+    )
+
+
+class PostgresPool(Pool[PostgresSettings, Connection]):
+    """Connections to PostgreSQL."""
+
+    translated = (*TRANSLATED, OSError, TimeoutError)
+
+    async def connect(self) -> Connection:
+        """Opens a session with its parameters set."""
+        return await connect(self._settings)
+
+    def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
+        """The store error for a driver's error."""
+        return translate_error(error, self._settings.safe_url, activity)
+
+    def is_unusable(self, error: BaseException) -> bool:
+        """Whether the connection must be discarded after this error."""
+        return is_unusable(error)

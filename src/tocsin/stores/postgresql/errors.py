@@ -1,0 +1,68 @@
+"""Translation of errors of PostgreSQL, its driver and its sockets into store errors."""
+
+from __future__ import annotations
+
+import asyncpg  # type: ignore[import-untyped]
+import msgspec
+from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]
+
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.sql.pool import Activity
+
+#: The errors that `translate_error` takes, besides OSError and TimeoutError; any other is a defect of the program.
+TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError, msgspec.DecodeError, UnicodeError)
+
+#: Data or an index is damaged, or tables and functions that existed at the start are missing.
+_CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
+#: The server refuses everything, or everything of this kind, for now: out of disk, memory or connections; a standby; missing
+#: rights; a lock that is not released. Splitting the batch would not help.
+_UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
+
+
+def translate_error(error: BaseException, safe_url: str, activity: Activity) -> StoreError:
+    """The store error for a driver's error.
+
+    A write is one statement in its own transaction. An answer of severity ERROR means that it was rolled back, be it for a
+    statement time-out, a deadlock or bad data. If the session ended, or there was no answer, the outcome is unknown: the
+    commit may have been done before.
+    """
+    text = f"{safe_url}: {str(error) or type(error).__name__}"
+    if isinstance(error, asyncpg.PostgresError) and _says_rolled_back(error):
+        return _refused(error, text)
+    if _is_bad_value(error):
+        return DefiniteFailure(text)
+    if isinstance(error, asyncpg.InterfaceError):
+        # Refused by the driver before anything was sent.
+        return StoreUnavailable(text)
+    if activity is Activity.WRITING:
+        return OutcomeUnknown(f"{text}; the outcome of the transaction is unknown")
+    return StoreUnavailable(text)
+
+
+def _is_bad_value(error: BaseException) -> bool:
+    """Whether the driver could not encode a value, so that nothing was sent, or a value read can't be decoded."""
+    # The driver raises the server's exception class for it, without the severity that every answer of the server has.
+    encoding = isinstance(error, asyncpg.DataError) and error.severity is None
+    return encoding or isinstance(error, UnicodeError | msgspec.DecodeError)
+
+
+def _says_rolled_back(error: asyncpg.PostgresError) -> bool:
+    severity = getattr(error, "severity_en", None) or getattr(error, "severity", None)
+    return severity == "ERROR" and error.sqlstate != "40003"
+
+
+def _refused(error: asyncpg.PostgresError, text: str) -> StoreError:
+    code = error.sqlstate or ""
+    if code in _CORRUPTED:
+        return StoreCorrupted(f"{text}; the schema is damaged or was removed: stop Tocsin and restore a backup")
+    if code.startswith(_UNAVAILABLE):
+        return StoreUnavailable(text)
+    return DefiniteFailure(text)
+
+
+def is_unusable(error: BaseException) -> bool:
+    """Whether the connection must be discarded after this error: the session may be in any state, or its server is no longer
+    the primary."""
+    if isinstance(error, asyncpg.PostgresError):
+        return not _says_rolled_back(error) or error.sqlstate == "25006"
+    return not _is_bad_value(error)

@@ -1,0 +1,112 @@
+"""Writes of timers in PostgreSQL: one call of the schema's function `apply_batch`, with each column as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
+from tocsin.sql.keys import LeftEdges, at_least, at_most
+from tocsin.sql.tags import tags_text
+from tocsin.stores.postgresql.driver import Connection
+
+_PARAMETERS = 30
+APPLY = f"SELECT apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
+
+PURGE = (
+    "WITH expired AS (SELECT ctid FROM history WHERE timer_expires_at <= $1 ORDER BY timer_expires_at LIMIT $2 "
+    # Nodes that purge at the same time take different rows, and none waits.
+    "FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM history WHERE ctid = ANY (ARRAY(SELECT ctid FROM expired)) RETURNING 1) "
+    "SELECT count(*) FROM gone"
+)
+CLAIM = "SELECT claim_shard($1, $2, $3, $4, $5)"
+RELEASE = (
+    "UPDATE timers SET shard_owner = NULL WHERE row_type = 1 AND shard_id = $1 AND shard_version = $2 "
+    "AND shard_owner = $3 RETURNING 1"
+)
+#: The store's clock, read when the row is written, not when the transaction began.
+NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+HEARTBEAT = (
+    "INSERT INTO members AS m VALUES ($1, $2, $3, $4) ON CONFLICT (member_incarnation) DO UPDATE SET "
+    "member_node = excluded.member_node, member_address = excluded.member_address, "
+    f"member_counter = excluded.member_counter RETURNING {NOW}"
+)
+
+
+async def apply(
+    execute: Callable[[Callable[[Connection], Awaitable[list[int]]]], Awaitable[list[int]]],
+    batches: Sequence[ShardBatch],
+    edges: LeftEdges,
+) -> list[Applied]:
+    """Writes the parts whose fence holds. `execute` runs work with a connection. No other `apply` may run for these shards
+    at the same time."""
+    parts = sorted(batches, key=lambda batch: batch.shard_id)
+    known = {part.shard_id: edges.take(part) for part in parts}
+    arguments = (
+        [part.shard_id for part in parts],
+        [part.epoch for part in parts],
+        [part.owner for part in parts],
+        *_ranges(parts, known),
+        *_deletes(parts),
+        *_upserts(parts),
+        *_history(parts),
+    )
+    held = set(await execute(lambda connection: connection.fetchval(APPLY, *arguments)))
+    for part in parts:
+        if part.shard_id in held:
+            edges.put(part, known[part.shard_id])
+    return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]
+
+
+def _ranges(parts: Sequence[ShardBatch], edges: dict[int, FireKey]) -> tuple[list[Any], ...]:
+    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    for part in parts:
+        end = None if part.delete_to is None else at_most(part.delete_to)
+        if end is not None:
+            values = (part.shard_id, *at_least(edges[part.shard_id]), *end)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+    return columns
+
+
+def _deletes(parts: Sequence[ShardBatch]) -> tuple[list[int], list[bytes]]:
+    shards: list[int] = []
+    uuids: list[bytes] = []
+    for part in parts:
+        shards += [part.shard_id] * len(part.deletes)
+        uuids += sorted(part.deletes)
+    return shards, uuids
+
+
+def _upserts(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
+    shards: list[int] = []
+    rows: list[StoredRow] = []
+    for part in parts:
+        shards += [part.shard_id] * len(part.upserts)
+        # In key order, so that neighbours in the index are written together.
+        rows += sorted(part.upserts)
+    if not rows:
+        return ((),) * 9
+    *columns, tags, records, suspended = zip(*rows, strict=True)
+    # PostgreSQL's texts can't contain U+0000, and the reason must not keep a row from being suspended.
+    reasons = (
+        [reason and reason.replace("\0", "") for reason in suspended] if any(r is not None for r in suspended) else ()
+    )
+    return shards, *columns, _tags(tags), records, reasons
+
+
+def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
+    shards: list[int] = []
+    rows: list[HistoryRow] = []
+    for part in parts:
+        shards += [part.shard_id] * len(part.history)
+        rows += part.history
+    if not rows:
+        return ((),) * 11
+    *columns, tags, records, statuses, finished_at, expires_at = zip(*rows, strict=True)
+    return shards, *columns, _tags(tags), records, [status.value for status in statuses], finished_at, expires_at
+
+
+def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:
+    # unnest() fills what one array lacks beside longer ones with NULL.
+    return [tags_text(tags) if tags else None for tags in every] if any(every) else ()

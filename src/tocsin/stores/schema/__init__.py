@@ -1,1 +1,0 @@
-"""Schemas, one folder a database, as numbered migrations that only go forward."""

@@ -1,0 +1,128 @@
+"""Reads of timers in SQLite. Each function is one statement, hence one snapshot, unless it says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import apsw
+
+from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
+from tocsin.stores.sqlite.rows import (
+    HISTORY_COLUMNS,
+    ROW_COLUMNS,
+    ROW_WIDTH,
+    history_aggregates,
+    history_rows,
+    row_aggregates,
+    rows_within,
+    stored_rows,
+)
+from tocsin.stores.sqlite.writes import CHUNK_ROWS_MAX, size_for
+
+R = TypeVar("R", StoredRow, HistoryRow)
+
+_RANGE = (
+    "FROM timers WHERE shard_id = :shard AND row_type = :type AND (timer_execute_at, timer_uuid) > (:at, :uuid) "
+    "AND (timer_execute_at, timer_uuid) <= (:to_at, :to_uuid) ORDER BY timer_execute_at, timer_uuid LIMIT :limit"
+)
+
+
+def size_sql(rows: str) -> str:
+    """A scalar query for the total size in bytes of the records of `rows` (FROM … LIMIT), without reading the records."""
+    return f"SELECT ifnull(sum(size), 0) FROM (SELECT octet_length(timer_record) AS size {rows})"
+
+
+LOAD = f"SELECT {row_aggregates(size_sql(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
+
+
+def load(
+    connection: apsw.Connection,
+    row_type: int,
+    shard_id: int,
+    after: FireKey,
+    up_to: FireKey,
+    limit: int,
+    bytes_max: int,
+) -> Loaded:
+    """A page, shorter than `limit` if its records would exceed `bytes_max` (one row always fits)."""
+    at, uuid = after
+    to_at, to_uuid = up_to
+    parameters = {
+        "shard": shard_id, "type": row_type, "at": at, "uuid": uuid, "to_at": to_at, "to_uuid": to_uuid,
+    }  # fmt: skip
+    rows, limit = read_page(connection, LOAD, parameters, limit, bytes_max, stored_rows)
+    return Loaded(rows, up_to if len(rows) < limit else (rows[-1].key if rows else after))
+
+
+def read_page(
+    connection: apsw.Connection,
+    sql: str,
+    parameters: Mapping[str, Any],
+    limit: int,
+    bytes_max: int,
+    decode: Callable[[tuple[Any, ...]], list[R]],
+) -> tuple[list[R], int]:
+    """The rows of an aggregating statement with :limit and :bytes_max, and the limit that was finally used.
+
+    A page with too many bytes is read again, shorter, in a snapshot of its own.
+    """
+    values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
+    shorter = rows_within(values, bytes_max)
+    if shorter is not None:
+        limit = shorter
+        values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": 2**62}).fetchall()[0]
+    return decode(values), limit
+
+
+@cache
+def fetch_sql(uuids: int) -> str:
+    """Live rows and newest history rows of one shard's uuids; the parameters are shard, uuids, shard, uuids."""
+    places = ",".join("?" * uuids)
+    # Without INDEXED BY, the planner may scan a whole shard for a few uuids.
+    live = (
+        f"SELECT {row_aggregates()} FROM (SELECT {ROW_COLUMNS} FROM timers INDEXED BY timers_by_uuid "
+        f"WHERE shard_id = ? AND timer_uuid IN ({places}))"
+    )
+    newest = (
+        "SELECT shard_id AS shard, timer_uuid AS uuid, max(timer_generation) AS generation FROM history "
+        f"INDEXED BY history_by_uuid WHERE shard_id = ? AND timer_uuid IN ({places}) GROUP BY shard_id, timer_uuid"
+    )
+    finished = (
+        f"SELECT {history_aggregates()} FROM (SELECT {HISTORY_COLUMNS} FROM ({newest}) CROSS JOIN history "
+        "INDEXED BY history_by_uuid ON shard_id = shard AND timer_uuid = uuid AND timer_generation = generation)"
+    )
+    return f"SELECT * FROM ({live}), ({finished})"
+
+
+def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+    """The live row and the newest history row of each uuid, with one snapshot for every few hundred uuids."""
+    live: dict[bytes, StoredRow] = {}
+    finished: dict[bytes, HistoryRow] = {}
+    for begin in range(0, len(uuids), CHUNK_ROWS_MAX):
+        chunk = list(uuids[begin : begin + CHUNK_ROWS_MAX])
+        size = size_for(len(chunk))
+        chunk += chunk[-1:] * (size - len(chunk))
+        values = connection.execute(fetch_sql(size), [shard_id, *chunk, shard_id, *chunk]).fetchall()[0]
+        live.update((row.uuid, row) for row in stored_rows(values[:ROW_WIDTH]))
+        finished.update((row.uuid, row) for row in history_rows(values[ROW_WIDTH:]))
+    return {uuid: Found(live.get(uuid), finished.get(uuid)) for uuid in uuids if uuid in live or uuid in finished}
+
+
+def shards(connection: apsw.Connection) -> list[ShardState]:
+    """Every shard row. The query skips from one shard to the next instead of scanning the timers in between."""
+    sql = (
+        "WITH RECURSIVE every(shard_id) AS (SELECT min(shard_id) FROM timers UNION ALL "
+        "SELECT (SELECT min(t.shard_id) FROM timers AS t WHERE t.shard_id > every.shard_id) FROM every "
+        "WHERE every.shard_id IS NOT NULL) "
+        "SELECT t.shard_id, t.shard_version, t.shard_owner FROM every CROSS JOIN timers AS t ON "
+        "t.shard_id = every.shard_id AND t.row_type = 1 AND t.timer_execute_at = 0 AND t.timer_uuid = x''"
+    )
+    return [ShardState(*row) for row in connection.execute(sql)]
+
+
+def members(connection: apsw.Connection) -> list[Member]:
+    """All member rows."""
+    sql = "SELECT member_incarnation, member_node, member_address, member_counter FROM members"
+    return [Member(*row) for row in connection.execute(sql)]

@@ -1,0 +1,117 @@
+"""The columns of rows in the SQLite file, and the transfer of a whole page of rows in one result row.
+
+A step of a statement costs the interpreter's lock twice, so a page of a thousand rows must not be a thousand steps: SQL
+aggregates each column into one value (JSON for what is short, concatenated bytes for what is binary), and this takes
+them apart again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any, cast
+
+import msgspec
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
+from tocsin.sql.tags import tags_of
+
+#: The row types of the table `timers`, except shard rows. `HISTORY` stands for the table of finished timers.
+LIVE, SUSPENDED, HISTORY = 2, 3, 0
+
+_UUID_BYTES = 16
+_ID_BYTES = _UUID_BYTES + GENERATION_BYTES
+
+#: The columns of a subquery whose rows are aggregated.
+ROW_COLUMNS = (
+    "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
+    "timer_parked_reason"
+)
+HISTORY_COLUMNS = (
+    "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
+    "timer_status, timer_finished_at, timer_expires_at"
+)
+
+_COMMON = (
+    "json_group_array(timer_execute_at), CAST(group_concat(timer_uuid || timer_generation, '') AS BLOB), "
+    "json_group_array(timer_namespace), json_group_array(timer_id), json_group_array(timer_tags), "
+    "json_group_array(octet_length(timer_record)), CAST(group_concat(timer_record, ''){only} AS BLOB)"
+)
+
+
+def row_aggregates(size_sql: str | None = None) -> str:
+    """The aggregates that `stored_rows` reads. Where `size_sql`, a scalar subquery, exceeds :bytes_max, the records come
+    as NULL."""
+    return _COMMON.format(only=_only(size_sql)) + ", json_group_array(timer_parked_reason)"
+
+
+def history_aggregates(size_sql: str | None = None) -> str:
+    """The aggregates that `history_rows` reads, likewise."""
+    return _COMMON.format(only=_only(size_sql)) + (
+        ", json_group_array(timer_status), json_group_array(timer_finished_at), json_group_array(timer_expires_at)"
+    )
+
+
+def _only(size_sql: str | None) -> str:
+    return "" if size_sql is None else f" FILTER (WHERE ({size_sql}) <= :bytes_max)"
+
+
+#: How many values each kind of aggregate has.
+ROW_WIDTH, HISTORY_WIDTH = 8, 10
+
+_integers = msgspec.json.Decoder(list[int]).decode
+_texts = msgspec.json.Decoder(list[str]).decode
+_optional_texts = msgspec.json.Decoder(list[str | None]).decode
+_statuses = msgspec.json.Decoder(list[Status]).decode
+
+# Skips the named tuples' own Python-level constructors, which would cost as much as everything else here.
+_stored_row = partial(tuple.__new__, StoredRow)
+_history_row = partial(tuple.__new__, HistoryRow)
+
+
+def rows_within(values: tuple[Any, ...], bytes_max: int) -> int | None:
+    """None if the records were returned; else how many of the page's rows, at least one, have at most `bytes_max` bytes of
+    records."""
+    if values[6] is not None:
+        return None
+    totals = list(accumulate(_integers(values[5])))
+    if not totals or totals[-1] <= bytes_max:
+        return None
+    return max(1, bisect_right(totals, bytes_max))
+
+
+def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:
+    instants, ids, namespaces, timer_ids, tags, lengths, records = values
+    ids, records = ids or b"", records or b""
+    starts = range(0, len(ids), _ID_BYTES)
+    places = pairwise(accumulate(_integers(lengths), initial=0))
+    return (
+        _integers(instants),
+        [ids[i : i + _UUID_BYTES] for i in starts],
+        [ids[i + _UUID_BYTES : i + _ID_BYTES] for i in starts],
+        _texts(namespaces),
+        _texts(timer_ids),
+        map(tags_of, _optional_texts(tags)),
+        [records[begin:end] for begin, end in places],
+    )
+
+
+def stored_rows(values: tuple[Any, ...]) -> list[StoredRow]:
+    """The rows of one result row of `row_aggregates`, in key order."""
+    columns = (*_common(values[:7]), _optional_texts(values[7]))
+    rows = cast("list[StoredRow]", list(map(_stored_row, zip(*columns, strict=True))))
+    # Aggregates process rows in the subquery's order, but SQLite does not guarantee it. Sorting sorted rows costs next to
+    # nothing.
+    rows.sort()
+    return rows
+
+
+def history_rows(values: tuple[Any, ...]) -> list[HistoryRow]:
+    """The rows of one result row of `history_aggregates`, in (execute_at, uuid, generation) order."""
+    columns = (*_common(values[:7]), _statuses(values[7]), _integers(values[8]), _integers(values[9]))
+    rows = cast("list[HistoryRow]", list(map(_history_row, zip(*columns, strict=True))))
+    rows.sort()
+    return rows

@@ -1,0 +1,1 @@
+"""The timer service: its use cases, on top of the engine."""

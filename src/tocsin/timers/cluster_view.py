@@ -1,0 +1,181 @@
+"""The cluster view: members, owners of shards, and the size and lag of each shard's window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tocsin import __version__
+from tocsin.ports.forward import NodeReport, ShardReport
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.membership import address_of
+from tocsin.timers.engine.supervisor import Supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """A shard. Fields of its window are None if its owner did not answer. `lag_us` is how long the oldest due timer has
+    waited; 0 when none is due."""
+
+    shard_id: int
+    epoch: int
+    owner: str | None
+    owned_here: bool
+    window_timers: int | None = None
+    in_flight: int | None = None
+    complete_to: int | None = None
+    lag_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A member of the cluster. Fields that only the member itself reports are None if it did not answer."""
+
+    node: str
+    incarnation: str
+    address: str
+    alive: bool
+    self: bool
+    shards: int
+    leaving: bool = False
+    skewed: bool = False
+    #: Whether another living node has its name.
+    shares_name: bool = False
+    release: str | None = None
+    dispatching: bool | None = None
+    agent: bool | None = None
+    window_timers: int | None = None
+    lag_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Everything `GET /cluster` shows."""
+
+    total_shards: int
+    nodes: list[NodeView]
+    shards: list[ShardView]
+    dispatching: bool
+    dispatch_paused_reason: str | None
+
+
+def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeReport:
+    """This node's report about itself."""
+    reason = supervisor.dispatcher.paused_reason
+    now_us = context.clock.now_us()
+    shards = []
+    for shard in supervisor.dispatcher.shards.values():
+        window = shard.window
+        if window is None:
+            continue
+        shards.append(
+            ShardReport(
+                shard.shard_id,
+                window.epoch,
+                len(window.rows),
+                window.in_flight_count,
+                window.horizon[0] if window.horizon[0] > 0 else None,
+                window.longest_wait_us(now_us),
+            )
+        )
+    return NodeReport(__version__, reason is None, reason, agent, shards, takes_key_hashes=True)
+
+
+def cluster_view(
+    supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport], *, alone: bool = False
+) -> ClusterView:
+    """The cluster as this node sees it. `reports` are those of the other nodes, by incarnation. `alone`: the store belongs to
+    this node alone, so other members are its former starts and are left out."""
+    reports = {**reports, supervisor.incarnation: own}
+    reported = {
+        shard.shard_id: (incarnation, shard) for incarnation, report in reports.items() for shard in report.shards
+    }
+    owners = _owners(supervisor, reported)
+    shards = [
+        _shard_view(supervisor, shard_id, owners[shard_id], reported.get(shard_id))
+        for shard_id in range(supervisor.total_shards)
+    ]
+    return ClusterView(
+        supervisor.total_shards,
+        [
+            view
+            for view in _node_views(supervisor, reports, [owner for owner, _ in owners.values()])
+            if view.self or not alone
+        ],
+        shards,
+        own.dispatching,
+        own.dispatch_paused_reason,
+    )
+
+
+def _owners(
+    supervisor: Supervisor, reported: Mapping[int, tuple[bytes, ShardReport]]
+) -> dict[int, tuple[bytes | None, int]]:
+    """Owner and epoch of each shard: as read from the store, or as the owner reports if its epoch is newer."""
+    owners: dict[int, tuple[bytes | None, int]] = {}
+    for shard_id in range(supervisor.total_shards):
+        state = supervisor.states.get(shard_id)
+        owner, epoch = (state.owner, state.epoch) if state is not None else (None, 0)
+        newest = reported.get(shard_id)
+        if newest is not None and newest[1].epoch >= epoch:
+            owner, epoch = newest[0], newest[1].epoch
+        owners[shard_id] = (owner, epoch)
+    return owners
+
+
+def _node_views(
+    supervisor: Supervisor, reports: Mapping[bytes, NodeReport], owners: list[bytes | None]
+) -> list[NodeView]:
+    membership = supervisor.membership
+    shared_names = {incarnation for incarnations in membership.shared_names().values() for incarnation in incarnations}
+    views = []
+    for member in sorted(membership.members(), key=lambda member: (member.node, member.incarnation)):
+        report = reports.get(member.incarnation)
+        views.append(
+            NodeView(
+                member.node,
+                member.incarnation.hex(),
+                address_of(member),
+                membership.alive(member.incarnation),
+                member.incarnation == supervisor.incarnation,
+                sum(1 for owner in owners if owner == member.incarnation),
+                membership.leaving(member.incarnation),
+                membership.skewed(member.incarnation),
+                member.incarnation in shared_names,
+                *(
+                    (None, None, None, None, None)
+                    if report is None
+                    else (
+                        report.release,
+                        report.dispatching,
+                        report.agent,
+                        sum(shard.window_timers for shard in report.shards),
+                        max((shard.lag_us for shard in report.shards), default=0),
+                    )
+                ),
+            )
+        )
+    return views
+
+
+def _shard_view(
+    supervisor: Supervisor, shard_id: int, known: tuple[bytes | None, int], reported: tuple[bytes, ShardReport] | None
+) -> ShardView:
+    owner, epoch = known
+    names = {member.incarnation: member.node for member in supervisor.membership.members()}
+    names[supervisor.incarnation] = supervisor.node
+    name = names.get(owner, owner.hex()) if owner is not None else None
+    here = owner == supervisor.incarnation
+    if reported is None or reported[0] != owner:
+        return ShardView(shard_id, epoch, name, owned_here=here)
+    report = reported[1]
+    return ShardView(
+        shard_id,
+        epoch,
+        name,
+        owned_here=here,
+        window_timers=report.window_timers,
+        in_flight=report.in_flight,
+        complete_to=report.complete_to,
+        lag_us=report.lag_us,
+    )

@@ -1,0 +1,335 @@
+"""Group commit: while one batch is being written, the next one accumulates. A lane writes one batch at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tocsin.model.errors import (
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+    Unavailable,
+)
+from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
+from tocsin.ports.store import Applied
+from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
+
+#: Results of callbacks in one commit: at most so many before commit times are known, and never limited to fewer than the
+#: minimum, so that they share a commit's fixed cost.
+_FINISHED_FIRST, _FINISHED_MIN = 400, 100
+#: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
+_DEADLINE_CHECK_SHARE = 0.1
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.context import Context
+    from tocsin.timers.engine.shard import Shard
+
+
+class CommitLane:
+    """Commits for its shards, strictly one transaction after another (rule 2)."""
+
+    def __init__(self, index: int, context: Context) -> None:
+        self._index = index
+        self._context = context
+        self._dirty: dict[Shard, None] = {}
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        # Clients' writes since the last batch was assembled; how many are worth waiting for, and until when (boot time).
+        self._arrived = 0
+        self._expected = 0
+        self._expected_until_us = 0
+        self._all_here = asyncio.Event()
+        # Results of callbacks that one batch may have, adapted to commit times; whether the last batch was limited by it.
+        self._finished_max = min(_FINISHED_FIRST, context.batch_rows_max)
+        self._more_finished = False
+        # What is being written now, and the next check whether the store takes longer than clients wait.
+        self._under_way: Sequence[tuple[Shard, Batch]] = ()
+        self._deadline_check: asyncio.TimerHandle | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def schedule(self, shard: Shard, *, urgent: bool) -> None:
+        """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
+        self._dirty[shard] = None
+        self._idle.clear()
+        if urgent:
+            self._arrived += 1
+            self._wake.set()
+            if self._arrived == self._expected:
+                self._all_here.set()
+        elif self._timer is None and not self._wake.is_set():
+            self._timer = asyncio.get_running_loop().call_later(
+                self._context.limits.commit_interval_us / 1e6, self._wake.set
+            )
+
+    async def flushed(self) -> None:
+        """Returns when nothing waits to be written."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Commits until it is cancelled."""
+        while True:
+            await self._wake.wait()
+            await self._gather()
+            self._wake.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            shards = list(self._dirty)
+            self._dirty.clear()
+            together, self._arrived = self._arrived, 0
+            began = self._context.clock.boottime_us()
+            done = await self._commit_watched(shards)
+            if not done:
+                await asyncio.sleep(self._context.limits.store_retry_interval_us / 1e6)
+            self._expect(together + self._arrived, began)
+            for shard in shards:
+                if shard.window is not None and shard.window.has_work():
+                    self._dirty[shard] = None
+                    if shard.window.pending or self._more_finished:
+                        self._wake.set()
+                    else:
+                        self.schedule(shard, urgent=False)
+            if not self._dirty:
+                self._idle.set()
+
+    async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
+        self._schedule_deadline_check(shards)
+        try:
+            return await self._commit(shards)
+        finally:
+            if self._deadline_check is not None:
+                self._deadline_check.cancel()
+
+    def _schedule_deadline_check(self, shards: Sequence[Shard]) -> None:
+        pause_s = self._context.limits.write_timeout_us * _DEADLINE_CHECK_SHARE / 1e6
+        self._deadline_check = asyncio.get_running_loop().call_later(pause_s, self._check_deadlines, shards)
+
+    def _check_deadlines(self, shards: Sequence[Shard]) -> None:
+        """Answers clients at their own deadlines while the store keeps a commit waiting.
+
+        An answer before the outcome is known doesn't change the order of writes: this lane's next batch follows the present
+        one, and the next owner's fence ends it.
+        """
+        now = self._context.clock.boottime_us()
+        for shard, batch in self._under_way:
+            shard.time_out_clients(batch, now)
+        for shard in dict.fromkeys((*shards, *self._dirty)):
+            shard.expire(now)
+        self._schedule_deadline_check(shards)
+
+    def _expect(self, clients: int, began_us: int) -> None:
+        """Sets how many clients are worth waiting for: those just answered may write again at once and share the next batch
+        with those that arrived meanwhile."""
+        now = self._context.clock.boottime_us()
+        self._expected = clients
+        self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_delay_max_us)
+
+    async def _gather(self) -> None:
+        """Once the first of the expected clients has written, waits for the others, up to the time limit."""
+        left_us = self._expected_until_us - self._context.clock.boottime_us()
+        if 0 < self._arrived < self._expected and left_us > 0:
+            self._all_here.clear()
+            latest = asyncio.get_running_loop().call_later(left_us / 1e6, self._all_here.set)
+            await self._all_here.wait()
+            latest.cancel()
+
+    async def _commit(self, shards: Sequence[Shard]) -> bool:
+        """Writes one transaction for these shards; False when the store refuses everything for now."""
+        try:
+            batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
+            for shard in shards:
+                shard.refuse_clients(
+                    Unavailable(f"reading from the store failed; nothing was written, try again: {error}")
+                )
+            return False
+        if not batches:
+            return True
+        try:
+            await self._write(batches)
+        except StoreUnavailable as error:
+            self._postpone(batches, error)
+            return False
+        except DefiniteFailure as error:
+            self._failed(batches, "definite", error)
+            for shard, batch in batches:
+                shard.abandon(batch)
+            for shard, batch in batches:
+                if not await self._commit_apart(shard, len(batch.ops)):
+                    return False
+        except OutcomeUnknown as error:
+            self._failed(batches, "unknown", error)
+            for shard, batch in batches:
+                shard.outcome_unknown(batch)
+        return True
+
+    async def _assembled(self, shards: Sequence[Shard], rows_max: int, finished_max: int) -> list[tuple[Shard, Batch]]:
+        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first."""
+        for shard in shards:
+            await shard.fetch(rows_max)
+        left = rows_max
+        if finished_max:
+            shards = sorted(shards, key=_oldest_result_us)
+            waiting = sum(len(shard.window.pending) for shard in shards if shard.window is not None)
+            finished_max = min(finished_max, max(rows_max - waiting, 1))
+        finished_left = finished_max
+        batches = []
+        for shard in shards:
+            batch = shard.assemble(left, finished_left) if left > 0 else None
+            if batch is not None:
+                left -= len(batch.ops) + len(batch.finished)
+                finished_left = max(finished_left - len(batch.finished), 0)
+                batches.append((shard, batch))
+        self._more_finished = finished_max > 0 and finished_left == 0
+        return batches
+
+    async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
+        """Applies the batches and reports them to their windows. If the store raises, no window has changed."""
+        context = self._context
+        began = context.clock.boottime_us()
+        self._under_way = batches
+        try:
+            results = await context.bounded(context.store.apply([batch.store for _, batch in batches]))
+        finally:
+            self._under_way = ()
+        duration = context.clock.boottime_us() - began
+        self._learn(sum(len(batch.finished) for _, batch in batches), duration)
+        upserts = deletes = history = 0
+        written: list[Batch] = []
+        for (shard, batch), result in zip(batches, results, strict=True):
+            if result is Applied.OWNERSHIP_LOST:
+                shard.fenced(batch)
+                continue
+            shard.committed(batch)
+            upserts += len(batch.store.upserts)
+            deletes += len(batch.store.deletes)
+            history += len(batch.store.history)
+            written.append(batch)
+        self._report_writes(written)
+        context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
+
+    def _learn(self, finished: int, duration_us: int) -> None:
+        """Adapts how many finished timers a batch may have, so that a commit takes about `commit_target`."""
+        limits = self._context.limits
+        if duration_us > limits.commit_target_us:
+            if finished > _FINISHED_MIN:
+                self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_MIN)
+        elif finished >= self._finished_max:
+            self._finished_max = min(self._finished_max * 5 // 4, self._context.batch_rows_max)
+
+    def _report_writes(self, written: Sequence[Batch]) -> None:
+        """Emits the events of created and changed timers, for all shards together: with many shards, a commit has hardly
+        more than one write for each."""
+        created: dict[str, int] = {}
+        changed: dict[tuple[str, str], int] = {}
+        for batch in written:
+            for op, answer in zip(batch.ops, batch.answers, strict=True):
+                if op.kind > OpKind.DELETE or isinstance(answer, Exception | ExistingRow):
+                    continue
+                if op.timer is not None:
+                    created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
+                else:
+                    word = "updated" if op.changes is not None else "deleted"
+                    changed[op.namespace, word] = changed.get((op.namespace, word), 0) + 1
+        for namespace, count in created.items():
+            self._context.observe(TimersCreated(namespace, count))
+        for (namespace, word), count in changed.items():
+            self._context.observe(TimersChanged(namespace, word, count))
+
+    def _postpone(self, batches: list[tuple[Shard, Batch]], error: StoreUnavailable) -> None:
+        """Refuses the clients because the store can't write; the engine's own operations stay queued for the next try."""
+        self._failed(batches, "unavailable", error)
+        for shard, batch in batches:
+            shard.abandon(batch)
+            shard.refuse_clients(Unavailable(f"writing to the store failed; nothing was written, try again: {error}"))
+
+    def _failed(self, batches: list[tuple[Shard, Batch]], kind: str, error: Exception) -> None:
+        self._context.observe(BatchFailed(self._index, len(batches), kind, str(error)))
+
+    # ------------------------------------------------------------------ rule 5: one bad row never blocks a batch
+
+    async def _commit_apart(self, shard: Shard, ops: int) -> bool:
+        """Bisects a refused batch: commits ever smaller parts until the offending row is alone and refused."""
+        return await self._bisect_ops(shard, ops) and await self._commit_finished_singly(shard)
+
+    async def _bisect_ops(self, shard: Shard, count: int) -> bool:
+        if count == 0 or shard.window is None:
+            return True
+        try:
+            batches = await self._assembled([shard], count, 0)
+        except StoreCorrupted:
+            raise
+        except StoreError as unread:
+            self._context.observe(BatchFailed(self._index, 1, "read", str(unread)))
+            shard.refuse_clients(
+                Unavailable(f"reading from the store failed; nothing was written, try again: {unread}")
+            )
+            return False
+        if not batches:
+            return True
+        error = await self._try(batches)
+        if error is None:
+            return True
+        if isinstance(error, StoreUnavailable):
+            return False
+        _, batch = batches[0]
+        if len(batch.ops) == 1:
+            op = batch.ops[0]
+            self._context.observe(WriteRefused(shard.shard_id, op.uuid, str(error)))
+            shard.refuse_first(op, error)
+            return True
+        half = len(batch.ops) // 2
+        return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, len(batch.ops) - half)
+
+    async def _commit_finished_singly(self, shard: Shard) -> bool:
+        """Commits finished timers one at a time; one that fails is tried without its history, then left in memory."""
+        window = shard.window
+        if window is None or not window.finished:
+            return True
+        for entry in list(window.finished.values()):
+            # Twice with history: a deadlock or the like must not cost the history.
+            for with_history in (True, True, False):
+                if shard.window is not window:
+                    return True
+                entry.with_history = with_history
+                batch = window.assemble_one(entry, self._context.clock.now_us(), self._context.history_rule)
+                error = await self._try([(shard, batch)])
+                if error is None:
+                    break
+                if isinstance(error, StoreUnavailable):
+                    return False
+                self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
+            else:
+                window.delete_refused(entry, self._context.clock.boottime_us())
+        return True
+
+    async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:
+        try:
+            await self._write(batches)
+        except StoreUnavailable as error:
+            self._postpone(batches, error)
+            return error
+        except DefiniteFailure as error:
+            for shard, batch in batches:
+                shard.abandon(batch)
+            return error
+        except OutcomeUnknown as error:
+            self._failed(batches, "unknown", error)
+            for shard, batch in batches:
+                shard.outcome_unknown(batch)
+        return None
+
+
+def _oldest_result_us(shard: Shard) -> float:
+    """The boot time since which the shard's oldest finished timer has waited for a batch; infinity without one."""
+    finished = shard.window.finished if shard.window is not None else None
+    return next(iter(finished.values())).since_us if finished else math.inf

@@ -1,0 +1,159 @@
+"""What the parts of one node's engine share: ports, limits, namespaces, memory accounts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tocsin.model.errors import OutcomeUnknown, StoreError
+from tocsin.model.namespace import RETENTION_DEFAULT_US, HistoryMode, Namespace
+from tocsin.ports.callback import Caller
+from tocsin.ports.clock import Clock
+from tocsin.ports.observer import Event
+from tocsin.ports.store import Store
+from tocsin.timers.engine.limits import EngineLimits
+
+T = TypeVar("T")
+
+#: Claims, loads, sweeps and releases at once on a node. More than a store has connections for would queue there, and delay
+#: heartbeats.
+SHARD_CALLS_MAX = 8
+
+
+@dataclass(slots=True)
+class Context:
+    """Ports, limits, and the namespaces as last read. Time, randomness and ids come only from here, so that tests replace
+    them."""
+
+    store: Store
+    caller: Caller
+    clock: Clock
+    limits: EngineLimits
+    observe: Callable[[Event], None]
+    random: random.Random
+    incarnation: bytes
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
+    #: near enough to the store's; before it ever was, the store's. For other users of a clock on this node; timers don't fire
+    #: by it, they wait until the clock is right (rule 12).
+    confirm_time: Callable[[int, int], None] = field(default=lambda now_us, boot_us: None)
+    #: What the node's windows hold, all shards together: timers, and bytes of their records.
+    window_timers: int = 0
+    window_bytes: int = 0
+    #: How many shards the node owns (at least 1), for each one's fair share of memory.
+    shards_owned: int = 1
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
+    #: Boot time at which the latest successful read of the namespaces began: all of them are known at least as of then.
+    #: None: never read.
+    namespaces_as_of: int | None = None
+    # Reads and changes of namespaces, numbered in the order in which they began, and the number that each name is known from.
+    _learned: int = 0
+    _learned_from: dict[str, int] = field(default_factory=dict)
+    # Shared reads: the lock of the one that reads, how many have begun, the number of the last that ended, and how it failed.
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _begun: int = 0
+    _ended: int = 0
+    _failure: StoreError | None = None
+
+    @property
+    def share_timers(self) -> int:
+        """How many timers one shard's window may hold, at least 1."""
+        return max(self.limits.window_timers_max // self.shards_owned, 1)
+
+    @property
+    def share_bytes(self) -> int:
+        """How many bytes of records one shard's window may hold, at least 1."""
+        return max(self.limits.window_bytes_max // self.shards_owned, 1)
+
+    def lanes(self, total_shards: int) -> int:
+        """How many commits may be in progress at once: `lanes`, or one per shard where each shard's batch is a transaction of
+        its own, so that no shard waits for another."""
+        return self.limits.lanes if self.store.capabilities.shards_together else total_shards
+
+    @property
+    def batch_rows_max(self) -> int:
+        """Rows of one batch, by the limit and by what the store takes in one transaction."""
+        return min(self.limits.batch_rows_max, self.store.capabilities.batch_rows_max or self.limits.batch_rows_max)
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """Bytes of one batch's records, likewise."""
+        return min(self.limits.batch_bytes_max, self.store.capabilities.batch_bytes_max or self.limits.batch_bytes_max)
+
+    @property
+    def namespaces_until(self) -> int:
+        """The boot time until which this node may fire by the namespaces that it has read (rule 23)."""
+        return 0 if self.namespaces_as_of is None else self.namespaces_as_of + self.limits.namespaces_lease_us
+
+    async def read_namespaces(self) -> list[Namespace]:
+        """Reads all namespaces from the store and returns them; raises what the store raises.
+
+        A namespace that this node has changed, or read again, since this read began stays as it is known: this read's result
+        may be older.
+        """
+        self._learned += 1
+        number, begun_at = self._learned, self.clock.boottime_us()
+        listed = await self.bounded(self.store.namespaces())
+        for namespace in listed:
+            if self._learned_from.get(namespace.name, 0) < number:
+                self._learned_from[namespace.name] = number
+                self.namespaces[namespace.name] = namespace
+        self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
+        return listed
+
+    async def refresh_namespaces(self) -> None:
+        """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what
+        the store raises."""
+        asked = self._begun
+        async with self._reading:
+            if self._ended > asked:
+                if self._failure is not None:
+                    raise self._failure
+                return
+            self._begun += 1
+            self._failure = None
+            try:
+                await self.read_namespaces()
+            except StoreError as error:
+                self._failure = error
+            # A cancelled read does not get here: it has answered nobody.
+            self._ended = self._begun
+            if self._failure is not None:
+                raise self._failure
+
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """Whether this node knows the namespace in that version or a later one."""
+        known = self.namespaces.get(name)
+        return known is not None and known.version >= version
+
+    def changed_namespace(self, namespace: Namespace) -> None:
+        """Takes over a namespace that this node has just written."""
+        if not self.knows_namespace(namespace.name, namespace.version + 1):
+            self._learned += 1
+            self._learned_from[namespace.name] = self._learned
+            self.namespaces[namespace.name] = namespace
+
+    async def in_turn(self, call: Awaitable[T]) -> T:
+        """Like `bounded`, for calls that all shards of a node may make at once: only `SHARD_CALLS_MAX` run at a time, so that
+        heartbeats, commits and reads of ownership never queue behind hundreds of claims."""
+        async with self._turns:
+            return await self.bounded(call)
+
+    async def bounded(self, call: Awaitable[T]) -> T:
+        """The store call's result. Raises OutcomeUnknown once it has taken longer than `store_timeout`."""
+        try:
+            # Not wait_for: it loses a cancellation that coincides with the call's end, and costs a task.
+            async with asyncio.timeout(self.limits.store_timeout_us / 1e6):
+                return await call
+        except TimeoutError:
+            raise OutcomeUnknown(
+                f"the store did not answer within {self.limits.store_timeout_us / 1e6:g} s (store_timeout)"
+            ) from None
+
+    def history_rule(self, namespace: str) -> tuple[HistoryMode, int]:
+        """Whether and how long finished timers of the namespace stay visible."""
+        known = self.namespaces.get(namespace)
+        return (known.history, known.retention_us) if known else (HistoryMode.ALL, RETENTION_DEFAULT_US)

@@ -1,0 +1,421 @@
+"""Dispatches due timers in key order, within the limits of node, namespaces and destinations. No task per timer."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from tocsin.model.answer import NoResponse, NotSent, judge
+from tocsin.model.namespace import Answers, policy_in_force
+from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.observer import (
+    AttemptFinished,
+    AttemptNotSent,
+    DispatchPaused,
+    DispatchResumed,
+    TimerSuspended,
+)
+from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
+from tocsin.timers.engine.alarm import Alarm
+from tocsin.timers.engine.attempts import conclude
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.handover import HandedOverResults
+from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.shard import Shard
+
+#: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
+#: on this machine and may pass in a moment; immediate retries would add to the load.
+_BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
+
+
+class Dispatcher:
+    """The node's dispatcher. It starts paused, and fires nothing until `resume`."""
+
+    def __init__(self, context: Context, results: HandedOverResults) -> None:
+        self.results = results
+        self._context = context
+        self._admission = Admission(context)
+        self._alarm = Alarm(context.clock, self._woken)
+        self._starved: dict[Shard, None] = {}
+        # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.
+        self._continuing: dict[Shard, None] = {}
+        self._turn_scheduled = False
+        self.shards: dict[int, Shard] = {}
+        self._paused: str | None = "starting"
+        self._lease_until = 0
+        self._clock_base = 0
+
+    # ------------------------------------------------------------------ permission
+
+    @property
+    def paused_reason(self) -> str | None:
+        """Why nothing fires now; None while timers fire."""
+        if self._paused is not None:
+            return self._paused
+        return None if self._context.clock.boottime_us() < self._lease_until else "lease"
+
+    @property
+    def in_flight(self) -> int:
+        """Callbacks in flight."""
+        return self._admission.in_flight
+
+    @property
+    def waiting(self) -> int:
+        """Due timers deferred in memory until there is a slot. Some may have been changed since."""
+        return self._admission.waiting
+
+    @property
+    def destinations(self) -> int:
+        """Destinations in use, or remembered with a reduced limit because they did not answer."""
+        return len(self._admission.destinations)
+
+    def pause(self, reason: str, detail: str = "") -> None:
+        """Stops firing until `resume`."""
+        if self._paused != reason:
+            self._paused = reason
+            self._context.observe(DispatchPaused(reason, detail))
+
+    def renew(self, lease_until: int) -> None:
+        """Extends the node lease: the node may dispatch until this boot time (rule 6)."""
+        self._lease_until = lease_until
+
+    def resume(self, clock_base_us: int) -> None:
+        """Lease and clock are valid: fires whatever is due.
+
+        `clock_base_us` is the wall clock minus the boot time clock at the moment for which the wall clock was confirmed, so
+        that a jump since then is detected.
+        """
+        self._clock_base = clock_base_us
+        if self._paused is not None:
+            reason, self._paused = self._paused, None
+            self._context.observe(DispatchResumed(reason))
+        for shard in list(self.shards.values()):
+            self.dispatch_due(shard)
+        for destination in list(self._admission.destinations.values()):
+            self._next(destination, self._context.clock.now_us())
+
+    def _may_dispatch(self, now_us: int) -> bool:
+        if self._paused is not None:
+            return False
+        boot = self._context.clock.boottime_us()
+        if boot >= self._lease_until:
+            self.pause("lease", "no heartbeat, or no read of the namespaces, has succeeded within its lease")
+            return False
+        drift = now_us - boot - self._clock_base
+        if abs(drift) > self._context.limits.clock_skew_max_us:
+            self.pause("clock_jump", f"the wall clock jumped by {drift / 1e6:.3f} s relative to the boot time clock")
+            return False
+        return True
+
+    # ------------------------------------------------------------------ dispatch
+
+    def add(self, shard: Shard) -> None:
+        """Begins to dispatch an owned shard's timers."""
+        self.shards[shard.shard_id] = shard
+
+    def remove(self, shard: Shard) -> None:
+        """Stops dispatching a shard that is no longer owned."""
+        self.shards.pop(shard.shard_id, None)
+        self._starved.pop(shard, None)
+        self._alarm.forget(shard.shard_id)
+        self._admission.drop(shard)
+
+    def dispatch_due(self, shard: Shard) -> None:
+        """Fires what is due in the shard, as far as the limits allow, and sets the alarm for its next timer."""
+        if self._continuing:
+            self._continue(shard)
+        else:
+            self._dispatch_due_now(shard)
+
+    def _dispatch_due_now(self, shard: Shard) -> None:
+        window = shard.window
+        if window is None or shard.draining:
+            return
+        now = self._context.clock.now_us()
+        if not self._may_dispatch(now):
+            return
+        limits = self._context.limits
+        for _ in range(limits.dispatch_rows_per_turn):
+            row = window.due(now)
+            if row is None:
+                break
+            if self._admission.free <= 0:
+                self._starved[shard] = None
+                break
+            self._fire_or_defer(shard, row, now)
+        else:
+            self._continue(shard)
+        key = window.next_key()
+        if key is not None and key[0] > now:
+            self._alarm.set(shard.shard_id, key[0], now)
+
+    def _continue(self, shard: Shard) -> None:
+        """More may be due: requests, answers and the other waiting shards get their turns first."""
+        self._continuing[shard] = None
+        self._schedule_turn()
+
+    def _schedule_turn(self) -> None:
+        if self._continuing and not self._turn_scheduled:
+            self._turn_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn_scheduled = False
+        shard = next(iter(self._continuing))
+        del self._continuing[shard]
+        self._dispatch_due_now(shard)
+        self._schedule_turn()
+
+    def _woken(self, shard_id: int) -> None:
+        shard = self.shards.get(shard_id)
+        if shard is not None:
+            self.dispatch_due(shard)
+
+    def _fire_or_defer(self, shard: Shard, row: Row, now: int) -> None:
+        """Fires a due row, or defers it until there is a slot for it, or suspends it (rule 14)."""
+        window = shard.window
+        assert window is not None
+        timer, admission = row.timer, self._admission
+        namespace = self._context.namespaces.get(timer.namespace)
+        if namespace is not None and namespace.paused:
+            window.defer()
+            self._suspend(shard, row, f"namespace:{timer.namespace}")
+            return
+        destination = admission.destination(self._context.caller.destination(timer.url))
+        has_room = destination.has_room
+        if has_room and admission.has_slot(timer.namespace):
+            self._fire(shard, row, destination, now)
+            return
+        window.defer()
+        if admission.may_wait(shard, row, destination):
+            admission.defer(shard, row, destination)
+            return
+        self._suspend(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
+        admission.settle(destination)
+
+    def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
+        """Queues the suspension of a deferred row."""
+        window = shard.window
+        assert window is not None
+        window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
+        shard.lane.schedule(shard, urgent=False)
+        shard.suspended.note(reason)
+        self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
+
+    def _fire(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
+        window = shard.window
+        assert window is not None
+        attempt = window.dispatch(row)
+        timer = row.timer
+        attempt.number, attempt.fired_at = timer.attempts + 1, now
+        self._admission.begin(destination, timer.namespace)
+        namespace = self._context.namespaces.get(timer.namespace)
+        self._context.caller.invoke(
+            Invocation(
+                timer.namespace,
+                timer.id,
+                timer.execute_at,
+                now,
+                attempt.number,
+                timer.payload,
+                f"msg_{row.key[1].hex()}_{timer.firing}",
+                timer.url,
+                timer.method,
+                timer.headers,
+                timer.timeout_us,
+                () if namespace is None or namespace.secret is None else namespace.signing.at(now),
+                timer.traceparent,
+                timer.body,
+            ),
+            partial(self._done, shard, attempt, destination),
+        )
+
+    # ------------------------------------------------------------------ answers
+
+    def _done(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, exchange: Exchange) -> None:
+        context, limits = self._context, self._context.limits
+        now = context.clock.now_us()
+        outcome = exchange.outcome
+        timer = attempt.row.timer
+        self._admission.end(destination, timer.namespace)
+        if isinstance(outcome, NotSent):
+            self._not_sent(shard, attempt, destination, outcome)
+            return
+        namespace = context.namespaces.get(timer.namespace)
+        verdict = judge(
+            outcome,
+            now_us=now,
+            retry_after_us_max=limits.retry_after_max_us,
+            instant_us_max=now + limits.execute_ahead_max_us,
+            payload_bytes_max=limits.payload_bytes_max,
+            payload_depth_max=limits.payload_depth_max,
+            strict=namespace is not None and namespace.answers is Answers.STRICT,
+        )
+        conclusion, word = conclude(
+            timer,
+            verdict,
+            outcome,
+            attempt=attempt.number,
+            fired_at=attempt.fired_at,
+            duration_us=exchange.duration_us,
+            now_us=now,
+            jitter=context.random.random(),
+            policy=policy_in_force(timer.retry, namespace),
+            limits=limits,
+        )
+        window, boot_us = shard.window, context.clock.boottime_us()
+        if attempt.handed_over_generation:
+            self.results.send(shard.shard_id, attempt, conclusion)
+        elif window is None:
+            shard.forget_attempt(attempt)
+            word = "superseded"
+        elif window.answered(attempt, conclusion, boot_us):
+            shard.lane.schedule(shard, urgent=False)
+        else:
+            word = "superseded"
+        lag = attempt.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
+        context.observe(
+            AttemptFinished(
+                shard.shard_id,
+                timer.namespace,
+                timer.id,
+                attempt.number,
+                word,
+                conclusion.timer.last_error,
+                lag,
+                exchange.duration_us,
+                destination.name,
+            )
+        )
+        self._admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
+        if destination.back_off_us:
+            destination.end_back_off()
+        self._next(destination, now)
+
+    def _not_sent(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, outcome: NotSent) -> None:
+        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment."""
+        timer = attempt.row.timer
+        self._context.observe(
+            AttemptNotSent(
+                shard.shard_id,
+                timer.namespace,
+                timer.id,
+                attempt.number,
+                outcome.code,
+                outcome.detail or None,
+                destination.name,
+            )
+        )
+        if destination.back_off is None:
+            destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
+            delay_s = destination.back_off_us / 1e6
+            destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
+        if attempt.handed_over_generation:
+            row = attempt.row
+            self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
+        else:
+            # It is due again, and deferred until the back-off ends.
+            shard.not_sent(attempt)
+        self._next(destination, self._context.clock.now_us())
+
+    def _back_off_over(self, destination: Destination) -> None:
+        destination.back_off = None
+        self._next(destination, self._context.clock.now_us())
+
+    def _next(self, destination: Destination, now: int) -> None:
+        """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
+        admission = self._admission
+        if self._may_dispatch(now):
+            if destination.queues:
+                self._serve(destination, now)
+            if admission.blocked:
+                self._serve_blocked(now)
+            while self._starved and admission.free > 0:
+                shard = next(iter(self._starved))
+                del self._starved[shard]
+                self.dispatch_due(shard)
+        admission.settle(destination)
+
+    def _serve(self, destination: Destination, now: int) -> None:
+        """Fires what waits for this destination, round robin over its queues, while it and the namespaces have room."""
+        queues, admission = destination.queues, self._admission
+        passed = 0
+        while passed < len(queues) and destination.has_room:
+            name, queue = next(iter(queues.items()))
+            # It becomes the last of the queues.
+            del queues[name]
+            queues[name] = queue
+            if admission.has_slot(queue.namespace):
+                self._fire_first(queue, now)
+                passed = 0
+            else:
+                admission.block(queue)
+                passed += 1
+
+    def _serve_blocked(self, now: int) -> None:
+        """Fires what waits for its namespace's share of the slots, round robin over the namespaces.
+
+        Namespaces that are not checked now are checked at the next answer; at the last answer, every namespace has slots.
+        """
+        blocked, admission = self._admission.blocked, self._admission
+        passed = 0
+        while blocked and passed < min(len(blocked), TURNS_MAX):
+            namespace = next(iter(blocked))
+            queues = blocked.pop(namespace)
+            if not admission.has_slot(namespace):
+                blocked[namespace] = queues
+                passed += 1
+                continue
+            queue = next(iter(queues))
+            del queues[queue]
+            if queues:
+                blocked[namespace] = queues
+            if queue.destination.has_room:
+                self._fire_first(queue, now)
+                if queue.rows and queue.destination.has_room:
+                    admission.block(queue)
+            passed = 0
+
+    def _fire_first(self, queue: Queue, now: int) -> None:
+        """Fires the first row of the queue if it is still current and due."""
+        row, shard = self._admission.take(queue), queue.shard
+        if shard.window is not None and not shard.draining and shard.window.holds(row):
+            namespace = self._context.namespaces.get(row.timer.namespace)
+            if row.key[0] <= now and not (namespace is not None and namespace.paused):
+                self._fire(shard, row, queue.destination, now)
+                return
+            # No longer due, or its namespace was paused meanwhile: its next turn decides.
+            shard.window.put_back(row)
+            self._alarm.set(shard.shard_id, row.key[0], now)
+        # The queue may have been the last one of its destination.
+        self._admission.settle(queue.destination)
+
+    # ------------------------------------------------------------------ what is suspended
+
+    def trim(self, shard: Shard) -> None:
+        """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
+        more shards, and forgets destinations that are no longer needed."""
+        for row, destination in self._admission.excess(shard):
+            self._suspend(shard, row, f"destination:{destination.name}")
+            self._admission.settle(destination)
+        self._admission.forget_idle()
+
+    def room_for(self, shard: Shard, reason: str) -> int:
+        """How many of the shard's timers suspended for this reason may be resumed now."""
+        kind, _, name = reason.partition(":")
+        if kind == "namespace":
+            namespace = self._context.namespaces.get(name)
+            busy = (namespace is not None and namespace.paused) or name in self._admission.blocked
+            return 0 if busy else self._context.limits.resume_rows
+        if kind == "destination":
+            return self._admission.room_for(shard, self._admission.destinations.get(name))
+        return 0
+
+    def room_back(self) -> tuple[int, int]:
+        """How many timers, and bytes of their records, one shard may resume for one reason in one sweep."""
+        return self._admission.room_back()
+
+    def close(self) -> None:
+        """Stops firing, and cancels the alarm."""
+        self._paused = "stopped"
+        self._alarm.close()

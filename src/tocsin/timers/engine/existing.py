@@ -1,0 +1,113 @@
+"""Conditional creates: what they find under the timer's name and what they are answered; what is kept of a finished timer.
+Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
+from tocsin.model.errors import (
+    ClusterUpgrading,
+    IdempotencyConflict,
+    RecordTooNew,
+    RecordUndecodable,
+    TimerExists,
+    TocsinError,
+)
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
+from tocsin.ports.store import Found, HistoryRow, StoredRow
+from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
+
+
+def create_if(
+    op: WriteOp, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
+) -> Row | TocsinError:
+    """The outcome of a conditional create (rule 26): a row to write, the existing timer (ExistingRow), or an error.
+
+    `finished` and `present` are what memory knows of the timer, `found` what the store returned for it, `mode` the history
+    mode of its namespace.
+    """
+    assert op.timer is not None
+    assert op.condition is not None
+    try:
+        former = _former(op.uuid, batch, finished, present, found, mode)
+        answer = None if former is None else _answer(op.condition, former)
+    except RecordTooNew as error:
+        # It may have been created under the same key.
+        return ClusterUpgrading(f"a newer release stored the timer of that id; try again after the upgrade: {error}")
+    except IdempotencyConflict as error:
+        return error
+    if answer is not None:
+        return answer
+    keys = op.condition.keys_after(None if former is None else former.timer)
+    # Not in place: this batch may fail, and the next one may find another timer.
+    timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer
+    return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
+
+
+def _former(
+    uuid: bytes, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
+) -> Row | None:
+    """The timer as of this batch: the live one, or else the latest finished one that is retained."""
+    ended: Row | None = None
+    if uuid in batch.final:
+        row = batch.final[uuid]
+        if row is not None:
+            return row
+        ended = batch.ended[uuid]
+    elif finished is not None:
+        batch.relied_on.add(uuid)
+        ended = Row(finished.row.key, finished.row.generation, finished.timer, finished.row.size)
+    elif present is not None:
+        return present
+    elif found is not None and found.live is not None:
+        return _decoded(found.live)
+    if ended is not None and (ended.timer.keys or keeps(mode, ended.timer)):
+        return ended
+    return None if found is None or found.finished is None else _decoded(found.finished)
+
+
+def _decoded(found: StoredRow | HistoryRow) -> Row:
+    """Raises RecordTooNew."""
+    key = (found.execute_at, found.uuid)
+    try:
+        return Row(key, found.generation, decode_record(found.record), len(found.record))
+    except RecordTooNew:
+        raise
+    except RecordUndecodable as error:
+        blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, str(error))
+        return Row(key, found.generation, blank, len(found.record))
+
+
+def _answer(condition: Condition, former: Row) -> ExistingRow | TimerExists | None:
+    """The answer to a create where that timer exists; None: the create is written. Raises IdempotencyConflict."""
+    timer, wanted = former.timer, condition.on_conflict
+    if condition.is_repeated(timer):
+        return ExistingRow(former, Outcome.REPLAYED)
+    if wanted is OnConflict.REPLACE:
+        return None
+    if not timer.url:
+        # The placeholder of an undecodable record has no URL.
+        return TimerExists(
+            f"a timer {timer.id!r} exists, and its stored record can't be read ({timer.last_error}); create it with "
+            'onConflict "replace" to overwrite it'
+        )
+    if wanted is OnConflict.KEEP:
+        return ExistingRow(former, Outcome.EXISTING)
+    return TimerExists(
+        f'a timer {timer.id!r} already exists ({timer.status}); choose another id, or set onConflict to "replace" or "keep"'
+    )
+
+
+def keeps(mode: HistoryMode, timer: Timer) -> bool:
+    """Whether a namespace with that history mode keeps the finished timer."""
+    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status is Status.FAILED)
+
+
+def kept_for_its_keys(timer: Timer, mode: HistoryMode, retention_us: int) -> tuple[Timer, int]:
+    """What is kept of a finished timer with idempotency keys, and for how long (microseconds): slim if its namespace would
+    not keep it that long."""
+    if retention_us < KEYS_KEPT_US or not keeps(mode, timer):
+        timer = slim(timer)
+    return timer, max(retention_us, KEYS_KEPT_US)

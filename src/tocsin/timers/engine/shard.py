@@ -1,0 +1,294 @@
+"""One shard on this node: its window while the shard is owned, and the events that reach it from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
+from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
+from tocsin.ports.store import KEY_MIN, Found
+from tocsin.timers.engine.rows import Batch, InFlightAttempt, WriteOp
+from tocsin.timers.engine.window import Window
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.committer import CommitLane
+    from tocsin.timers.engine.context import Context
+    from tocsin.timers.engine.limits import EngineLimits
+
+
+class Suspended:
+    """The reasons for which timers of the shard are suspended in the store, and how far the present round has read. A round
+    over all suspended rows may take several sweeps."""
+
+    __slots__ = ("after", "found", "reasons", "recent")
+
+    def __init__(self) -> None:
+        #: None: unknown, because no round has been completed since the claim.
+        self.reasons: set[str] | None = None
+        #: The key after which the round continues.
+        self.after = KEY_MIN
+        #: Reasons of rows that this round has read and left suspended.
+        self.found: set[str] = set()
+        #: Reasons of rows suspended since the round began, which the round may have missed.
+        self.recent: set[str] = set()
+
+    def note(self, reason: str) -> None:
+        """Records that a row is about to be suspended for this reason."""
+        self.recent.add(reason)
+        if self.reasons is not None:
+            self.reasons.add(reason)
+
+
+class Shard:
+    """A shard's window and its claim. `changed` is called after whatever may make a timer due or allow a load; `lost` with
+    the reason after the claim ends."""
+
+    def __init__(
+        self,
+        shard_id: int,
+        context: Context,
+        lane: CommitLane,
+        *,
+        changed: Callable[[Shard], None],
+        lost: Callable[[Shard, str], None],
+    ) -> None:
+        self.shard_id = shard_id
+        self.lane = lane
+        self.window: Window | None = None
+        #: The shard is being handed over: nothing is dispatched.
+        self.draining = False
+        #: The end of the hand-over: no write is accepted, either.
+        self.closed = False
+        self.suspended = Suspended()
+        self._context = context
+        self._changed = changed
+        self._lost = lost
+        self._orphaned: list[InFlightAttempt] = []
+        self._counted = (0, 0)
+        self._last_epoch = 0
+        self._fetched: tuple[list[bytes], dict[bytes, Found]] = ([], {})
+
+    # ------------------------------------------------------------------ ownership
+
+    def own(self, epoch: int) -> None:
+        """Starts an empty window after a successful claim, with the attempts that are still in flight as orphaned ones."""
+        context = self._context
+        self.window = Window(
+            self.shard_id,
+            epoch,
+            context.incarnation,
+            orphaned=self._orphaned,
+            range_delete=context.store.capabilities.range_delete,
+        )
+        self._orphaned = []
+        self._fetched = ([], {})
+        self._last_epoch = epoch
+        self.suspended = Suspended()
+        self.draining = self.closed = False
+        context.observe(ShardClaimed(self.shard_id, epoch))
+        self._changed(self)
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the latest claim that this node used or renounced. No claim up to it may be used again."""
+        return self._last_epoch
+
+    def renounce(self, epoch: int) -> None:
+        """Marks a claim that was never used as one that never will be."""
+        self._last_epoch = max(self._last_epoch, epoch)
+
+    def lose(self, reason: str) -> None:
+        """Ends a claim that is lost or can't be relied on (rule 3): drops the window and refuses the waiting clients."""
+        window = self.window
+        if window is None:
+            return
+        error = ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        # First, so that a client that gets the error and retries at once is refused as well.
+        self.window = None
+        window.refuse_clients(error, self._context.clock.boottime_us())
+        self._orphaned = [attempt for attempts in window.in_flight.values() for attempt in attempts]
+        self._recount()
+        self._context.observe(ShardLost(self.shard_id, window.epoch, reason))
+        self._lost(self, reason)
+
+    def forget_attempt(self, attempt: InFlightAttempt) -> None:
+        """Discards an orphaned attempt that ended while the shard was not owned."""
+        if attempt in self._orphaned:
+            self._orphaned.remove(attempt)
+
+    def not_sent(self, attempt: InFlightAttempt) -> None:
+        """Returns the timer of an attempt whose request was never sent to the window."""
+        if self.window is None:
+            self.forget_attempt(attempt)
+            return
+        self.window.not_sent(attempt)
+        self._changed(self)
+
+    # ------------------------------------------------------------------ writes
+
+    @property
+    def accepts_writes(self) -> bool:
+        """Whether writes are accepted: the shard is owned here, and not at the end of a hand-over."""
+        return self.window is not None and not self.closed
+
+    def accept(self, op: WriteOp) -> None:
+        """Queues a write for the next batch. Raises ShardMoved unless `accepts_writes`."""
+        if self.window is None or self.closed:
+            raise ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        self.window.accept(op)
+        self.lane.schedule(self, urgent=True)
+
+    async def fetch(self, rows_max: int) -> None:
+        """Reads from the store the present states that the next batch needs and memory doesn't have."""
+        window = self.window
+        uuids = window.to_fetch(rows_max) if window is not None else []
+        found: dict[bytes, Found] = {}
+        if uuids:
+            found = await self._context.bounded(self._context.store.fetch(self.shard_id, uuids))
+        self._fetched = (uuids, found) if self.window is window else ([], {})
+
+    def assemble(self, rows_max: int, finished_max: int) -> Batch | None:
+        """The next batch; None if there is nothing to write."""
+        window = self.window
+        if window is None:
+            return None
+        uuids, found = self._fetched
+        self._fetched = ([], {})
+        clock, limits = self._context.clock, self._context.limits
+        batch = window.assemble(
+            now_us=clock.now_us(),
+            boot_us=clock.boottime_us(),
+            rows_max=rows_max,
+            bytes_max=self._context.batch_bytes_max,
+            exact_after_us=0 if self.draining else limits.exact_delete_after_us,
+            history_rule=self._context.history_rule,
+            fetched=found,
+            fetched_uuids=uuids,
+            finished_max=finished_max,
+        )
+        for uuid, reason in batch.unusable:
+            self._context.observe(WriteRefused(self.shard_id, uuid, reason))
+        return batch if batch.ops or batch.finished else None
+
+    def committed(self, batch: Batch) -> None:
+        """Applies a durable batch to the window and answers its clients."""
+        window = self.window
+        if window is None or window.epoch != batch.store.epoch:
+            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed its owner; try again"))
+            return
+        window.committed(batch, self._context.clock.boottime_us())
+        self._recount()
+        for op, answer in zip(batch.ops, batch.answers, strict=True):
+            if op.reply is not None:
+                op.reply(answer)
+        self._changed(self)
+
+    def abandon(self, batch: Batch) -> None:
+        """Queues the operations of a batch again that certainly had no effect."""
+        if self.window is not None and self.window.epoch == batch.store.epoch:
+            self.window.abandon(batch)
+        else:
+            self._answer(batch, ShardMoved(f"shard {self.shard_id} changed its owner; nothing was written, try again"))
+
+    def refuse_first(self, op: WriteOp, error: TocsinError) -> None:
+        """Removes and refuses the first pending operation, which fails even alone in a batch."""
+        if self.window is not None and self.window.pending and self.window.pending[0] is op:
+            self.window.pending.popleft()
+            self.window.refuse(op, error, self._context.clock.boottime_us())
+
+    def try_refused_again(self) -> None:
+        """Queues again what the store refused `refused_interval` ago or longer."""
+        window, context = self.window, self._context
+        if window is not None:
+            until_us = context.clock.boottime_us() - context.limits.rejected_write_retry_interval_us
+            if window.try_refused_again(until_us):
+                self.lane.schedule(self, urgent=False)
+
+    def refuse_clients(self, error: TocsinError) -> None:
+        """Answers every waiting client with the error."""
+        if self.window is not None:
+            self.window.refuse_clients(error, self._context.clock.boottime_us())
+
+    def time_out_clients(self, batch: Batch, boot_us: int) -> None:
+        """Answers the clients of a batch under way whose deadlines have passed that the outcome is unknown; the batch goes
+        on."""
+        for op in batch.ops:
+            if op.reply is not None and op.deadline_us is not None and op.deadline_us <= boot_us:
+                reply, op.reply = op.reply, None
+                reply(
+                    ShardUnavailable(
+                        "the store did not confirm the write within the request's time; the outcome is unknown, try again"
+                    )
+                )
+
+    def expire(self, boot_us: int) -> None:
+        """Refuses clients' writes that are in no batch and whose deadlines have passed, as the next batch would."""
+        if self.window is not None:
+            self.window.expire(boot_us)
+
+    def fenced(self, batch: Batch) -> None:
+        """Ends the claim because the fence refused the batch: another node owns the shard."""
+        self._answer(
+            batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; nothing was written, try again")
+        )
+        if self.window is not None and self.window.epoch == batch.store.epoch:
+            self.lose("fenced")
+
+    def outcome_unknown(self, batch: Batch) -> None:
+        """Ends the claim because the batch may or may not be durable now or later (rule 3)."""
+        self._answer(batch, ShardUnavailable("the store did not confirm the write; the outcome is unknown, try again"))
+        if self.window is not None and self.window.epoch == batch.store.epoch:
+            self.lose("unknown_outcome")
+
+    def _answer(self, batch: Batch, error: TocsinError) -> None:
+        for op in batch.ops:
+            if op.reply is not None:
+                op.reply(error)
+
+    # ------------------------------------------------------------------ memory
+
+    def recount(self) -> None:
+        """Updates the node's memory account with what this window holds, and shrinks the window if the node's limits are
+        exceeded."""
+        self._recount()
+
+    def _recount(self) -> None:
+        window = self.window
+        now = (len(window.rows), window.bytes) if window is not None else (0, 0)
+        self._context.window_timers += now[0] - self._counted[0]
+        self._context.window_bytes += now[1] - self._counted[1]
+        self._counted = now
+        limits = self._context.limits
+        if (
+            self._context.window_timers > limits.window_timers_max
+            or self._context.window_bytes > limits.window_bytes_max
+        ):
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Rule 13: a window above its fair share drops its latest rows until it has three quarters of the share."""
+        window, context = self.window, self._context
+        if window is None or not window.rows:
+            return
+        share, share_bytes = context.share_timers, context.share_bytes
+        keep = len(window.rows)
+        if keep > share:
+            keep = max(share * 3 // 4, 1)
+        if window.bytes > share_bytes:
+            keep = min(keep, max(len(window.rows) * 3 * share_bytes // (4 * window.bytes), 1))
+        if keep < len(window.rows):
+            window.truncate(keep)
+            self._context.window_timers += len(window.rows) - self._counted[0]
+            self._context.window_bytes += window.bytes - self._counted[1]
+            self._counted = (len(window.rows), window.bytes)
+
+
+def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:
+    """How much waits in a node's memory to be written, if that exceeds what may wait while the store takes no writes; else
+    empty."""
+    found = [shard.window.unwritten() for shard in shards if shard.window is not None]
+    count, size = sum(count for count, _ in found), sum(size for _, size in found)
+    if count < limits.uncommitted_results_max and size < limits.window_bytes_max:
+        return ""
+    return f"{count} results of attempts ({size} bytes) wait to be written"

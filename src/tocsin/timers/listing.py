@@ -1,0 +1,127 @@
+"""Timers as clients see them, and the pages in which they are listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from tocsin.model.condition import Outcome
+from tocsin.model.errors import RecordUndecodable
+from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
+from tocsin.ports.list_cursor import read_cursor, write_cursor
+from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
+from tocsin.timers.engine.rows import ExistingRow, Row
+
+#: Bounded reads of the store in one list call, before it returns a short page and a cursor.
+LIST_READS_MAX = 20
+#: Bytes of records on a page of a list. With large payloads a page is shorter than its limit: reading and encoding more would
+#: take memory and delay other requests.
+LIST_BYTES_MAX = 16 * 1024 * 1024
+#: Rows of a list's first read, which shows how large the rows are.
+_LIST_FIRST_ROWS = 100
+#: Bytes of records decoded before other requests get their turn.
+_DECODED_PER_TURN = 4 * 1024 * 1024
+
+
+class TimerView(msgspec.Struct, frozen=True, gc=False):
+    """A timer as a client sees it. `next_attempt_at` is the key's instant while the timer is pending, else None. `suspended`
+    is why a pending timer is suspended, such as `namespace:…` or `destination:…`; it is known only where the store was read.
+    `outcome` is that of a create."""
+
+    timer: Timer
+    uuid: bytes
+    shard_id: int
+    next_attempt_at: int | None
+    suspended: str | None = None
+    outcome: Outcome = Outcome.CREATED
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """What to list. `execute_after` is inclusive, `execute_before` exclusive, in microseconds. `cursor` is that of the page
+    before. Empty `statuses` mean all. `reads_max` bounds the reads of the store that return fewer rows than asked for,
+    because few of the scanned rows match; after them the page is short."""
+
+    namespace: str
+    statuses: frozenset[Status] = frozenset()
+    tags: tuple[str, ...] = ()
+    id_prefix: str = ""
+    execute_after: int | None = None
+    execute_before: int | None = None
+    limit: int = 100
+    cursor: str | None = None
+    reads_max: int = LIST_READS_MAX
+
+
+async def list_page(
+    request: ListRequest, namespace: Namespace, total: int, read: Callable[[ListQuery], Awaitable[Listed]]
+) -> tuple[list[TimerView], str | None]:
+    """The requested page, and the cursor of the next one if one may follow. `total` is the number of shards in all. `read`
+    queries the store, and its errors are raised. Raises InvalidInput for a bad cursor."""
+    arc = namespace_hash(request.namespace)
+    query = ListQuery(
+        namespace=request.namespace,
+        shards=tuple(sorted(shards_of_namespace(arc, namespace.num_shards, total))),
+        statuses=request.statuses or frozenset(Status),
+        tags=request.tags,
+        id_prefix=request.id_prefix,
+        execute_after=request.execute_after,
+        execute_before=request.execute_before,
+        cursor=read_cursor(request.cursor),
+        limit=min(request.limit, _LIST_FIRST_ROWS),
+    )
+    views: list[TimerView] = []
+    size = 0
+    short_reads = 0
+    while True:
+        page = await read(query)
+        size += sum(len(row.record) for row in page.rows)
+        views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
+        cursor = page.cursor
+        room = LIST_BYTES_MAX - size
+        short_reads += len(page.rows) < query.limit
+        if cursor is None or len(views) >= request.limit or room <= 0 or short_reads >= request.reads_max:
+            return views, write_cursor(cursor)
+        rows = room * len(views) // size if size else request.limit
+        query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
+
+
+def view_of(row: Row | None, shard_id: int) -> TimerView:
+    """The view of a row that was just written, or of the existing one that was found instead."""
+    assert row is not None
+    at, uuid = row.key
+    if isinstance(row, ExistingRow):
+        next_at = at if row.timer.status is Status.PENDING else None
+        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
+    return TimerView(row.timer, uuid, shard_id, at)
+
+
+async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:
+    """The views of stored rows, each given with its shard. It lets other requests run in between."""
+    views, decoded = [], 0
+    for row, shard_id in rows:
+        views.append(view_of_stored(row, shard_id))
+        decoded += len(row.record)
+        if decoded > _DECODED_PER_TURN:
+            decoded = 0
+            await asyncio.sleep(0)
+    return views
+
+
+def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
+    """The view of a stored row. One that can't be decoded has its namespace, id and instant, and the reason as its last
+    error."""
+    try:
+        timer = decode_record(row.record)
+    except RecordUndecodable as error:
+        reason = f"its stored record can't be read: {error}"
+        timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
+        timer.tags = row.tags
+    if isinstance(row, StoredRow):
+        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.suspended)
+    return TimerView(timer, row.uuid, shard_id, None)

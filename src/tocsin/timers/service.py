@@ -1,0 +1,600 @@
+"""The timer service's use cases, as the API, the pages, the CLI's demo and the agent call them.
+
+Parameters and results are domain values; texts, HTTP statuses and JSON belong to `tocsin.web.http` and `tocsin.web.api`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.model.condition import Condition, Outcome
+from tocsin.model.errors import (
+    ClusterUpgrading,
+    Conflict,
+    FieldError,
+    InvalidInput,
+    NamespaceExists,
+    NamespaceNotFound,
+    Overloaded,
+    RequestExpired,
+    ShardMoved,
+    ShardUnavailable,
+    StoreCorrupted,
+    StoreError,
+    TimerNotFound,
+    TocsinError,
+    Unavailable,
+)
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.secrets import SigningSecrets
+from tocsin.model.timer import Changes, Timer
+from tocsin.model.withheld import with_headers, with_url, withheld
+from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, StatisticsReport, Write, WriteKind, Written
+from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, report_of
+from tocsin.timers.completing import complete
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.propagation import until_known_everywhere
+from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
+from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
+
+__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
+
+T = TypeVar("T")
+
+#: Reasons of a pause of the dispatcher, as texts.
+_PAUSE_TEXTS = {
+    "starting": "the node is starting",
+    "lease": "node lease expired",
+    "clock_skew": "the node's clock differs from the store's",
+    "clock_jump": "the node's wall clock jumped",
+    "unwritten_results": "too many results of attempts wait to be written",
+    "stopped": "the node has stopped",
+}
+
+#: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
+#: was made.
+NAMESPACE_TRIES_MAX = 10
+
+
+class TimerService:
+    """Create, read, change and list timers and namespaces. All errors are `TocsinError`s.
+
+    `read_namespaces` must have run (or the engine started) before anything else is asked.
+    """
+
+    def __init__(
+        self, context: Context, supervisor: Supervisor, *, namespace_num_shards: int, retention_us: int
+    ) -> None:
+        self._context = context
+        self._supervisor = supervisor
+        self._namespace_num_shards = namespace_num_shards
+        self._retention_us = retention_us
+        self._arcs: dict[str, tuple[int, int]] = {}
+        self._waiting = 0
+        self._forwarder: Forwarder | None = None
+        self._peers: Peers | None = None
+        self._shared = not context.store.capabilities.exclusive
+        self._namespace_change = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: Whether this node runs the service agent now.
+        self.has_agent: Callable[[], bool] = bool
+
+    def connect(self, forwarder: Forwarder, peers: Peers) -> None:
+        """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
+        self._forwarder, self._peers = forwarder, peers
+        self._supervisor.results.submit = self._submit
+
+    @property
+    def writes_waiting(self) -> int:
+        """Clients' writes that have not been answered yet."""
+        return self._waiting
+
+    # ------------------------------------------------------------------ timers
+
+    async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
+        """Stores a validated timer; it is durable when this returns. It replaces an existing timer of the same id, unless the
+        condition says otherwise. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
+        its id, pending or finished, when this begins.
+
+        Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition also TimerExists, IdempotencyConflict.
+        """
+        shard_id, uuid = await self._locate(timer.namespace, timer.id)
+        self._check_format(timer, condition)
+        if withheld(timer.url, timer.headers):
+            for known in (await complete([(timer, condition)], self.get_many)).values():
+                if isinstance(known, TocsinError):
+                    raise known
+                return known
+        op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
+        return view_of(await self._write(shard_id, op), shard_id)
+
+    def begin_create(
+        self,
+        timer: Timer,
+        settle: Callable[[TimerView | TocsinError], None],
+        condition: Condition | None = None,
+    ) -> None:
+        """Like `create`, without waiting: `settle` is called once, with the view when the timer is durable, or with the
+        error. Errors that are known at once are raised instead. `settle` must not raise."""
+        unknown = self._shared and timer.namespace not in self._context.namespaces
+        if unknown or withheld(timer.url, timer.headers):
+            task = asyncio.get_running_loop().create_task(self._create_in_task(timer, settle, condition))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        shard_id, uuid = self._place(timer.namespace, timer.id)
+        self._check_format(timer, condition)
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
+
+        self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
+
+    async def _create_in_task(
+        self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
+    ) -> None:
+        try:
+            view = await self.create(timer, condition)
+        except TocsinError as error:
+            settle(error)
+        else:
+            settle(view)
+
+    async def create_many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
+    ) -> list[TimerView | TocsinError]:
+        """Like `create` for many timers: the results are in order, and each timer fails on its own."""
+        results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        left = len(timers)
+        for namespace in {timer.namespace for timer in timers}:
+            await self._ensure_namespace_known(namespace)
+        on = conditions if conditions is not None else [None] * len(timers)
+        incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
+        known = await complete(incomplete, self.get_many)
+
+        def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
+            settle_as(index, answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
+
+        def settle_as(index: int, result: TimerView | TocsinError) -> None:
+            nonlocal left
+            results[index] = result
+            left -= 1
+            if left == 0 and not done.done():
+                done.set_result(None)
+
+        for index, timer in enumerate(timers):
+            try:
+                shard_id, uuid = self._place(timer.namespace, timer.id)
+                self._check_format(timer, on[index])
+                if (answer := known.get(id(timer))) is not None:
+                    settle_as(index, answer)
+                    continue
+                op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=on[index])
+                self._submit(shard_id, op, partial(settle, index, shard_id))
+            except TocsinError as error:
+                settle_as(index, error)
+        if timers:
+            await done
+        return results
+
+    def _check_format(self, timer: Timer, condition: Condition | None) -> None:
+        if timer.body is not None:
+            self.require_format_2("body")
+        if condition is not None:
+            self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
+
+    def require_format_2(self, what: str) -> None:
+        """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
+        field of the request that needs the format."""
+        if self._shared and not self._supervisor.membership.format_2:
+            raise ClusterUpgrading(
+                f"{what} can't be used yet: a node of an earlier release, which can't read it, may still be running; try "
+                "again when every node runs this release"
+            )
+
+    async def get(self, namespace: str, timer_id: str) -> TimerView:
+        """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
+        row = found and (found.live or found.finished)
+        if not row:
+            raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
+        return view_of_stored(row, shard_id)
+
+    async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
+        """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
+        Unavailable."""
+        await self._ensure_namespace_known(namespace)
+        shards: dict[int, dict[bytes, str]] = {}
+        for timer_id in timer_ids:
+            shard_id, uuid = self._place(namespace, timer_id)
+            shards.setdefault(shard_id, {})[uuid] = timer_id
+        views = {}
+        for shard_id, ids in shards.items():
+            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
+            rows = [row for each in found.values() if (row := each.live or each.finished)]
+            for view in await views_of_stored((row, shard_id) for row in rows):
+                views[ids[view.uuid]] = view
+        return views
+
+    async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
+        """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
+        InvalidInput, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        if changes.body is not msgspec.UNSET:
+            self.require_format_2("body")
+        url, headers = changes.url or None, changes.headers or None
+        if withheld(url, headers):
+            stored = (await self.get(namespace, timer_id)).timer
+            changes = msgspec.structs.replace(
+                changes,
+                url=changes.url if url is None else with_url(url, stored.url),
+                headers=changes.headers if headers is None else with_headers(headers, stored.headers),
+            )
+        answer = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
+        return view_of(answer, shard_id)
+
+    async def delete(self, namespace: str, timer_id: str) -> None:
+        """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        await self._write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+
+    async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        await self._ensure_namespace_known(namespace)
+        return self._place(namespace, timer_id)
+
+    async def _ensure_namespace_known(self, namespace: str) -> None:
+        """Reads the namespaces if this node doesn't know this one: where nodes share the store, another may have created
+        it."""
+        if self._shared and namespace not in self._context.namespaces:
+            await self.refresh_namespaces()
+
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """Whether this node knows the namespace in that version or a later one."""
+        return self._context.knows_namespace(name, version)
+
+    async def refresh_namespaces(self) -> None:
+        """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
+        await self._read(self._context.refresh_namespaces())
+
+    def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        arc = self._arcs.get(namespace)
+        if arc is None:
+            arc = self._arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
+        uuid = timer_uuid(namespace, timer_id)
+        return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards), uuid
+
+    def _namespace(self, name: str) -> Namespace:
+        found = self._context.namespaces.get(name)
+        if found is None:
+            raise NamespaceNotFound(f"there is no namespace {name!r}; create it first with namespaces/create")
+        return found
+
+    async def _write(self, shard_id: int, op: WriteOp) -> Row | None:
+        """Submits one client's write and returns its durable answer; raises its error."""
+        future: asyncio.Future[Row | TocsinError | None] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Row | TocsinError | None) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        self._submit(shard_id, op, settle)
+        answer = await future
+        if isinstance(answer, TocsinError):
+            raise answer
+        return answer
+
+    def _submit(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
+        limits = self._context.limits
+        if self._waiting >= limits.pending_writes_max:
+            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            # The two refer to each other; without this, every write would wait for the garbage collector, and its pauses
+            # grow.
+            op.reply = None
+            self._waiting -= 1
+            if type(answer) is ShardMoved and self._forwarder is not None:
+                self._forward_or_fail(shard_id, op, settle)
+            else:
+                settle(answer)
+
+        boot_us = self._context.clock.boottime_us()
+        if self._shared and not self._supervisor.in_touch(boot_us):
+            # After a pause of this process, the client of a request unread until now may have retried it at another node.
+            raise ShardMoved("this node has no recent contact with the store; nothing was written, try again")
+        op.deadline_us = boot_us + limits.write_timeout_us
+        shard = self._supervisor.shards[shard_id]
+        if self._forwarder is not None and not shard.accepts_writes:
+            self._forward(shard_id, op, settle)
+            return
+        op.reply = reply
+        shard.accept(op)
+        self._waiting += 1
+
+    def _forward(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
+        """Forwards the write to the shard's owner. Raises Overloaded."""
+        assert self._forwarder is not None
+        assert op.deadline_us is not None
+        if op.timer is not None and op.kind is OpKind.CREATE:
+            # Set by the owner that accepted it before; the next owner sets its own.
+            op.timer.firing = ""
+
+        def reply(answer: Written | TocsinError | None) -> None:
+            self._waiting -= 1
+            if isinstance(answer, Written):
+                row = Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0)
+                settle(row if answer.outcome is Outcome.CREATED else ExistingRow(row, answer.outcome))
+            else:
+                settle(answer)
+
+        known = self._context.namespaces.get(op.namespace)
+        write = Write(
+            _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
+            namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
+            condition=op.condition,
+        )  # fmt: skip
+        self._forwarder.forward(write, reply)
+        self._waiting += 1
+
+    def _forward_or_fail(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
+        try:
+            self._forward(shard_id, op, settle)
+        except TocsinError as error:
+            settle(error)
+
+    def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
+        """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.
+        Raises ShardMoved, RequestExpired, Overloaded."""
+        shard = self._supervisor.shards.get(write.shard_id)
+        window = shard.window if shard is not None else None
+        if shard is None or window is None or epoch not in (None, window.epoch):
+            raise ShardMoved(f"this node does not own shard {write.shard_id} in this epoch")
+        self._accept(shard, write, settle)
+
+    def _accept(self, shard: Shard, write: Write, settle: Settle) -> None:
+        limits = self._context.limits
+        if write.deadline_us <= self._context.clock.boottime_us():
+            raise RequestExpired("the request's time budget ran out; nothing was written")
+        if self._waiting >= limits.pending_writes_max:
+            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            self._waiting -= 1
+            if isinstance(answer, Row):
+                outcome = answer.outcome if isinstance(answer, ExistingRow) else Outcome.CREATED
+                settle(Written(answer.timer, answer.key[0], outcome))
+            else:
+                settle(answer)
+
+        op = WriteOp(
+            _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
+            execute_at=write.execute_at, expected=write.expected, condition=write.condition,
+        )  # fmt: skip
+        op.deadline_us = write.deadline_us
+        op.reply = reply
+        shard.accept(op)
+        self._waiting += 1
+
+    async def _read(self, call: Awaitable[T]) -> T:
+        """The result of a store call; its errors as Unavailable."""
+        try:
+            return await self._context.bounded(call)
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            raise Unavailable(f"the store is not available, try again: {error}") from error
+
+    # ------------------------------------------------------------------ namespaces
+
+    def retry_policy(self, timer: Timer) -> RetryPolicy:
+        """The retry policy that applies to the timer's next failed attempt, as far as this node knows."""
+        return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
+
+    async def namespaces(self) -> list[Namespace]:
+        """All namespaces by name."""
+        listed = await self._read(self._context.read_namespaces())
+        return sorted(listed, key=lambda namespace: namespace.name)
+
+    async def create_namespace(
+        self,
+        name: str,
+        *,
+        num_shards: int | None = None,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
+        reserved: bool = False,
+    ) -> Namespace:
+        """Creates a namespace. Only with `reserved` may the name begin with the server's prefix. Raises NamespaceExists,
+        InvalidInput, ClusterUpgrading, Unavailable."""
+        if name.startswith(RESERVED_PREFIX) and not reserved:
+            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
+            raise InvalidInput(FieldError("name", reason))
+        self._check_namespace_format(answers, retry)
+        total = self._supervisor.total_shards
+        if num_shards is not None and not 1 <= num_shards <= total:
+            raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the store's number of shards"))
+        now = self._context.clock.now_us()
+        namespace = Namespace(
+            name,
+            num_shards if num_shards is not None else min(self._namespace_num_shards, total),
+            now,
+            now,
+            history if history is not None else HistoryMode.ALL,
+            retention_us if retention_us is not None else self._retention_us,
+            secret,
+            version=1,
+            answers=answers,
+            retry=retry,
+        )
+        if not await self._read(self._context.store.put_namespace(namespace, create=True)):
+            raise NamespaceExists(f"a namespace {name!r} already exists")
+        self._context.changed_namespace(namespace)
+        return namespace
+
+    async def update_namespace(
+        self,
+        name: str,
+        *,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        remove_secret: bool = False,
+        paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
+    ) -> Namespace:
+        """Changes the fields that are not None; a `retry` of None restores the default policy. A new secret signs alone at
+        once, which ends a rotation.
+
+        When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
+        `namespaces_lease`. Raises NamespaceNotFound, InvalidInput, Conflict, ClusterUpgrading, Unavailable.
+        """
+
+        self._check_namespace_format(answers, retry)
+
+        def change(known: Namespace) -> Namespace:
+            replaced = remove_secret or secret is not None
+            return known.changed(
+                self._context.clock.now_us(),
+                SigningSecrets(secret) if replaced else known.signing,
+                history=known.history if history is None else history,
+                retention_us=known.retention_us if retention_us is None else retention_us,
+                paused=known.paused if paused is None else paused,
+                answers=known.answers if answers is None else answers,
+                retry=known.retry if retry is msgspec.UNSET else retry,
+            )
+
+        return await self._change_everywhere(name, change)
+
+    async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
+        """Signs with `fresh`, and during the grace also with the secret that it replaces. Like `update_namespace`; also
+        raises RotationPending within the grace of another rotation."""
+
+        def change(known: Namespace) -> Namespace:
+            now_us = self._context.clock.now_us()
+            signing = known.signing.rotated(fresh, now_us, grace_us, force=force)
+            if signing.previous:
+                # A node of an earlier release would sign with the new secret alone, and drop the others when it writes.
+                self.require_format_2("a grace period")
+            return known.changed(now_us, signing)
+
+        return await self._change_everywhere(name, change)
+
+    async def _change_everywhere(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
+        """Makes the change; returns when every node that may fire a timer applies it (rule 23)."""
+        # One at a time on this node, so that changes don't force one another to retry.
+        async with self._namespace_change:
+            changed = await self._change_namespace(name, change)
+        if self._peers is not None:
+            await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
+        return changed
+
+    def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
+        """Raises ClusterUpgrading while a node of an earlier release may be running, which would ignore these fields, and
+        drop them with its next change of the namespace."""
+        if answers is Answers.STRICT:
+            self.require_format_2("answers")
+        if isinstance(retry, RetryPolicy):
+            self.require_format_2("retryPolicy")
+
+    async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
+        """Makes the change to the stored namespace, again if others change it at the same time."""
+        context = self._context
+        for _ in range(NAMESPACE_TRIES_MAX):
+            await self.refresh_namespaces()
+            changed = change(self._namespace(name))
+            if await self._read(context.store.put_namespace(changed, create=False)):
+                context.changed_namespace(changed)
+                return changed
+        raise Conflict(f"others changed namespace {name!r} at the same time {NAMESPACE_TRIES_MAX} times; try again")
+
+    async def ensure_default_namespace(self) -> None:
+        """Creates the namespace `default` if it does not exist."""
+        if DEFAULT_NAMESPACE not in {namespace.name for namespace in await self.namespaces()}:
+            try:
+                await self.create_namespace(DEFAULT_NAMESPACE)
+            except NamespaceExists:
+                await self.namespaces()
+
+    # ------------------------------------------------------------------ the node and its cluster
+
+    async def cluster(self) -> ClusterView:
+        """Nodes, shards and owners, with the reports of the nodes that answer in time."""
+        others = await self._peers.reports() if self._peers is not None else {}
+        alone = self._context.store.capabilities.exclusive
+        return cluster_view(self._supervisor, self.report(), others, alone=alone)
+
+    def report(self) -> NodeReport:
+        """This node's report about itself."""
+        return report_of(self._supervisor, self._context, agent=self.has_agent())
+
+    @property
+    def node(self) -> str:
+        """This node's name."""
+        return self._supervisor.node
+
+    def other_nodes(self) -> Mapping[bytes, str]:
+        """Names of the other living nodes, by incarnation. An exclusive store has none: its other members are former starts
+        of this node."""
+        if self._context.store.capabilities.exclusive:
+            return {}
+        known = self._supervisor.membership
+        others = [member for member in known.members() if member.incarnation != self._supervisor.incarnation]
+        return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}
+
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
+        """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
+        if self._peers is None:
+            raise Unavailable("this node is not connected to other nodes")
+        return await self._peers.statistics(incarnation, after_us)
+
+    @property
+    def clock_distrusted(self) -> bool:
+        """Whether this node's clock has differed from the store's for a while, and other nodes' have not: what depends on a
+        clock should run there."""
+        return self._supervisor.clock_distrusted
+
+    def not_ready_because(self) -> list[str]:
+        """The reasons why the node should get no traffic now; empty when it is ready."""
+        supervisor = self._supervisor
+        reasons = []
+        if supervisor.closing or supervisor.draining:
+            reasons.append("the node is shutting down")
+        elif not supervisor.joined:
+            reasons.append("the node observes the other members before it takes its share of the shards")
+        paused = supervisor.dispatcher.paused_reason
+        if paused is not None:
+            reasons.append(f"dispatch paused: {_PAUSE_TEXTS.get(paused, paused)}")
+        if self._context.store.capabilities.exclusive:
+            missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
+            if missing:
+                reasons.append(f"{missing} of {supervisor.total_shards} shards are not owned yet")
+        return reasons
+
+    # Last in the class, because it hides the built-in name in what follows.
+    async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
+        """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
+        NamespaceNotFound, Unavailable."""
+        await self._ensure_namespace_known(request.namespace)
+        namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
+        return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
+
+
+#: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.
+_WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
+_KINDS = {kind: OpKind[kind.name] for kind in WriteKind}
+_UNANSWERED = ShardUnavailable("not answered")

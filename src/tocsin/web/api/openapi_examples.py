@@ -1,0 +1,231 @@
+"""Examples of responses and problems for the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tocsin.model.access import Role
+from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.timer import Status
+from tocsin.service_calls.api.validation import CallStatus
+from tocsin.web.http import agent_wire, cluster_wire, wire
+from tocsin.web.http.codes import CODES, ErrorCode
+from tocsin.web.http.errors import error_classes_by_code, problem_kind_of_class
+from tocsin.web.http.wire import Attempt, BadField
+
+Json = dict[str, Any]
+
+_CREATED = "2027-01-30T12:00:00Z"
+_AT = "2027-01-31T12:00:00Z"
+_FINISHED = "2027-01-31T12:00:00.087500Z"
+_CORRELATION_ID = "01890a5d-ac96-774b-bcce-b302099a8060"
+_TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
+_CALL = "01890a5d-ac96-774b-bcce-b302099a8058"
+_EXECUTION = "01890a5d-b1c2-7d3e-8f40-5a6b7c8d9e0f"
+
+_TIMER = wire.Timer(
+    namespace="default",
+    id="order-17-reminder",
+    timer_uuid="3c2a9a3e-6f0a-5a3b-9d55-0f5f6d1c2b7e",
+    shard_id=3,
+    status=Status.PENDING,
+    execute_at=_AT,
+    callback_url="https://shop.example/hooks/reminder",
+    method="POST",
+    headers={"x-shop": "eu"},
+    payload=msgspec.Raw(b'{"order":17}'),
+    callback_timeout_seconds=10,
+    tags=["orders", "eu"],
+    attempts=1,
+    attempt_log=[Attempt(at=_AT, duration_ms=12.4, status=503, error="HTTP_503")],
+    created_at=_CREATED,
+    updated_at=_CREATED,
+    next_attempt_at="2027-01-31T12:00:05.012400Z",
+    last_error="HTTP_503",
+)
+_SECRET = "whsec_c2VjcmV0IG9mIHRoaXMgZXhhbXBsZSBvbmx5"
+_KEY: Json = {
+    "key_id": "1f0c9a7be2d4",
+    "role": Role.WRITE,
+    "name": "billing service",
+    "namespaces": ["billing"],
+    "tenants": [],
+    "created_at": _CREATED,
+}
+_NAMESPACE = wire.Namespace(
+    name="orders",
+    num_shards=16,
+    history=HistoryMode.ALL,
+    retention="3d",
+    paused=False,
+    signed=True,
+    answers=Answers.STANDARD,
+    retry_policy=wire.RetryPolicyAnswer(10, "5s", 3, "4h"),
+    created_at=_CREATED,
+    updated_at=_CREATED,
+)
+_ITEM_ERROR = wire.ItemError(
+    error="INVALID_INPUT",
+    message="timers[1].delay: is not a duration; write it as 30s",
+    status=400,
+    errors=[BadField(path="timers[1].delay", reason="is not a duration; write it as 30s")],
+)
+#: The fields that a call has in lists and in full.
+_CALL_FIELDS: Json = {
+    "service_call_id": _CALL,
+    "tenant_id": _TENANT,
+    "name": "Charge order 17",
+    "status": CallStatus.SUCCEEDED,
+    "submitted_at": _CREATED,
+    "due_at": _AT,
+    "tags": ["orders", "eu"],
+    "correlation_id": _CORRELATION_ID,
+    "attempts": 1,
+    "started_at": _AT,
+    "finished_at": _FINISHED,
+    "outcome": agent_wire.Outcome(
+        response_meta=agent_wire.ResponseMeta(
+            status=201, headers={"content-type": "application/json"}, body_snippet='{"charge":4711}', latency_ms=87.5
+        )
+    ),
+}
+
+_ANSWERS: tuple[msgspec.Struct, ...] = (
+    _TIMER,
+    wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
+    wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
+    _NAMESPACE,
+    wire.NamespaceList(namespaces=[_NAMESPACE]),
+    wire.AuditPage(
+        entries=[
+            wire.AuditEntry(
+                at=_CREATED,
+                action="namespace_changed",
+                key_id="1f0c9a7be2d4",
+                subject="orders",
+                source="api",
+                address="192.0.2.7",
+                node="a",
+                details={"paused": True},
+            )
+        ]
+    ),
+    cluster_wire.Cluster(
+        total_shards=4,
+        dispatching=True,
+        nodes=[
+            cluster_wire.Node(
+                node="a",
+                incarnation="8f2b6c1d",
+                address="10.0.0.1:7946",
+                alive=True,
+                self=True,
+                shards=4,
+                version="0.1.0",
+                dispatching=True,
+                agent=True,
+                window_timers=1200,
+                lag_ms=0.0,
+            )
+        ],
+        shards=[
+            cluster_wire.Shard(
+                shard_id=0,
+                version=7,
+                owner="a",
+                owned_here=True,
+                window_timers=300,
+                in_flight=2,
+                complete_to="2027-01-31T12:05:00Z",
+                lag_ms=0.0,
+            )
+        ],
+    ),
+    cluster_wire.Health(status="ok"),
+    wire.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
+    wire.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
+    wire.KeyList(keys=[wire.ShownKey(**_KEY)]),
+    agent_wire.RotatedTenantSecret(tenant_id=_TENANT, secret=_SECRET, previous_until=_AT),
+    agent_wire.SubmittedServiceCall(service_call_id=_CALL, status=CallStatus.SCHEDULED, correlation_id=_CORRELATION_ID),
+    agent_wire.ServiceCallPage(
+        service_calls=[
+            agent_wire.ServiceCallSummary(
+                **_CALL_FIELDS, request_spec=agent_wire.RequestLine(method="POST", url="https://pay.example/charges")
+            )
+        ]
+    ),
+    agent_wire.ServiceCall(
+        **_CALL_FIELDS,
+        request_spec=agent_wire.ShownRequest(
+            method="POST",
+            url="https://pay.example/charges",
+            headers={"x-shop": "eu"},
+            body=msgspec.Raw(b'{"order":17,"amount":"9.90"}'),
+        ),
+        executions=[
+            agent_wire.Execution(
+                number=1,
+                execution_id=_EXECUTION,
+                started_at=_AT,
+                request=agent_wire.ExecutedRequest(
+                    method="POST",
+                    url="https://pay.example/charges",
+                    headers={"x-shop": "eu"},
+                    body='{"order":17,"amount":"9.90"}',
+                ),
+                finished_at=_FINISHED,
+                response=agent_wire.ExecutedResponse(
+                    status=201, headers={"content-type": "application/json"}, body='{"charge":4711}'
+                ),
+            )
+        ],
+    ),
+    agent_wire.ServiceCallTrace(
+        service_call_id=_CALL,
+        correlation_id=_CORRELATION_ID,
+        entries=[
+            agent_wire.TraceEntry(
+                at=_CREATED,
+                kind="message",
+                name="SubmitServiceCall",
+                id="01890a5d-ac96-774b-bcce-b302099a8059",
+                detail={"name": "Charge order 17"},
+            )
+        ],
+    ),
+)
+_BY_TYPE = {type(answer): answer for answer in _ANSWERS}
+
+
+def answer_example(struct: type[msgspec.Struct]) -> Any:
+    """An example response of this type."""
+    return msgspec.json.decode(msgspec.json.encode(_BY_TYPE[struct]))
+
+
+def problem_examples() -> Json:
+    """A problem for each code, by code."""
+    classes = error_classes_by_code()
+    return {
+        code: {"summary": meant.when, "value": _problem(code, meant, problem_kind_of_class(classes[code][0]).title)}
+        for code, meant in CODES.items()
+    }
+
+
+def _problem(code: str, meant: ErrorCode, title: str) -> Any:
+    path, _, reason = meant.example.partition(": ")
+    named = meant.status in (400, 413) and bool(reason) and not path.count(" ")
+    example = wire.Problem(
+        type=f"urn:tocsin:error:{code}",
+        title=title,
+        status=meant.status,
+        detail=meant.example,
+        instance="/api/v1/timers/create",
+        error=code,
+        message=meant.example,
+        timestamp=_CREATED,
+        correlation_id=_CORRELATION_ID,
+        errors=[BadField(path=path, reason=reason)] if named else [],
+    )
+    return msgspec.json.decode(msgspec.json.encode(example))

@@ -1,0 +1,357 @@
+"""The table of operations: each with its request, the required role, and its response.
+
+Routing, the OpenAPI document and the documentation page are all derived from it.
+"""
+
+from __future__ import annotations
+
+from tocsin.model.access import Role
+from tocsin.web.api.agent_operations import AGENT_OPERATIONS
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.http import cluster_wire, wire
+
+__all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]
+
+API_PREFIX = "/api/v1"
+
+_WRITE_ERRORS = {
+    404: ("NAMESPACE_NOT_FOUND",),
+    429: ("OVERLOADED",),
+    503: ("SHARD_UNAVAILABLE", "REQUEST_EXPIRED"),
+}
+_CHANGE_ERRORS = {**_WRITE_ERRORS, 404: ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND"), 409: ("TIMER_NOT_PENDING",)}
+_CREATE_ERRORS = {
+    **_WRITE_ERRORS,
+    409: ("TIMER_EXISTS", "IDEMPOTENCY_CONFLICT"),
+    503: (*_WRITE_ERRORS[503], "CLUSTER_UPGRADING"),
+}
+_READ_ERRORS = {404: ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND"), 503: ("SHARD_UNAVAILABLE",)}
+
+_KEY_HEADER = {
+    "idempotency-key": "Makes the create safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
+    "characters, quoted or not."
+}
+_TIMER_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
+_TIMER = {
+    "namespace": "default",
+    "id": "order-17-reminder",
+    "delay": "24h",
+    "callbackUrl": "https://shop.example/hooks/reminder",
+    "payload": {"order": 17},
+    "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s"},
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="createTimer",
+        method="POST",
+        paths=(f"{API_PREFIX}/timers/create",),
+        summary="Create a timer",
+        description="The timer is durable when the response arrives. A pending timer with the same id is replaced, unless "
+        "onConflict says otherwise; the id of a finished timer is free. With an idempotency key the request is safe to "
+        "repeat at any time: it creates one timer, which fires once.",
+        tag="Timers",
+        role=Role.WRITE,
+        reach=Reach.NAMESPACE,
+        request=wire.CreateTimer,
+        answer=wire.Timer,
+        errors=_CREATE_ERRORS,
+        example=_TIMER,
+        request_headers=_KEY_HEADER,
+        answer_headers={
+            "tocsin-existing": "`true`: nothing was written; the timer is the existing one (`onConflict: keep`).",
+            "idempotency-replayed": "`true`: nothing was written; an earlier request with this key created the timer.",
+        },
+    ),
+    Operation(
+        name="getTimer",
+        method="POST",
+        paths=(f"{API_PREFIX}/timers/get",),
+        summary="Get a timer",
+        description="Pending, or finished within its namespace's retention.",
+        tag="Timers",
+        role=Role.READ,
+        reach=Reach.NAMESPACE,
+        request=wire.TimerName,
+        answer=wire.Timer,
+        errors=_READ_ERRORS,
+        example=_TIMER_NAME,
+    ),
+    Operation(
+        name="updateTimer",
+        method="POST",
+        paths=(f"{API_PREFIX}/timers/update",),
+        summary="Change a pending timer",
+        description="Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero.",
+        tag="Timers",
+        role=Role.WRITE,
+        reach=Reach.NAMESPACE,
+        request=wire.UpdateTimer,
+        answer=wire.Timer,
+        errors=_CHANGE_ERRORS,
+        example={**_TIMER_NAME, "executeAt": "2027-01-31T12:00:00Z"},
+    ),
+    Operation(
+        name="deleteTimer",
+        method="POST",
+        paths=(f"{API_PREFIX}/timers/delete",),
+        summary="Cancel a pending timer",
+        description="An attempt that is in flight may still arrive; it is not retried.",
+        tag="Timers",
+        role=Role.WRITE,
+        reach=Reach.NAMESPACE,
+        request=wire.TimerName,
+        status=204,
+        media_type=None,
+        errors=_CHANGE_ERRORS,
+        example=_TIMER_NAME,
+    ),
+    Operation(
+        name="listTimers",
+        method="POST",
+        paths=(f"{API_PREFIX}/timers/list",),
+        summary="List timers, ordered by executeAt",
+        description="Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, "
+        "executeBefore exclusive.",
+        tag="Timers",
+        role=Role.READ,
+        reach=Reach.NAMESPACE,
+        request=wire.ListTimers,
+        answer=wire.TimerPage,
+        errors={404: ("NAMESPACE_NOT_FOUND",), 503: ("SHARD_UNAVAILABLE",)},
+        example={"namespace": "default", "status": ["pending"], "limit": 100},
+    ),
+    Operation(
+        name="batchCreateTimers",
+        method="POST",
+        paths=(f"{API_PREFIX}/timers/batch/create",),
+        summary="Create many timers",
+        description="Results are in the order of the timers sent. A timer that can't be created does not affect the others. "
+        "The header Idempotency-Key applies to each timer without a key of its own.",
+        tag="Timers",
+        role=Role.WRITE,
+        reach=Reach.NAMESPACE,
+        request=wire.BatchCreateTimers,
+        answer=wire.BatchResults,
+        batch=True,
+        errors={429: ("OVERLOADED",), 503: ("SHARD_UNAVAILABLE", "REQUEST_EXPIRED")},
+        example={"timers": [_TIMER]},
+        request_headers=_KEY_HEADER,
+    ),
+    Operation(
+        name="createNamespace",
+        method="POST",
+        paths=(f"{API_PREFIX}/namespaces/create",),
+        summary="Create a namespace",
+        description="numShards is permanent; everything else can be changed later.",
+        tag="Namespaces",
+        role=Role.ADMIN,
+        reach=Reach.SERVICE,
+        request=wire.CreateNamespace,
+        answer=wire.Namespace,
+        errors={409: ("NAMESPACE_EXISTS",), 503: ("SHARD_UNAVAILABLE",)},
+        example={"name": "orders", "history": "all", "retention": "3d"},
+    ),
+    Operation(
+        name="listNamespaces",
+        method="POST",
+        paths=(f"{API_PREFIX}/namespaces/list",),
+        summary="List namespaces",
+        description="Lists the namespaces that the key has access to.",
+        tag="Namespaces",
+        role=Role.READ,
+        reach=Reach.VISIBLE,
+        request=wire.ListNamespaces,
+        answer=wire.NamespaceList,
+        body_optional=True,
+        errors={503: ("SHARD_UNAVAILABLE",)},
+    ),
+    Operation(
+        name="updateNamespace",
+        method="POST",
+        paths=(f"{API_PREFIX}/namespaces/update",),
+        summary="Change a namespace",
+        description="Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The "
+        "response is sent when every node has applied the change, which takes seconds if a node can't be reached.",
+        tag="Namespaces",
+        role=Role.ADMIN,
+        reach=Reach.SERVICE,
+        request=wire.UpdateNamespace,
+        answer=wire.Namespace,
+        errors={404: ("NAMESPACE_NOT_FOUND",), 409: ("CONFLICT",), 503: ("SHARD_UNAVAILABLE",)},
+        example={"name": "orders", "paused": True},
+    ),
+    Operation(
+        name="rotateNamespaceSecret",
+        method="POST",
+        paths=(f"{API_PREFIX}/namespaces/rotateSecret",),
+        summary="Rotate a namespace's signing secret",
+        description="The new secret signs immediately. The previous one keeps signing during the grace period, so that "
+        "receivers can be updated: `webhook-signature` then has two signatures, the newest first. Only this response shows "
+        "the secret; send your own secret to make the request safe to repeat. A namespace without a secret gets its first. "
+        "The response is sent when every node has applied the change.",
+        tag="Namespaces",
+        role=Role.ADMIN,
+        reach=Reach.NAMESPACE,
+        request=wire.RotateSecret,
+        answer=wire.RotatedSecret,
+        errors={
+            404: ("NAMESPACE_NOT_FOUND",),
+            409: ("ROTATION_PENDING", "CONFLICT"),
+            503: ("SHARD_UNAVAILABLE", "CLUSTER_UPGRADING"),
+        },
+        example={"name": "orders", "grace": "24h"},
+    ),
+    Operation(
+        name="createKey",
+        method="POST",
+        paths=(f"{API_PREFIX}/keys/create",),
+        summary="Create an API key",
+        description="Only this response shows the key. It can't exceed the key of the request: no other namespaces or "
+        "tenants, and no later expiry. The request always requires a key, even if the server requires none otherwise; "
+        "`tocsin keys create` creates the first one. Other nodes accept the new key within `keys_refresh`.",
+        tag="Keys",
+        role=Role.ADMIN,
+        reach=Reach.VISIBLE,
+        request=wire.CreateKey,
+        answer=wire.CreatedKey,
+        errors={409: ("TOO_MANY_KEYS",), 503: ("STORE_FAILURE",)},
+        example={"role": "write", "name": "billing service", "namespaces": ["billing"]},
+    ),
+    Operation(
+        name="listKeys",
+        method="POST",
+        paths=(f"{API_PREFIX}/keys/list",),
+        summary="List API keys",
+        description="Lists the keys within the scope of the request's key.",
+        tag="Keys",
+        role=Role.ADMIN,
+        reach=Reach.VISIBLE,
+        request=wire.ListKeys,
+        answer=wire.KeyList,
+        body_optional=True,
+        errors={503: ("STORE_FAILURE",)},
+    ),
+    Operation(
+        name="revokeKey",
+        method="POST",
+        paths=(f"{API_PREFIX}/keys/revoke",),
+        summary="Revoke an API key",
+        description="Revokes one of the keys that `keys/list` shows. The responding node refuses it immediately, other nodes "
+        "within `keys_refresh`. Its sign-ins end as well.",
+        tag="Keys",
+        role=Role.ADMIN,
+        reach=Reach.VISIBLE,
+        request=wire.RevokeKey,
+        status=204,
+        media_type=None,
+        errors={404: ("KEY_NOT_FOUND",), 503: ("STORE_FAILURE",)},
+        example={"keyId": "1f0c9a7be2d4"},
+    ),
+    Operation(
+        name="listAudit",
+        method="POST",
+        paths=(f"{API_PREFIX}/audit/list",),
+        summary="List the audit trail",
+        description="Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which "
+        "address, on which node. Entries are kept for the setting `audit_retention`.",
+        tag="Audit",
+        role=Role.ADMIN,
+        reach=Reach.SERVICE,
+        request=wire.ListAudit,
+        answer=wire.AuditPage,
+        body_optional=True,
+        errors={503: ("SHARD_UNAVAILABLE",)},
+        example={"action": ["key_created", "key_deleted"], "limit": 100},
+    ),
+    *AGENT_OPERATIONS,
+    Operation(
+        name="getCluster",
+        method="GET",
+        paths=(f"{API_PREFIX}/cluster",),
+        summary="Get the cluster's state",
+        description="Nodes, and every shard with its owner; with window statistics if the responding node owns the shard.",
+        tag="Cluster",
+        role=Role.READ,
+        reach=Reach.SERVICE,
+        answer=cluster_wire.Cluster,
+        errors={503: ("SHARD_UNAVAILABLE",)},
+    ),
+    Operation(
+        name="health",
+        method="GET",
+        paths=("/healthz",),
+        summary="Is the process alive?",
+        description="Liveness probe: responds as long as the process runs.",
+        tag="Health",
+        answer=cluster_wire.Health,
+        any_query=True,
+    ),
+    Operation(
+        name="readiness",
+        method="GET",
+        paths=("/readyz",),
+        summary="Should the node receive traffic?",
+        description="Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic.",
+        tag="Health",
+        answer=cluster_wire.Health,
+        errors={503: ("NOT_READY",)},
+        any_query=True,
+    ),
+    Operation(
+        name="metrics",
+        method="GET",
+        paths=("/metrics",),
+        summary="Metrics",
+        description="In the text format of Prometheus.",
+        tag="Health",
+        role=Role.READ,
+        reach=Reach.SERVICE,
+        media_type="text/plain",
+        any_query=True,
+    ),
+    Operation(
+        name="openapi",
+        method="GET",
+        paths=(f"{API_PREFIX}/openapi.json", "/openapi.json"),
+        summary="The OpenAPI document",
+        description="OpenAPI 3.1.",
+        tag="Documentation",
+        documented=False,
+        any_query=True,
+    ),
+    Operation(
+        name="docs",
+        method="GET",
+        # Also at the root path, so that the address that `make run` prints leads to something.
+        paths=(f"{API_PREFIX}/docs", "/docs"),
+        summary="The documentation page",
+        description="The OpenAPI document as a page.",
+        tag="Documentation",
+        media_type="text/html",
+        documented=False,
+        any_query=True,
+    ),
+    Operation(
+        name="docsScript",
+        method="GET",
+        paths=(f"{API_PREFIX}/docs.js", "/docs.js"),
+        summary="The documentation page's script",
+        description="",
+        tag="Documentation",
+        media_type="text/javascript",
+        documented=False,
+        any_query=True,
+    ),
+    Operation(
+        name="docsStyle",
+        method="GET",
+        paths=(f"{API_PREFIX}/docs.css", "/docs.css"),
+        summary="The documentation page's style sheet",
+        description="",
+        tag="Documentation",
+        media_type="text/css",
+        documented=False,
+        any_query=True,
+    ),
+)

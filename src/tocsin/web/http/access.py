@@ -1,0 +1,125 @@
+"""Authentication and authorization of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+from tocsin.keys import grant_refusal
+from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.web.http.errors import Forbidden, Unauthenticated
+
+_SCHEME = b"bearer "
+#: In the ASGI scope of a request that another node relayed: the SHA-256 of its key, instead of the key. No client sets it.
+KEY_HASH = "tocsin.key_hash"
+#: In the same scope: whether the relaying node has checked the Host header and the proxies, by its own settings.
+RELAYED = "tocsin.relayed"
+
+
+class Keyring(Protocol):
+    """The API keys in force."""
+
+    @property
+    def required(self) -> bool:
+        """Whether a request without a key is refused."""
+
+    @property
+    def insecure(self) -> bool:
+        """Whether the setting `insecure` disables that."""
+
+    def expired(self, hash: str) -> bool:
+        """Whether the key with this hash is known and has expired."""
+
+    def by_id(self, key_id: str) -> ApiKey | None:
+        """The key with this id, if it is in force."""
+
+    def lookup(self, hash: str) -> ApiKey | None:
+        """The key stored under this SHA-256, if it is in force. A lookup by hash leaks nothing, by timing or otherwise, about
+        other keys' secrets."""
+
+
+def without_key(headers: list[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], str]:
+    """The headers without the API key, and the key's SHA-256; without a key, all headers and ""."""
+    sent = dict(headers).get(b"authorization", b"")
+    if sent[: len(_SCHEME)].lower() != _SCHEME:
+        return headers, ""
+    return [header for header in headers if header[0] != b"authorization"], _hash_of(sent)
+
+
+def _hash_of(authorization: bytes) -> str:
+    return hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1"))
+
+
+def authenticate(
+    authorization: bytes | None, keys: Keyring, key_hash: str = "", failed: Callable[[str], object] | None = None
+) -> ApiKey | None:
+    """The key in an Authorization header, or the key whose hash a relaying node sent; None for an anonymous client where
+    keys are optional.
+
+    Raises Unauthenticated. A key that is sent must be valid even where none is required. `failed` is called with the reason
+    when an invalid key was sent, and may raise another error.
+    """
+    if authorization is None and key_hash:
+        return _known(key_hash, keys, failed)
+    if authorization is None:
+        if keys.required:
+            raise Unauthenticated("this request requires an API key; send it as Authorization: Bearer <key>")
+        return None
+    if authorization[: len(_SCHEME)].lower() == _SCHEME:
+        return _known(_hash_of(authorization), keys, failed)
+    return _refuse(
+        "malformed", "the Authorization header's scheme is not Bearer; send Authorization: Bearer <key>", failed
+    )
+
+
+def _known(key_hash: str, keys: Keyring, failed: Callable[[str], object] | None) -> ApiKey:
+    key = keys.lookup(key_hash)
+    if key is not None:
+        return key
+    if keys.expired(key_hash):
+        return _refuse("expired_key", "the API key has expired; create another with `tocsin keys create`", failed)
+    return _refuse(
+        "unknown_key",
+        "the API key is unknown, possibly because it was revoked; create another with `tocsin keys create`",
+        failed,
+    )
+
+
+def _refuse(reason: str, message: str, failed: Callable[[str], object] | None) -> NoReturn:
+    if failed is not None:
+        failed(reason)
+    raise Unauthenticated(message)
+
+
+def require_role(key: ApiKey | None, role: Role) -> None:
+    """Raises Forbidden unless the key has the role in any scope."""
+    if key is not None and not key.role.includes(role):
+        raise Forbidden(f"this operation requires a key of role {role.value}; this key's role is {key.role.value}")
+
+
+def require_service(key: ApiKey | None, role: Role) -> None:
+    """Raises Forbidden unless the key has the role on the whole service."""
+    require_role(key, role)
+    if key is not None and not key.allows(role, None):
+        raise Forbidden("this operation requires a key that is not limited to namespaces or tenants")
+
+
+def require_grant(maker: ApiKey, key: ApiKey) -> None:
+    """Raises Forbidden if the new `key` would allow more than the key that creates it."""
+    reason = grant_refusal(key, maker)
+    if reason is not None:
+        raise Forbidden(reason)
+
+
+def require_namespace(key: ApiKey | None, role: Role, namespace: str) -> None:
+    """Raises Forbidden unless the key has the role on the namespace."""
+    if key is not None and not key.allows(role, namespace):
+        require_role(key, role)
+        raise Forbidden(f"this key has no access to the namespace {namespace!r}")
+
+
+def require_tenant(key: ApiKey | None, role: Role, tenant_id: str) -> None:
+    """Raises Forbidden unless the key has the role for the tenant."""
+    if key is not None and not key.allows_tenant(role, tenant_id):
+        require_role(key, role)
+        raise Forbidden("this key has no access to this tenant")

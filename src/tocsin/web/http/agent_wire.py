@@ -1,0 +1,251 @@
+"""The structs of HTTP requests and responses about service calls; `tocsin.web.http.wire` has those about timers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tocsin.service_calls.api.validation import CallStatus
+from tocsin.web.http.wire import (
+    Cursor,
+    Duration,
+    Instant,
+    RequestStruct,
+    ResponseStruct,
+    RetryPolicy,
+    RetryPolicyAnswer,
+    Rotation,
+)
+
+Uuid = Annotated[str, Meta(description="A UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8058"])]
+CallName = Annotated[str, Meta(description="A display name.", examples=["Charge order 17"])]
+RequestMethod = Annotated[str, Meta(description="The method of the request.", examples=["POST"])]
+RequestUrl = Annotated[str, Meta(description="The http or https URL.", examples=["https://pay.example/charges"])]
+RequestBody = Annotated[
+    msgspec.Raw, Meta(description="Any JSON: a string is sent as plain text, any other value as JSON.")
+]
+ShownHeaders = Annotated[dict[str, str], Meta(description="Headers; secret values are redacted.")]
+Snippet = Annotated[str, Meta(description="The first part of the body.")]
+CallTags = Annotated[list[str], Meta(description="Labels to filter lists by.", examples=[["orders", "eu"]])]
+CorrelationId = Annotated[str, Meta(description="Shared by every message and row that results from the submission.")]
+CallRetry = Annotated[
+    RetryPolicy | None,
+    Meta(
+        description="When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service "
+        "may not tolerate repeated requests. Omitted members get their defaults when the call is submitted."
+    ),
+]
+Attempts = Annotated[
+    int,
+    Meta(description="Finished attempts; an interrupted execution that was repeated does not count.", ge=0),
+]
+NextAttemptAt = Annotated[str, Meta(description="When the next attempt is due, while the status is Retrying.")]
+LatencyMs = Annotated[
+    float, Meta(description="From the dispatch of the request to the end of the response, in milliseconds.")
+]
+
+
+class RequestSpec(RequestStruct):
+    """The HTTP request to make."""
+
+    method: RequestMethod
+    url: RequestUrl
+    headers: Annotated[dict[str, str] | None, Meta(description="The request's headers.")] | UnsetType = UNSET
+    body: RequestBody | UnsetType = UNSET
+    retry_policy: CallRetry | UnsetType = UNSET
+
+
+class SubmitServiceCall(RequestStruct):
+    """A service call to submit."""
+
+    name: CallName
+    request_spec: RequestSpec
+    due_at: (
+        Annotated[
+            str,
+            Meta(
+                description="When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
+                "neither `dueAt` nor `delay` is given: now.",
+                examples=["2027-01-31T12:00:00Z"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    delay: Annotated[Duration, Meta(description="Delay from now, instead of `dueAt`.")] | UnsetType = UNSET
+    tags: CallTags | UnsetType = UNSET
+    service_call_id: (
+        Annotated[str, Meta(description="The call's id, a UUID of version 7. Without one, the server generates it.")]
+        | UnsetType
+    ) = UNSET
+    idempotency_key: (
+        Annotated[str, Meta(description="Makes the submission safe to repeat.", examples=["order-17"])] | UnsetType
+    ) = UNSET
+
+
+class RotateTenantSecret(Rotation, kw_only=True):
+    """The rotation of the secret that signs a tenant's service calls."""
+
+    tenant_id: Annotated[
+        str,
+        Meta(description="The tenant: a UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8057"]),
+    ]
+
+
+class RotatedTenantSecret(ResponseStruct, kw_only=True):
+    """The new secret. Only this response shows it."""
+
+    tenant_id: Annotated[str, Meta(description="The tenant.")]
+    secret: Annotated[str, Meta(description="The new secret, for the called services.")]
+    previous_until: (
+        Annotated[
+            str, Meta(description="Until when the previous secret keeps signing; absent if only the new one signs.")
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class SubmittedServiceCall(ResponseStruct):
+    """An accepted service call: from this request, or from the earlier one that it repeats."""
+
+    service_call_id: Uuid
+    status: CallStatus
+    correlation_id: CorrelationId
+
+
+class ResponseMeta(ResponseStruct):
+    """The service's response."""
+
+    status: int
+    headers: ShownHeaders
+    body_snippet: Snippet
+    truncated: Annotated[bool, Meta(description="Whether the body was longer than the snippet.")] = False
+    latency_ms: LatencyMs = 0.0
+
+
+class ErrorMeta(ResponseStruct):
+    """Why the call failed."""
+
+    kind: Annotated[str, Meta(description="A stable code.", examples=["HTTP_STATUS", "TIMEOUT"])]
+    message: str
+    latency_ms: LatencyMs = 0.0
+
+
+class Outcome(ResponseStruct):
+    """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
+    error, if it failed."""
+
+    response_meta: ResponseMeta | UnsetType = UNSET
+    error_meta: ErrorMeta | UnsetType = UNSET
+
+
+class RequestLine(ResponseStruct):
+    """The request's method and URL."""
+
+    method: RequestMethod
+    url: RequestUrl
+
+
+class ShownRequest(ResponseStruct):
+    """The request; secrets are redacted."""
+
+    method: RequestMethod
+    url: RequestUrl
+    headers: ShownHeaders
+    body: RequestBody | UnsetType = UNSET
+    retry_policy: RetryPolicyAnswer | UnsetType = UNSET
+
+
+class ExecutedRequest(ResponseStruct):
+    """The request that was sent."""
+
+    method: RequestMethod
+    url: RequestUrl
+    headers: ShownHeaders
+    body: Snippet | UnsetType = UNSET
+
+
+class ExecutedResponse(ResponseStruct):
+    """The response that was received."""
+
+    status: int
+    headers: ShownHeaders
+    body: Snippet
+
+
+class Execution(ResponseStruct):
+    """One execution of the request. Without `finishedAt` it is in flight."""
+
+    number: Annotated[int, Meta(description="Its number among the call's executions, from 1.", ge=1)]
+    execution_id: Uuid
+    started_at: Instant
+    request: ExecutedRequest
+    finished_at: Instant | UnsetType = UNSET
+    response: ExecutedResponse | UnsetType = UNSET
+    error_message: str | UnsetType = UNSET
+
+
+class ServiceCallSummary(ResponseStruct):
+    """A service call, as in lists."""
+
+    service_call_id: Uuid
+    tenant_id: Uuid
+    name: CallName
+    status: CallStatus
+    submitted_at: Instant
+    due_at: Instant
+    tags: CallTags
+    correlation_id: CorrelationId
+    request_spec: RequestLine
+    attempts: Attempts
+    next_attempt_at: NextAttemptAt | UnsetType = UNSET
+    started_at: Instant | UnsetType = UNSET
+    finished_at: Instant | UnsetType = UNSET
+    outcome: Outcome | UnsetType = UNSET
+
+
+class ServiceCall(ResponseStruct):
+    """A service call in full."""
+
+    service_call_id: Uuid
+    tenant_id: Uuid
+    name: CallName
+    status: CallStatus
+    submitted_at: Instant
+    due_at: Instant
+    tags: CallTags
+    correlation_id: CorrelationId
+    request_spec: ShownRequest
+    attempts: Attempts
+    executions: list[Execution]
+    next_attempt_at: NextAttemptAt | UnsetType = UNSET
+    started_at: Instant | UnsetType = UNSET
+    finished_at: Instant | UnsetType = UNSET
+    outcome: Outcome | UnsetType = UNSET
+
+
+class ServiceCallPage(ResponseStruct):
+    """A page of service calls, newest first. A page without `nextCursor` is the last."""
+
+    service_calls: list[ServiceCallSummary]
+    next_cursor: Cursor | UnsetType = UNSET
+
+
+class TraceEntry(ResponseStruct):
+    """One result of a submission: a message or a row."""
+
+    at: Annotated[str, Meta(description="With millisecond precision; for a row, when it entered the state shown.")]
+    kind: Annotated[str, Meta(description="message, or a table's name.", examples=["message", "service_calls"])]
+    name: Annotated[str, Meta(description="The message's type, or the event.")]
+    id: Annotated[str, Meta(description="The id of the message or row.")]
+    detail: dict[str, Any]
+    causation_id: Annotated[str, Meta(description="The message that caused this one.")] | UnsetType = UNSET
+
+
+class ServiceCallTrace(ResponseStruct):
+    """Everything stored under the correlation id of a service call, in order of time, each entry after its cause."""
+
+    service_call_id: Uuid
+    correlation_id: CorrelationId
+    entries: list[TraceEntry]

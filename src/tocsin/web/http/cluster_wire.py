@@ -1,0 +1,84 @@
+"""The structs of HTTP responses about the cluster and a node's health."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from tocsin.web.http.wire import Instant, ResponseStruct
+
+
+class Node(ResponseStruct):
+    """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if it could
+    not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent), `windowTimers`,
+    `lagMs`."""
+
+    node: str
+    incarnation: str
+    address: str
+    alive: bool
+    self: bool
+    shards: int
+    leaving: Annotated[bool, Meta(description="Whether the node is handing over its shards.")] = False
+    skewed: Annotated[
+        bool,
+        Meta(
+            description="Whether its clock differs from the store's, so that other nodes take its shards if there are any."
+        ),
+    ] = False
+    version: str | None = None
+    dispatching: bool | None = None
+    agent: bool | None = None
+    window_timers: int | None = None
+    lag_ms: (
+        Annotated[
+            float,
+            Meta(
+                description="How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if "
+                "later."
+            ),
+        ]
+        | None
+    ) = None
+    shares_name: Annotated[
+        bool, Meta(description="Whether another live node has the same name: then only one of them gets shards.")
+    ] = False
+
+
+class Shard(ResponseStruct):
+    """A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch."""
+
+    shard_id: int
+    version: int
+    owner: str | None
+    owned_here: bool
+    window_timers: int | UnsetType = UNSET
+    in_flight: int | UnsetType = UNSET
+    complete_to: Instant | UnsetType = UNSET
+    lag_ms: (
+        Annotated[
+            float,
+            Meta(
+                description="How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if "
+                "later."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class Cluster(ResponseStruct):
+    """Nodes, shards, and whether the responding node is dispatching timers."""
+
+    total_shards: int
+    dispatching: bool
+    nodes: list[Node]
+    shards: list[Shard]
+    dispatch_paused_reason: str | UnsetType = UNSET
+
+
+class Health(ResponseStruct):
+    """The node responds."""
+
+    status: Annotated[str, Meta(examples=["ok"])]

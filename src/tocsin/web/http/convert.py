@@ -1,0 +1,509 @@
+"""Converts between the wire structs and the model: text to instants and durations, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.keys import KeyRequest
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
+from tocsin.model.namespace import Namespace, policy_in_force
+from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, header_conflicts
+from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.retry import RetryPolicy, resolved
+from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
+from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
+from tocsin.model.validation import InputRules
+from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
+from tocsin.web.http import cluster_wire, wire
+from tocsin.web.http.instants import format_instant, parse_instant
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+#: W3C Trace Context, section 3.2: version ff and ids of zeros are invalid.
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
+
+_DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
+_NO_CHANGES = Changes()
+#: Cached retry policies in wire form; the timers of one application share a few policies.
+_POLICIES_CACHED_MAX = 256
+#: Timers on a page, for a request without a limit.
+LIST_ROWS_DEFAULT = 100
+#: 9999-12-31T23:59:59Z: represents "no end" in a format with four-digit years.
+_INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
+
+
+def traceparent_of(header: bytes | None) -> str | None:
+    """The header if it is valid; an invalid one is treated as absent, as the specification requires."""
+    return header.decode() if header is not None and _TRACEPARENT.match(header) else None
+
+
+class Rotation(NamedTuple):
+    """The rotation of a signing secret to `secret`; the previous one keeps signing for `grace_us`."""
+
+    secret: str
+    grace_us: int
+    force: bool
+
+
+class NamespaceSettings(NamedTuple):
+    """The namespace settings in a request that needed conversion. A retention of None and a policy of UNSET are absent from
+    the request; a policy of None removes the namespace's policy."""
+
+    retention_us: int | None
+    retry: RetryPolicy | UnsetType | None
+
+
+class RequestParser:
+    """Turns requests into domain values. Every method raises InvalidInput with all bad fields of the request."""
+
+    def __init__(self, rules: InputRules) -> None:
+        self._rules = rules
+
+    def timer(self, sent: wire.CreateTimer, now_us: int, traceparent: str | None) -> Timer:
+        """The timer to create; a delay counts from `now_us`."""
+        rules = self._rules
+        errors: list[FieldError] = []
+        if reason := rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        timer_id = _timer_id(sent, "id", rules.new_timer_id, errors)
+        execute_at = self._execute_at(sent, now_us, errors)
+        if execute_at is UNSET:
+            errors.append(FieldError("executeAt", "is missing; send executeAt or delay"))
+        call = self._call(sent, execute_at, errors)
+        if errors or execute_at is UNSET:
+            raise self._refusal(errors, call)
+        return Timer(
+            sent.namespace,
+            timer_id,
+            execute_at,
+            sent.callback_url,
+            now_us,
+            now_us,
+            NULL_PAYLOAD if call.payload is UNSET else call.payload,
+            "POST" if call.method is UNSET else call.method,
+            None if call.headers is UNSET else call.headers,
+            None if call.retry is UNSET else call.retry,
+            _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
+            () if call.tags is UNSET else call.tags,
+            traceparent,
+            body=None if call.body is UNSET else call.body,
+        )
+
+    def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
+        """The requested changes; a delay counts from `now_us`."""
+        errors: list[FieldError] = []
+        self._name(sent, errors)
+        changes = self._call(sent, self._execute_at(sent, now_us, errors), errors)
+        if not errors and changes == _NO_CHANGES:
+            errors.append(FieldError("", "the request changes nothing; send a field besides namespace and timerId"))
+        if errors:
+            raise self._refusal(errors, changes)
+        return changes
+
+    def name(self, sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
+        """The timer's namespace and id."""
+        errors: list[FieldError] = []
+        timer_id = self._name(sent, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        return sent.namespace, timer_id
+
+    def list_request(self, sent: wire.ListTimers) -> ListRequest:
+        """The requested list."""
+        rules = self._rules
+        errors: list[FieldError] = []
+        if reason := rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        if sent.tags is not UNSET:
+            errors += rules.tags(sent.tags, "tags")
+        if sent.id_prefix is not UNSET and sent.id_prefix and (reason := rules.timer_id(sent.id_prefix)):
+            errors.append(FieldError("idPrefix", reason))
+        if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
+            errors.append(FieldError("limit", reason))
+        if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
+            errors.append(FieldError("cursor", reason))
+        after = None if sent.execute_after is UNSET else self._instant("executeAfter", sent.execute_after, errors)
+        before = None if sent.execute_before is UNSET else self._instant("executeBefore", sent.execute_before, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, Status) else sent.status
+        return ListRequest(
+            namespace=sent.namespace,
+            statuses=frozenset(wanted),
+            tags=tuple(_or(sent.tags, [])),
+            id_prefix=_or(sent.id_prefix, ""),
+            execute_after=after,
+            execute_before=before,
+            limit=_or(sent.limit, LIST_ROWS_DEFAULT),
+            cursor=_or(sent.cursor, None),
+        )
+
+    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
+        """The checked settings."""
+        rules = self._rules
+        errors: list[FieldError] = []
+        if reason := rules.namespace(sent.name):
+            errors.append(FieldError("name", reason))
+        num_shards = sent.num_shards if isinstance(sent, wire.CreateNamespace) else UNSET
+        if num_shards is not UNSET and (reason := rules.num_shards(num_shards)):
+            errors.append(FieldError("numShards", reason))
+        if isinstance(sent.secret, str) and (reason := rules.secret(sent.secret)):
+            errors.append(FieldError("secret", reason))
+        retention_us = None
+        if sent.retention is not UNSET:
+            retention_us = self._duration("retention", sent.retention, errors)
+            if reason := rules.retention(retention_us):
+                errors.append(FieldError("retention", reason))
+        retry = self._policy(sent.retry_policy, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        return NamespaceSettings(retention_us, retry)
+
+    def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
+        """The rotation of a namespace's secret; generates a secret if the request has none."""
+        reason = self._rules.namespace(sent.name)
+        return self.rotation(sent, [FieldError("name", reason)] if reason else [])
+
+    def rotation(self, sent: wire.Rotation, errors: list[FieldError]) -> Rotation:
+        """The rotation of a secret, of a namespace or a tenant; `errors` are those found in its owner's name."""
+        if sent.secret is not UNSET and (reason := self._rules.secret(sent.secret)):
+            errors.append(FieldError("secret", reason))
+        grace_us = GRACE_US_DEFAULT
+        if sent.grace is not UNSET:
+            grace_us = self._duration("grace", sent.grace, errors)
+            if grace_us > GRACE_US_MAX:
+                reason = f"is too long; at most {format_duration(GRACE_US_MAX)} are accepted"
+                errors.append(FieldError("grace", reason))
+        if errors:
+            raise InvalidInput(*errors)
+        return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
+
+    def _refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
+        """The error to raise: a payload that is too large, and nothing else, has a status of its own."""
+        payload = call.payload if call.body is UNSET else call.body.sent()
+        size = 0 if payload is UNSET else len(payload)
+        too_large = size > self._rules.limits.payload_bytes_max
+        return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
+
+    def _name(self, sent: wire.TimerName | wire.UpdateTimer, errors: list[FieldError]) -> str:
+        if reason := self._rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        return _timer_id(sent, "timerId", self._rules.timer_id, errors)
+
+    def _execute_at(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, now_us: int, errors: list[FieldError]
+    ) -> int | UnsetType:
+        """The requested instant, given as an instant or as a delay."""
+        rules, found = self._rules, len(errors)
+        if sent.execute_at is not UNSET:
+            if sent.delay is not UNSET:
+                errors.append(FieldError("delay", "conflicts with executeAt; send only one of them"))
+            instant_us = self._instant("executeAt", sent.execute_at, errors)
+            if len(errors) == found and (reason := rules.instant(instant_us, now_us)):
+                errors.append(FieldError("executeAt", reason))
+            return instant_us
+        if sent.delay is UNSET:
+            return UNSET
+        delay_us = self._duration("delay", sent.delay, errors)
+        if reason := rules.delay(delay_us):
+            errors.append(FieldError("delay", reason))
+        return now_us + delay_us
+
+    def _call(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, execute_at: int | UnsetType, errors: list[FieldError]
+    ) -> Changes:
+        """The fields that creating and updating share."""
+        rules = self._rules
+        timeout_us: int | UnsetType = UNSET
+        payload = sent.payload
+        if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
+            errors.append(FieldError("callbackUrl", reason))
+        if payload is not UNSET:
+            # A copy: a reference to a few bytes of payload would keep the whole body in memory.
+            payload = payload.copy()
+            if reason := rules.payload(bytes(payload)):
+                errors.append(FieldError("payload", reason))
+        body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
+        if sent.method is not UNSET and (reason := rules.method(sent.method)):
+            errors.append(FieldError("method", reason))
+        if sent.headers:
+            errors += rules.headers(sent.headers, "headers")
+        retry = self._policy(sent.retry_policy, errors)
+        if sent.callback_timeout_seconds is not UNSET:
+            wanted_us = sent.callback_timeout_seconds * US_PER_SECOND
+            if reason := rules.callback_timeout(wanted_us):
+                errors.append(FieldError("callbackTimeoutSeconds", reason))
+            else:
+                timeout_us = round(wanted_us)
+        tags: tuple[str, ...] | UnsetType = UNSET
+        if sent.tags is not UNSET:
+            tags = tuple(sent.tags)
+            errors += rules.new_tags(sent.tags, "tags")
+        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body)
+
+    def _raw_body(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, body: wire.RawBody, errors: list[FieldError]
+    ) -> RawBody | UnsetType:
+        rules = self._rules
+        if sent.payload is not UNSET:
+            errors.append(FieldError("body", "conflicts with payload; send only one of them"))
+        if body.content_type is not UNSET and (reason := rules.content_type(body.content_type)):
+            errors.append(FieldError("body.contentType", reason))
+        if sent.headers:
+            errors += header_conflicts(sent.headers)
+        forms = (body.json, body.text, body.base64)
+        if sum(form is not UNSET for form in forms) != 1:
+            errors.append(FieldError("body", "must have exactly one of json, text and base64"))
+        elif body.json is not UNSET:
+            if reason := rules.payload(bytes(body.json)):
+                errors.append(FieldError("body.json", reason))
+            return RawBody(_or(body.content_type, JSON_TYPE), json=body.json.copy())
+        else:
+            name, default = ("text", TEXT_TYPE) if body.text is not UNSET else ("base64", BINARY_TYPE)
+            raw = RawBody(_or(body.content_type, default), text=body.text, base64=body.base64)
+            try:
+                size = len(raw.sent())
+            except ValueError:
+                errors.append(
+                    FieldError(f"body.{name}", "is not valid base64; use the standard alphabet (+ and /) with padding")
+                )
+                return UNSET
+            if reason := rules.raw_size(size):
+                errors.append(FieldError(f"body.{name}", reason))
+            return raw
+        return UNSET
+
+    def _policy(
+        self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
+    ) -> RetryPolicy | UnsetType | None:
+        """The policy with all its members filled in; UNSET and None are returned unchanged."""
+        if not isinstance(sent, wire.RetryPolicy):
+            return sent
+        found = len(errors)
+        at, initial, longest, total = "retryPolicy.", None, None, None
+        if sent.initial_interval is not UNSET:
+            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors)
+        if isinstance(sent.max_attempts_duration, str):
+            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
+        if sent.max_interval is not UNSET:
+            longest = self._duration(f"{at}maxInterval", sent.max_interval, errors)
+        policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
+        unreadable = {error.path for error in errors[found:]}
+        errors += [error for error in self._rules.retry(policy, "retryPolicy") if error.path not in unreadable]
+        return policy
+
+    def _instant(self, path: str, text: str, errors: list[FieldError]) -> int:
+        try:
+            return parse_instant(text)
+        except ValueError as error:
+            errors.append(FieldError(path, str(error)))
+            return 0
+
+    def _duration(self, path: str, text: str, errors: list[FieldError]) -> int:
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            errors.append(FieldError(path, str(error)))
+            return 0
+
+
+def timer_answer(view: TimerView) -> wire.Timer:
+    """The timer as clients of every role see it: without the secrets in its URL and headers."""
+    timer = view.timer
+    execute_at = format_instant(timer.execute_at)
+    created_at = format_instant(timer.created_at)
+    next_at = view.next_attempt_at
+    uuid = view.uuid.hex()
+    return wire.Timer(
+        timer.namespace,
+        timer.id,
+        f"{uuid[:8]}-{uuid[8:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:]}",
+        view.shard_id,
+        timer.status,
+        execute_at,
+        redact_url(timer.url),
+        timer.method,
+        redact_headers(timer.headers) if timer.headers else {},
+        _seconds(timer.timeout_us),
+        list(timer.tags),
+        timer.attempts,
+        [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
+        created_at,
+        created_at if timer.updated_at == timer.created_at else format_instant(timer.updated_at),
+        timer.payload if timer.body is None else UNSET,
+        UNSET if timer.retry is None else retry_answer(timer.retry),
+        UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
+        UNSET if timer.executed_at is None else format_instant(timer.executed_at),
+        UNSET if timer.last_error is None else timer.last_error,
+        UNSET if timer.body is None else raw_body_answer(timer.body),
+    )
+
+
+def raw_body_answer(body: RawBody) -> wire.RawBodyAnswer:
+    """The raw body as clients see it; they can send it back unchanged."""
+    return wire.RawBodyAnswer(body.content_type, body.json, body.text, body.base64)
+
+
+def _attempt_answer(attempt: Attempt) -> wire.Attempt:
+    return wire.Attempt(
+        at=format_instant(attempt.at),
+        duration_ms=attempt.duration_us / 1_000,
+        status=attempt.status or None,
+        error=attempt.error,
+    )
+
+
+@lru_cache(maxsize=_POLICIES_CACHED_MAX)
+def retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
+    """The policy as clients see it."""
+    total = policy.max_duration_us
+    return wire.RetryPolicyAnswer(
+        max_attempts=policy.max_attempts,
+        initial_interval=format_duration(policy.initial_interval_us),
+        backoff_multiplier=policy.backoff_multiplier,
+        max_interval=format_duration(policy.max_interval_us),
+        max_attempts_duration=UNSET if total is None else format_duration(total),
+    )
+
+
+def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
+    """The namespace as clients see it: without its secrets."""
+    previous_until = namespace.signing.previous_until(now_us)
+    return wire.Namespace(
+        name=namespace.name,
+        num_shards=namespace.num_shards,
+        history=namespace.history,
+        retention=format_duration(namespace.retention_us),
+        paused=namespace.paused,
+        signed=namespace.secret is not None,
+        answers=namespace.answers,
+        retry_policy=retry_answer(policy_in_force(None, namespace)),
+        created_at=format_instant(namespace.created_at),
+        updated_at=format_instant(namespace.updated_at),
+        previous_secret_until=UNSET if previous_until is None else format_instant(previous_until),
+    )
+
+
+def key_request(sent: wire.CreateKey) -> KeyRequest:
+    """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
+    expires_at = None
+    if sent.expires_at is not UNSET:
+        try:
+            expires_at = parse_instant(sent.expires_at)
+        except ValueError as error:
+            raise InvalidInput(FieldError("expiresAt", str(error))) from None
+    return KeyRequest(
+        sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
+    )
+
+
+def created_key(key: ApiKey, secret: str) -> wire.CreatedKey:
+    """A new API key, including the key itself."""
+    return wire.CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
+
+
+def keys_answer(keys: Iterable[ApiKey]) -> wire.KeyList:
+    """API keys as clients see them."""
+    return wire.KeyList([_shown_key(key) for key in keys])
+
+
+def _shown_key(key: ApiKey) -> wire.ShownKey:
+    return wire.ShownKey(
+        key_id=key.key_id,
+        role=key.role,
+        name=key.note,
+        namespaces=list(key.namespaces),
+        tenants=list(key.tenants),
+        created_at=format_instant(key.created_at),
+        expires_at=UNSET if key.expires_at is None else format_instant(key.expires_at),
+    )
+
+
+def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
+    """The cluster as clients see it."""
+    return cluster_wire.Cluster(
+        total_shards=view.total_shards,
+        dispatching=view.dispatching,
+        nodes=[
+            cluster_wire.Node(
+                node=node.node,
+                incarnation=node.incarnation,
+                address=node.address,
+                alive=node.alive,
+                self=node.self,
+                shards=node.shards,
+                leaving=node.leaving,
+                skewed=node.skewed,
+                version=node.release,
+                dispatching=node.dispatching,
+                agent=node.agent,
+                window_timers=node.window_timers,
+                lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
+                shares_name=node.shares_name,
+            )
+            for node in view.nodes
+        ],
+        shards=[_shard_answer(shard) for shard in view.shards],
+        dispatch_paused_reason=UNSET if view.dispatch_paused_reason is None else view.dispatch_paused_reason,
+    )
+
+
+def _shard_answer(shard: ShardView) -> cluster_wire.Shard:
+    complete_to = shard.complete_to
+    return cluster_wire.Shard(
+        shard_id=shard.shard_id,
+        version=shard.epoch,
+        owner=shard.owner,
+        owned_here=shard.owned_here,
+        window_timers=UNSET if shard.window_timers is None else shard.window_timers,
+        in_flight=UNSET if shard.in_flight is None else shard.in_flight,
+        complete_to=UNSET if complete_to is None else _bounded_instant(complete_to),
+        lag_ms=UNSET if shard.lag_us is None else shard.lag_us / 1_000,
+    )
+
+
+def _bounded_instant(instant_us: int) -> str:
+    """An instant of a shard's window, which may be the smallest or largest key, clamped to the calendar's range."""
+    return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
+
+
+def _timer_id(
+    sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer,
+    documented: str,
+    check: Callable[[str], str | None],
+    errors: list[FieldError],
+) -> str:
+    """The timer's id, sent as `id` or as `timerId`; `documented` is the name to use in errors about a missing one."""
+    name, timer_id = ("id", sent.id) if sent.timer_id is UNSET else ("timerId", sent.timer_id)
+    if timer_id is UNSET:
+        errors.append(FieldError(documented, "is missing"))
+        return ""
+    if sent.id is not UNSET and sent.id != timer_id:
+        errors.append(FieldError("timerId", f"differs from id; both name the timer, so send {documented} only"))
+    elif reason := check(timer_id):
+        errors.append(FieldError(name, reason))
+    return timer_id
+
+
+def _seconds(duration_us: int) -> float:
+    """Seconds; a whole number if there is no fraction."""
+    return duration_us / US_PER_SECOND if duration_us % US_PER_SECOND else duration_us // US_PER_SECOND
+
+
+def _or(value: T | UnsetType, default: D) -> T | D:
+    return default if value is UNSET else value
+
+
+def below_path(error: InvalidInput, at: str) -> InvalidInput:
+    """The same error with its fields' paths below `at`."""
+    kind = PayloadTooLarge if isinstance(error, PayloadTooLarge) else InvalidInput
+    return kind(*(FieldError(f"{at}.{bad.path}" if bad.path else at, bad.reason) for bad in error.errors))

@@ -1,0 +1,84 @@
+"""Repeatable creates: the idempotency key of a request, and what it covers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.model.condition import Condition, OnConflict
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.timer import CreateKey
+from tocsin.web.http import wire
+
+#: Characters of a key: more than a UUID, or the name of an operation, needs.
+KEY_CHARS_MAX = 255
+_KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_CHARS_MAX}}}\Z")
+#: A string of Structured Field Values (RFC 9651): the header's standard form, which few clients send.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\["\\])*"\Z')
+_ESCAPED = re.compile(r'\\(["\\])')
+#: Bytes of a hash that are stored: only the keys of one timer are compared, at most four.
+_HASH_BYTES = 16
+
+HEADER = b"idempotency-key"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def key_in(header: bytes | None) -> str | None:
+    """The key in the header Idempotency-Key, quoted or not. Raises InvalidInput."""
+    if header is None:
+        return None
+    key = header.decode("latin-1").strip()
+    if _QUOTED.match(key):
+        key = _ESCAPED.sub(r"\1", key[1:-1])
+    if not _KEY.match(key):
+        raise InvalidInput(FieldError("Idempotency-Key", f"the header {_reason(key)}"))
+    return key
+
+
+def condition_of(sent: wire.CreateTimer, named: str | None, execute_at: int) -> Condition | None:
+    """The condition under which the timer is created; None for a plain create. `named` is the key in the header, and
+    `execute_at` the requested instant.
+
+    Raises InvalidInput for a key that is not valid, or differs from the header's.
+    """
+    field = sent.idempotency_key
+    on_conflict = OnConflict.REPLACE if sent.on_conflict is UNSET else sent.on_conflict
+    if field is not UNSET:
+        if not _KEY.match(field):
+            raise InvalidInput(FieldError("idempotencyKey", _reason(field)))
+        if named is not None and field != named:
+            reason = "differs from the header Idempotency-Key; send one of them, or the same value in both"
+            raise InvalidInput(FieldError("idempotencyKey", reason))
+        named = field
+    if named is None:
+        return None if on_conflict is OnConflict.REPLACE else Condition(on_conflict)
+    return Condition(on_conflict, CreateKey(_hash(named.encode()), _body_hash(sent, named, execute_at)))
+
+
+def _reason(key: str) -> str:
+    if not key:
+        return "is empty; send a value unique to this create, such as a UUID"
+    if len(key) > KEY_CHARS_MAX:
+        return f"has {len(key)} characters; at most {KEY_CHARS_MAX} are accepted"
+    return "must have only visible ASCII characters, without spaces; send a value such as a UUID"
+
+
+def _body_hash(sent: wire.CreateTimer, key: str, execute_at: int) -> str:
+    """The hash of the request's content, in any order of fields; without `delay`, so that a client may repeat the request
+    with the remaining delay. It includes the key, so that hashes do not reveal equal requests under different keys."""
+    headers = sent.headers
+    if headers:
+        headers = {name.lower(): value for name, value in headers.items()}
+    covered = msgspec.structs.replace(
+        sent, delay=UNSET, idempotency_key=UNSET, on_conflict=UNSET, headers=headers,
+        execute_at=UNSET if sent.execute_at is UNSET else str(execute_at),
+        id=sent.id if sent.timer_id is UNSET else sent.timer_id, timer_id=UNSET,
+    )  # fmt: skip
+    return _hash(key.encode() + b"\0" + _encode(covered))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).digest()[:_HASH_BYTES].hex()

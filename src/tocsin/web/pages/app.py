@@ -1,0 +1,303 @@
+"""The pages as one ASGI application: it identifies the principal, calls a handler, and sets the security headers.
+
+Every response to a browser passes through here, so that no page can skip a check: the Host header, the sign-in, the CSRF
+token of a form, and the content security policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Match, Route
+
+from tocsin.model.errors import TocsinError, Unavailable
+from tocsin.ports.clock import Clock
+from tocsin.web.http.access import RELAYED
+from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
+from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.reading import ClientGone, Receive, read_body
+from tocsin.web.pages.assets import PREFIX, Assets
+from tocsin.web.pages.context import Fields, Handler, NewCookie, Relayed, RequestContext, read_form
+from tocsin.web.pages.cookies import cookie_name, cookie_value
+from tocsin.web.pages.limits import UiLimits
+from tocsin.web.pages.live import Streams
+from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
+from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.pages import Pages, toast
+from tocsin.web.pages.sessions import Principal, Sessions
+from tocsin.web.pages.unbuilt import UNBUILT
+from tocsin.web.pages.welcome import PREFIX as WELCOME
+from tocsin.web.pages.welcome import WelcomeHandlers
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_log = logging.getLogger("tocsin.ui")
+
+#: The pages load only their own scripts and styles, run nothing inline, and can't be framed.
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_SAFE = frozenset({"GET", "HEAD"})
+#: Forms up to this size are read on the event loop.
+_FORM_BYTES_AT_ONCE = 32 * 1024
+#: Pages that need no sign-in.
+_OPEN_PATHS = frozenset({"/login"})
+
+
+class Ui:
+    """The pages. `handlers` are (method, path pattern, handler); patterns as Starlette writes them."""
+
+    def __init__(
+        self,
+        handlers: Sequence[tuple[str, str, Handler]],
+        *,
+        pages: Pages,
+        assets: Assets,
+        sessions: Sessions,
+        hosts: Hosts,
+        proxies: Proxies,
+        statistics: Statistics,
+        cluster_statistics: ClusterStatistics,
+        paused: Paused,
+        welcome: WelcomeHandlers,
+        streams: Streams,
+        clock: Clock,
+        limits: UiLimits,
+    ) -> None:
+        self._routes = [Route(path, _never, methods=[method]) for method, path, _ in handlers]
+        self._handlers = [handler for _, _, handler in handlers]
+        self._pages = pages
+        self._assets = assets
+        self._sessions = sessions
+        self._hosts = hosts
+        self._proxies = proxies
+        self._statistics = statistics
+        self._cluster_statistics = cluster_statistics
+        self._paused = paused
+        self._welcome = welcome
+        self._streams = streams
+        self._clock = clock
+        self._limits = limits
+        self._rolling: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Starts collecting statistics. Requires a running event loop."""
+        self._rolling = asyncio.get_running_loop().create_task(self._roll())
+
+    async def close(self) -> None:
+        """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
+        self._streams.close()
+        await self._cluster_statistics.close()
+        await self._paused.close()
+        if self._rolling is not None:
+            self._rolling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._rolling
+            self._rolling = None
+
+    async def _roll(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.live_interval_s)
+            self._statistics.roll(self._clock.now_us())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"the pages do not serve {scope['type']}")
+        request = Request(scope, receive)
+        if scope["path"].startswith("/api/"):
+            # Not a page: the API formulates the error.
+            response: Response = PlainTextResponse("Not SearchResult", 404)
+        else:
+            try:
+                response = await self._answer(request, receive)
+            except ClientGone:
+                return
+        for name, value in SECURITY_HEADERS.items():
+            response.headers.setdefault(name, value)
+        response.headers.setdefault("cache-control", "no-store")
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request, receive: Receive) -> Response:
+        host = request.headers.get("host")
+        relayed = request.scope.get(RELAYED, False)
+        if not relayed and not self._hosts.accepts(host):
+            return _plain(421, "Unknown host name", _WRONG_HOST)
+        if not relayed and not self._sessions.required:
+            try:
+                self._hosts.check_unforwarded({name for name, _ in request.scope["headers"]})
+            except Forbidden as error:
+                return _plain(403, "API key required", str(error))
+        path = request.url.path
+        if path.startswith(PREFIX) and request.method in _SAFE:
+            return self._asset(request, path)
+        if path.startswith(WELCOME) and request.method == "POST":
+            return await self._received(request, receive)
+        if not self._assets.built:
+            return HTMLResponse(UNBUILT, 503 if path == "/" else 404)
+        name, secure = cookie_name(self._hosts, request)
+        sent = cookie_value(request, name)
+        fresh = not self._sessions.well_formed(sent)
+        cookie = self._sessions.new_cookie() if fresh or sent is None else sent
+        response = await self._handle(request, receive, cookie)
+        if isinstance(response, Relayed):
+            # The node that produced the response has set its cookies.
+            return response
+        if isinstance(response, NewCookie):
+            cookie, fresh = response.cookie, True
+        if fresh:
+            response.set_cookie(name, cookie, path="/", httponly=True, samesite="strict", secure=secure)
+        return response
+
+    async def _received(self, request: Request, receive: Receive) -> Response:
+        """A callback of this server to itself: not a form, so it carries no CSRF token."""
+        try:
+            return await self._welcome.receive(request, receive)
+        except TocsinError as error:
+            return PlainTextResponse(client_message(error, ""), problem_kind(error).status)
+
+    async def _handle(self, request: Request, receive: Receive, cookie: str) -> Response:
+        """The response, errors included."""
+        principal: Principal | None = None
+        context = RequestContext(
+            request,
+            self._sessions.anonymous(cookie),
+            cookie,
+            now_us=self._clock.now_us(),
+            correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
+            renew=lambda: self._sessions.current(cookie),
+            address=self._address(request),
+        )
+        open_path = request.url.path in _OPEN_PATHS
+        try:
+            try:
+                principal = await self._sessions.principal(cookie)
+            except Unavailable:
+                # The sign-in page works even if the cookie can't be checked.
+                if not open_path:
+                    raise
+            unauthenticated = principal is None and not open_path
+            if unauthenticated and request.method in _SAFE:
+                return _to_login(request)
+            context.principal = principal or context.principal
+            if request.method not in _SAFE:
+                context.body = await self._body(request, receive)
+                context.form = await self._form(request, context.body, cookie)
+                if unauthenticated:
+                    return _to_login(request)
+            return await self._routed(context)
+        except TocsinError as error:
+            return self._refusal(context, error, unauthenticated=principal is None)
+
+    def _address(self, request: Request) -> str:
+        forwarded = request.headers.get("x-forwarded-for")
+        return self._proxies.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
+
+    async def _routed(self, context: RequestContext) -> Response:
+        wrong_method = False
+        for route, handler in zip(self._routes, self._handlers, strict=True):
+            match, found = route.matches(context.request.scope)
+            if match is Match.FULL:
+                context.request.scope.update(found)
+                return await handler(context)
+            wrong_method = wrong_method or match is Match.PARTIAL
+        if "text/html" not in context.request.headers.get("accept", ""):
+            return PlainTextResponse("Not SearchResult", 405 if wrong_method else 404)
+        return self._pages.page("missing.html", context, 405 if wrong_method else 404, title="Page not found")
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        content_length = request.headers.get("content-length")
+        return await read_body(
+            receive,
+            None if content_length is None else content_length.encode(),
+            self._limits.form_bytes_max,
+            self._limits.form_read_timeout_s,
+        )
+
+    async def _form(self, request: Request, body: bytes, cookie: str) -> Fields:
+        """The form's fields. Raises Forbidden unless one of the server's own pages sent it."""
+        headers = request.headers
+        site = headers.get("sec-fetch-site")
+        origin = headers.get("origin")
+        if site not in (None, "same-origin") or (
+            origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+        ):
+            raise Forbidden("This form was sent from another site, so nothing was done.")
+        # Decoding a large form would block the event loop for too long.
+        form = read_form(body) if len(body) <= _FORM_BYTES_AT_ONCE else await asyncio.to_thread(read_form, body)
+        token = headers.get("x-csrf-token") or form.get("csrf")
+        if not self._sessions.csrf_holds(cookie, token):
+            raise Forbidden(
+                "This page belongs to an earlier sign-in or an earlier server. Reload the page and try again."
+            )
+        return form
+
+    def _refusal(self, context: RequestContext, error: TocsinError, *, unauthenticated: bool) -> Response:
+        kind = problem_kind(error)
+        if kind.hidden:
+            _log.error(
+                "page failed: %s %s (correlation id %s)",
+                context.request.method,
+                context.path,
+                context.correlation_id,
+                exc_info=error,
+                extra={"correlation_id": context.correlation_id},
+            )
+        message = client_message(error, context.correlation_id)
+        if context.fragment:
+            return HTMLResponse("", kind.status, headers=toast(message, "failed"))
+        template = "login.html" if unauthenticated else "refused.html"
+        response = self._pages.page(template, context, kind.status, title=kind.title, message=message, to="/")
+        for name, value in problem_headers(error):
+            if name == b"retry-after":
+                response.headers["retry-after"] = value.decode()
+        return response
+
+    def _asset(self, request: Request, path: str) -> Response:
+        asset = self._assets.find(path)
+        if asset is None:
+            return PlainTextResponse("Not SearchResult", 404)
+        headers = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
+        body = asset.plain
+        if asset.gzip is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            body = asset.gzip
+            headers["content-encoding"] = "gzip"
+        return Response(body, headers={**headers, "content-type": asset.content_type.decode()})
+
+
+async def _never(request: Request) -> Response:
+    raise AssertionError("routes are only matched")
+
+
+def _to_login(request: Request) -> Response:
+    if request.headers.get("hx-request") == "true" or request.headers.get("accept") == "text/event-stream":
+        return Response(status_code=401, headers={"hx-redirect": "/login"})
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    target = "/login" if request.method not in _SAFE or here == "/" else f"/login?to={quote(here, safe='')}"
+    return RedirectResponse(target, 303)
+
+
+_WRONG_HOST = (
+    "This server does not serve pages under the host name in the address bar. Use its IP address or localhost, or add the "
+    'name to its settings: ui.origins = ["https://tocsin.example"].'
+)
+
+
+def _plain(status: int, title: str, text: str) -> Response:
+    """A page without styles and without any text from the request."""
+    return HTMLResponse(f"<!doctype html><html lang=en><title>{title}</title><h1>{title}</h1><p>{text}</p>", status)

@@ -1,0 +1,90 @@
+"""Access of the pages to the service agent, which may be disabled or run on another node."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from starlette.responses import Response
+
+from tocsin.model.errors import Unavailable
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.web.pages.context import Handler, Relayed, RequestContext
+from tocsin.web.pages.pages import Pages
+
+
+@dataclass(frozen=True, slots=True)
+class AgentUnavailable:
+    """Why this node has no service calls: the title, text and HTTP status of a page."""
+
+    title: str
+    text: str
+    status: int
+
+
+OFF = AgentUnavailable(
+    "Service calls are disabled",
+    "The service agent is off on this server. To turn it on, set agent.enabled, or start the server without --no-agent. "
+    "With a MySQL store, also set the agent's database (agent.database).",
+    404,
+)
+STANDBY = AgentUnavailable(
+    "Service calls are served by another node",
+    "The service agent is on standby on this node. The node that holds the agent's database serves the calls; if this node "
+    "takes over, this page works here.",
+    503,
+)
+
+
+def standby(node: str) -> AgentUnavailable:
+    """STANDBY with the name of the node that runs the agent; `node` is empty if it is unknown."""
+    return replace(STANDBY, text=f"The service agent runs on node {node}. {STANDBY.text}") if node else STANDBY
+
+
+#: Called for each page, because a node may get or lose the agent at any time.
+AgentSource = Callable[[], ServiceCalls | AgentUnavailable]
+CallsHandler = Callable[[RequestContext, ServiceCalls], Awaitable[Response]]
+
+
+Headers = list[tuple[bytes, bytes]]
+#: Sends a request (method, target, headers, body, client's address) to the node that runs the agent; returns None if no node
+#: does. Raises Unavailable.
+Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[tuple[int, Headers, bytes] | None]]
+
+
+class Gate:
+    """Passes the agent to handlers. On a node without the agent it relays the request with `relay`, or explains why not."""
+
+    def __init__(self, source: AgentSource, pages: Pages, relay: Relay | None = None) -> None:
+        self._source = source
+        self._pages = pages
+        self._relay = relay
+
+    def __call__(self, handler: CallsHandler, *, elsewhere: Handler | None = None) -> Handler:
+        """The handler for a route. On a node without the agent `elsewhere`, if given, handles the request instead of the
+        relay."""
+
+        async def handle(context: RequestContext) -> Response:
+            calls = self._source()
+            if not isinstance(calls, AgentUnavailable):
+                return await handler(context, calls)
+            if self._relay is not None:
+                if elsewhere is not None:
+                    return await elsewhere(context)
+                scope = context.request.scope
+                query = scope["query_string"]
+                target = scope["raw_path"] + (b"?" + query if query else b"")
+                try:
+                    headers = list(scope["headers"])
+                    relayed = await self._relay(scope["method"], target, headers, context.body, context.address)
+                except Unavailable as error:
+                    if context.fragment:
+                        raise
+                    reason = str(error)
+                    calls = AgentUnavailable("Service calls are unavailable", f"{reason[:1].upper()}{reason[1:]}.", 503)
+                else:
+                    if relayed is not None:
+                        return Relayed(*relayed)
+            return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
+
+        return handle

@@ -1,0 +1,146 @@
+"""One request to the pages, with the principal that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.model.access import Role
+from tocsin.model.audit import AuditSource
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.ports.audit import Actor
+from tocsin.web.http.errors import Forbidden
+from tocsin.web.pages.sessions import Principal
+
+#: More fields than this make a form invalid; the pages' own forms have far fewer.
+FORM_FIELDS_MAX = 20_000
+#: Digits of a number that are read; Python refuses to convert thousands.
+_DIGITS_MAX = 18
+
+
+def whole_number(text: str) -> int:
+    """The whole number in a query or form, cut to its first digits if it is longer; 0 for any other text."""
+    return int(text[:_DIGITS_MAX]) if text.isdecimal() else 0
+
+
+class Fields:
+    """The fields of a query or a form. A name may occur several times; an absent field reads as an empty one."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
+
+    def get(self, name: str, default: str = "") -> str:
+        """The last value, without spaces around it."""
+        values = self._values.get(name)
+        return values[-1].strip() if values else default
+
+    def exact(self, name: str) -> str:
+        """The last value as it was sent."""
+        values = self._values.get(name)
+        return values[-1] if values else ""
+
+    def all(self, name: str) -> list[str]:
+        """Every value, in order, as it was sent."""
+        return self._values.get(name, [])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+
+def read_form(body: bytes) -> Fields:
+    """The fields of a URL-encoded form. Raises InvalidInput for any other body."""
+    try:
+        text = body.decode()
+        return Fields(parse_qsl(text, keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX, errors="strict"))
+    except (UnicodeDecodeError, ValueError):
+        raise InvalidInput(FieldError("", "the form can't be read")) from None
+
+
+class RequestContext:
+    """A request, its principal and its fields. `fragment`: a script requests a part of a page."""
+
+    def __init__(
+        self,
+        request: Request,
+        principal: Principal,
+        cookie: str,
+        *,
+        now_us: int,
+        correlation_id: str,
+        renew: Callable[[], Principal | None],
+        address: str = "",
+    ) -> None:
+        self.request = request
+        self.principal = principal
+        self.cookie = cookie
+        #: The cookie's principal at the time of the call, for responses that stay open.
+        self.renew = renew
+        #: The client's address; empty if unknown.
+        self.address = address
+        self.form = Fields(())
+        #: The form as it was sent.
+        self.body = b""
+        self.now_us = now_us
+        self.correlation_id = correlation_id
+        self.query = Fields(request.query_params.multi_items())
+        self.fragment = (
+            request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
+        )
+
+    @property
+    def actor(self) -> Actor:
+        """The actor that the audit trail records."""
+        key = self.principal.key
+        return Actor(None if key is None else key.key_id, self.address, AuditSource.PAGES)
+
+    @property
+    def path(self) -> str:
+        """The request's path."""
+        return self.request.url.path
+
+    @property
+    def here(self) -> str:
+        """Path and query."""
+        query = self.request.url.query
+        return f"{self.path}?{query}" if query else self.path
+
+    def timer_name(self, fields: Fields) -> tuple[str, str]:
+        """The namespace and id in a form or query, exactly as sent."""
+        return fields.exact("namespace"), fields.exact("id")
+
+    def permit(self, role: Role, namespace: str | None = None) -> None:
+        """Raises Forbidden unless the principal has the role on the namespace; without one, on the whole service."""
+        if self.principal.may(role, namespace):
+            return
+        if namespace is None:
+            raise Forbidden(f"This requires an API key of role {role.value} that is not limited to namespaces.")
+        raise Forbidden(f"Your API key does not have the role {role.value} on the namespace {namespace!r}.")
+
+    def permit_tenant(self, role: Role, tenant_id: str) -> None:
+        """Raises Forbidden unless the principal has the role for the tenant."""
+        if not self.principal.may_call(role, tenant_id):
+            raise Forbidden(f"Your API key does not have the role {role.value} for this tenant.")
+
+
+class NewCookie(RedirectResponse):
+    """A redirect that replaces the cookie, after a sign-in or a sign-out."""
+
+    def __init__(self, to: str, cookie: str) -> None:
+        super().__init__(to, 303)
+        self.cookie = cookie
+
+
+class Relayed(Response):
+    """Another node's response, passed on unchanged with its headers and cookies."""
+
+    def __init__(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        super().__init__(body, status)
+        self.raw_headers = list(headers)
+
+
+Handler = Callable[[RequestContext], Awaitable[Response]]

@@ -1,0 +1,61 @@
+"""Limits of the web pages, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UiLimits:
+    """Durations in seconds (`_s`)."""
+
+    # Settings of the table `[ui]`. `tocsin.settings.groups` describes each under the same name.
+
+    form_bytes_max: int = 512 * 1024
+    session_idle_timeout_s: float = 12 * 3_600.0
+    session_lifetime_max_s: float = 7 * 86_400.0
+    session_stale_max_s: float = 60.0
+    streams_max: int = 500
+    chart_interval_s: float = 10.0
+    list_search_timeout_s: float = 0.15
+    cancel_timers_max: int = 1_000
+
+    # Constants. Operators have no reason to change them; tests inject smaller ones.
+
+    #: How long a form may take to arrive.
+    form_read_timeout_s: float = 30.0
+    #: Sessions that each key can have at once; one more ends the one that was used longest ago.
+    sessions_per_key_max: int = 1_000
+    #: Sessions in use that a node keeps in memory; further ones are read from the store for each request.
+    sessions_cached_max: int = 10_000
+    #: How long signing in or out, and looking up a session that is not in memory, waits for the store. A sign-in or
+    #: sign-out that the store does not accept in this time applies to that node only.
+    session_store_timeout_s: float = 2.0
+    #: How often an open page receives changes.
+    live_interval_s: float = 1.0
+    #: Points of the overview's charts that each node keeps in memory: one hour at the default `chart_interval_s`.
+    chart_points: int = 360
+    #: Failing destinations kept for each point; calls of further ones are counted together.
+    chart_destinations_max: int = 100
+    #: How often a node requests the statistics of another, at most, however many pages are open; without any, never.
+    statistics_interval_s: float = 1.0
+    #: Starts of nodes that have ended whose statistics stay in the charts, by name.
+    ended_nodes_max: int = 64
+    #: Approximate size of one message with statistics: merging it keeps timers waiting for about 2 ms.
+    statistics_message_bytes: int = 16 * 1024
+    #: Rows that a list shows first, and adds when scrolled.
+    list_rows: int = 50
+    #: Rows that one request of a list returns at most, and among which it searches for new ones.
+    list_rows_max: int = 500
+    #: Rows that a list grows to by scrolling; then a link leads to a page of its own.
+    list_rows_shown_max: int = 10_000
+    #: Tenants that a browser's cookie remembers.
+    tenants_remembered_max: int = 8
+    #: How long a browser's cookie remembers a tenant after it was first opened.
+    tenants_remembered_s: float = 180 * 86_400.0
+    #: Tenants whose changes are counted for open pages; beyond it the counter that was idle longest starts over.
+    tenant_change_counters_max: int = 10_000
+    #: Entries of a service call's trace that its page shows.
+    trace_entries_max: int = 500
+    #: Timers that one read of an export returns.
+    export_page_timers: int = 500

@@ -1,0 +1,73 @@
+"""Server-sent events: once a second an open page is notified of changes, and fetches those that it shows.
+
+A browser opens few connections to one server, so a page in the background closes its stream and reopens it later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from tocsin.web.pages.limits import UiLimits
+
+#: Rounds without a change after which an event is sent anyway, to detect lost connections.
+_UNCHANGED_ROUNDS_MAX = 10
+#: A change is sent once more in the next round: it may not be durable yet when a page reads it right after the first event.
+_REPEAT_ROUND = 1
+
+#: Returns the data of the next event; None ends the stream.
+Update = Callable[[], dict[str, Any] | None]
+
+
+class Streams:
+    """The open streams of one server."""
+
+    def __init__(self, limits: UiLimits) -> None:
+        self._limits = limits
+        self._closing = asyncio.Event()
+        self.open = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the maximum number of streams is open, or the server is stopping."""
+        return self.open >= self._limits.streams_max or self._closing.is_set()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        self._closing.set()
+
+    async def events(
+        self, update: Update, refresh: Callable[[], Awaitable[None]] | None = None
+    ) -> AsyncIterator[bytes]:
+        """The body of a stream: an event whenever the result of `update` changes, repeated once in the next round. `refresh`
+        is awaited before each call of `update`."""
+        self.open += 1
+        try:
+            # The delay after which browsers reconnect, in milliseconds.
+            yield b"retry: 2000\n\n"
+            sent: dict[str, Any] = {}
+            unchanged = 0
+            while not self._closing.is_set():
+                if refresh is not None:
+                    await refresh()
+                now = update()
+                if now is None:
+                    yield b"event: bye\ndata: {}\n\n"
+                    return
+                unchanged = 0 if now != sent else unchanged + 1
+                if unchanged in (0, _REPEAT_ROUND) or unchanged % _UNCHANGED_ROUNDS_MAX == 0:
+                    sent = now
+                    yield b"data: %b\n\n" % msgspec.json.encode(now)
+                await self._pause()
+        finally:
+            self.open -= 1
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._limits.live_interval_s):
+                await self._closing.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,85 @@
+"""Paused namespaces and the number of their overdue timers, read while an overview is open."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from tocsin.model.errors import Unavailable
+from tocsin.model.timer import Status
+from tocsin.ports.clock import Clock
+from tocsin.timers.service import ListRequest, TimerService
+from tocsin.web.pages.presentation import count
+
+#: Timers of a namespace that are counted; a greater number is shown as "or more". Each costs reading a row.
+COUNTED_MAX = 500
+#: The minimum time between two reads of the store, however many overviews are open.
+_READ_INTERVAL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCount:
+    """A number of timers, and whether there are more than were counted."""
+
+    timers: int
+    more: bool = False
+
+    def __str__(self) -> str:
+        plain = f"{count(self.timers)}{' or more' if self.more else ''}"
+        return f"{plain} {'timer' if self.timers == 1 and not self.more else 'timers'}"
+
+
+@dataclass(frozen=True, slots=True)
+class PausedNamespace:
+    """A paused namespace and the number of its overdue timers."""
+
+    name: str
+    waiting: BoundedCount
+
+
+async def count_due(service: TimerService, namespace: str, before_us: int) -> BoundedCount:
+    """The number of the namespace's pending timers that are due before an instant."""
+    views, cursor = await service.list(
+        ListRequest(
+            namespace, statuses=frozenset({Status.PENDING}), execute_before=before_us, limit=COUNTED_MAX, reads_max=2
+        )
+    )
+    return BoundedCount(len(views), cursor is not None)
+
+
+class Paused:
+    """The paused namespaces, as of a few seconds ago."""
+
+    def __init__(self, service: TimerService, clock: Clock) -> None:
+        self._service = service
+        self._clock = clock
+        self._reading: asyncio.Task[None] | None = None
+        self._read_at_s: float | None = None
+        self.namespaces: list[PausedNamespace] = []
+
+    async def refresh(self) -> None:
+        """Reads the store, unless that was done a few seconds ago. Concurrent callers share one read. If the store does not
+        respond, the previous result stays; the health sentence reports the store."""
+        if self._reading is None or self._reading.done():
+            now_s = asyncio.get_running_loop().time()
+            if self._read_at_s is not None and now_s - self._read_at_s < _READ_INTERVAL_S:
+                return
+            self._read_at_s = now_s
+            self._reading = asyncio.ensure_future(self._read())
+        await asyncio.wait([self._reading])
+        if not self._reading.cancelled():
+            self._reading.result()
+
+    async def close(self) -> None:
+        """Stops reading. Idempotent."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+    async def _read(self) -> None:
+        try:
+            names = [each.name for each in await self._service.namespaces() if each.paused]
+            now_us = self._clock.now_us()
+            self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
+        except Unavailable:
+            return

@@ -1,0 +1,163 @@
+"""Renders templates to responses. Templates escape all values except the output of their own macros."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.responses import Response
+
+from tocsin import __version__
+from tocsin.model.access import Role
+from tocsin.model.redaction import redact_url
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Timer
+from tocsin.model.visible import visible, visible_name
+from tocsin.web.http.access import Keyring
+from tocsin.web.pages import presentation
+from tocsin.web.pages.assets import Assets
+from tocsin.web.pages.calls import presentation as calls
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.sessions import Principal, masked
+from tocsin.web.pages.timers.filters import utc_field
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """An entry of the navigation. `scope` decides who sees it: `timers` a principal that may read any namespace, `calls` one
+    that may read any tenant, `service` one that is limited to neither."""
+
+    path: str
+    title: str
+    icon: str
+    scope: str
+
+    def visible_to(self, principal: Principal) -> bool:
+        """Whether the principal may open the page."""
+        if self.scope == "timers":
+            return principal.may_somewhere(Role.READ)
+        return principal.may_call_somewhere(Role.READ) if self.scope == "calls" else principal.may(Role.READ)
+
+
+NAVIGATION = (
+    NavigationEntry("/", "Overview", "activity", "service"),
+    NavigationEntry("/timers", "Timers", "bell", "timers"),
+    NavigationEntry("/calls", "Calls", "send", "calls"),
+    NavigationEntry("/cluster", "Cluster", "grid", "service"),
+    NavigationEntry("/namespaces", "Namespaces", "layers", "timers"),
+)
+
+#: Smaller responses are not compressed: they fit into one packet anyway.
+_COMPRESSED_BYTES_MIN = 1_024
+#: Rows of a list that are rendered on the event loop.
+_ROWS_AT_ONCE = 100
+
+
+class Pages:
+    """Renders templates. `keys` indicates whether sign-in is required; `policy_of` returns the retry policy in force for a
+    timer."""
+
+    def __init__(self, assets: Assets, *, keys: Keyring, policy_of: Callable[[Timer], RetryPolicy]) -> None:
+        self.assets = assets
+        self._keys = keys
+        self._environment = environment = Environment(
+            loader=PackageLoader("tocsin.web.pages", "templates"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        environment.globals.update(
+            asset=assets.url, navigation=NAVIGATION, version=__version__, state_of=presentation.state_of
+        )
+        environment.filters.update(
+            utc=presentation.utc,
+            utc_field=utc_field,
+            id_width=presentation.id_width,
+            rfc3339=presentation.rfc3339,
+            span=presentation.span,
+            latency=presentation.milliseconds,
+            count=presentation.count,
+            destination=presentation.destination,
+            version_of=presentation.version,
+            pretty_json=presentation.pretty_json,
+            raw_body=presentation.raw_body,
+            bytes_of=bytes,
+            policy_of=policy_of,
+        )
+        environment.globals.update(
+            relative=presentation.relative,
+            parted=presentation.parted,
+            timer_path=presentation.timer_path,
+            call_path=calls.path,
+        )
+        environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
+        environment.filters.update(
+            call_version=calls.version,
+            call_lag=calls.lag_us,
+            call_took=calls.took_us,
+            call_waits=calls.waits,
+            call_awaited=calls.awaited_at,
+            call_attempt=calls.attempt,
+            policy_words=calls.policy_words,
+            call_target=calls.target,
+            call_result=calls.result_of,
+            short_id=calls.short,
+            redacted_headers=calls.redacted,
+            redacted_url=redact_url,
+            visible=visible,
+            visible_name=visible_name,
+        )
+
+    def text(self, template: str, context: RequestContext, values: Mapping[str, Any]) -> str:
+        """The rendered text."""
+        principal = context.principal
+        return self._environment.get_template(template).render(
+            {
+                "context": context,
+                "principal": principal,
+                "csrf": masked(principal.csrf),
+                "now_us": context.now_us,
+                "signed_in": principal.key is not None,
+                "keys_required": self._keys.required,
+                "insecure": self._keys.insecure,
+                "live": None,
+                **values,
+            }
+        )
+
+    def page(self, template: str, context: RequestContext, status: int = 200, **values: Any) -> Response:
+        """The rendered template as a response."""
+        return compressed(context, self.text(template, context, values), status)
+
+
+async def render_rows(rows: int, render: Callable[[], Response]) -> Response:
+    """The response of `render`, which renders `rows` rows: in a thread if they are many, to keep the event loop free."""
+    return render() if rows <= _ROWS_AT_ONCE else await asyncio.to_thread(render)
+
+
+def compressed(
+    context: RequestContext, text: str | bytes, status: int = 200, media_type: str = "text/html"
+) -> Response:
+    """A response, compressed if the browser accepts that.
+
+    The length of a compressed response can leak a secret that stands beside text an attacker chooses (BREACH), if the
+    attacker can make a signed-in browser repeat the request. Other sites can't: the cookie is `SameSite=Strict`. The one
+    secret worth the effort, the CSRF token, is masked differently in each response (`sessions.masked`).
+    """
+    body, headers = text.encode() if isinstance(text, str) else text, {"vary": "accept-encoding"}
+    if len(body) >= _COMPRESSED_BYTES_MIN and "gzip" in context.request.headers.get("accept-encoding", ""):
+        body = gzip.compress(body, compresslevel=1)
+        headers["content-encoding"] = "gzip"
+    return Response(body, status, headers, media_type)
+
+
+def toast(text: str, tone: str = "done") -> dict[str, str]:
+    """The header with which the response to a script shows a toast. The value is ASCII, whatever the text."""
+    return {"hx-trigger": json.dumps({"tocsin:toast": {"text": text, "tone": tone}})}

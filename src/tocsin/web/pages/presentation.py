@@ -1,0 +1,204 @@
+"""Presentation of values: instants, durations, relative times, counts, and the states of timers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.raw_body import RawBody
+from tocsin.model.redaction import redact_url
+from tocsin.model.timer import Status, Timer
+from tocsin.model.validation import is_deeper_than
+from tocsin.model.visible import visible
+from tocsin.timers.service import TimerView
+from tocsin.web.http.instants import format_instant
+
+T = TypeVar("T")
+
+#: Payloads and bodies up to this size and depth are indented; others are shown as sent. The output grows with the depth,
+#: because each level indents all lines within it.
+PRETTY_BYTES_MAX = 32 * 1024
+PRETTY_DEPTH_MAX = 20
+#: Rows in one part of a list, which a browser lays out as a whole: as many as it can paint within a frame.
+PART_ROWS = 25
+
+#: Lengths of ids for which the id column of a list has a width in the style sheet; longer ids are truncated.
+ID_WIDTHS = (16, 24, 36, 48, 64, 96)
+
+_UNITS = (
+    (365 * US_PER_DAY, "y"),
+    (US_PER_DAY, "d"),
+    (3_600 * US_PER_SECOND, "h"),
+    (60 * US_PER_SECOND, "min"),
+    (US_PER_SECOND, "s"),
+)
+#: Path segments that browsers remove when they normalize a path, even percent-encoded.
+_STEPS = frozenset({"", ".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state as shown on the pages: a word, and the name of its colour and shape."""
+
+    word: str
+    tone: str
+
+
+_FINISHED = {
+    Status.COMPLETED: State("completed", "done"),
+    Status.FAILED: State("failed", "failed"),
+    Status.CANCELED: State("canceled", "canceled"),
+}
+
+
+def state_of(view: TimerView, now_us: int) -> State:
+    """The state of a timer at an instant. A timer that is due and not finished is shown as firing."""
+    timer = view.timer
+    if timer.status is not Status.PENDING:
+        return _FINISHED[timer.status]
+    if view.suspended is not None:
+        return State("suspended", "suspended")
+    if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
+        return State("firing", "firing")
+    if timer.attempts:
+        return State("retrying", "retrying")
+    return State("pending", "pending")
+
+
+def parted(rows: Sequence[T]) -> list[Sequence[T]]:
+    """The rows of a list in parts of at most PART_ROWS; one empty part without rows."""
+    return [rows[start : start + PART_ROWS] for start in range(0, len(rows), PART_ROWS)] or [rows]
+
+
+def id_width(ids: Iterable[str]) -> int:
+    """The least of ID_WIDTHS that the longest id fits into, or the greatest one."""
+    longest = max(map(len, ids), default=0)
+    return next((room for room in ID_WIDTHS if longest <= room), ID_WIDTHS[-1])
+
+
+def utc(instant_us: int) -> str:
+    """An instant in UTC, to the second, for browsers without scripts."""
+    return format_instant(instant_us - instant_us % US_PER_SECOND).replace("T", " ").replace("Z", " UTC")
+
+
+def rfc3339(instant_us: int) -> str:
+    """An instant in the format of RFC 3339, at full precision."""
+    return format_instant(instant_us)
+
+
+def span(duration_us: int) -> str:
+    """A duration in its one or two greatest units, such as `2 h 5 min`; below a second in milliseconds."""
+    if duration_us < US_PER_SECOND:
+        return f"{duration_us / 1_000:.0f} ms"
+    for (size, unit), (next_size, next_unit) in pairwise(_UNITS):
+        if duration_us >= size:
+            whole, rest = divmod(duration_us, size)
+            second = rest // next_size
+            return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 else f"{whole} {unit}"
+    return f"{duration_us // US_PER_SECOND} s"
+
+
+def relative(instant_us: int, now_us: int) -> str:
+    """An instant relative to now: `in 5 min`, `2 h ago`, `now`."""
+    distance_us = instant_us - now_us
+    if abs(distance_us) < US_PER_SECOND:
+        return "now"
+    return f"in {span(distance_us)}" if distance_us > 0 else f"{span(-distance_us)} ago"
+
+
+def milliseconds(duration_us: float) -> str:
+    """A latency in milliseconds or seconds, with more precision for shorter ones."""
+    value = duration_us / 1_000
+    if value >= 10_000:
+        return f"{value / 1_000:.1f} s"
+    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+def count(number: float) -> str:
+    """A number with thin spaces between thousands."""
+    return f"{number:,.0f}".replace(",", "\u202f")
+
+
+def timer_path(namespace: str, timer_id: str) -> str:
+    """The path of a timer's page. An id that browsers would remove from a path goes into the query."""
+    base = f"/timers/{quote(namespace, safe='')}/"
+    if timer_id in _STEPS:
+        return f"{base}?id={quote(timer_id, safe='')}"
+    return base + quote(timer_id, safe="")
+
+
+def destination(timer: Timer) -> tuple[str, str]:
+    """The host and the rest of a timer's callback URL, with secrets redacted."""
+    url = redact_url(timer.url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url, ""
+    rest = parts.path + (f"?{parts.query}" if parts.query else "")
+    return parts.netloc, rest if rest != "/" else ""
+
+
+def version(view: TimerView) -> str:
+    """A version that changes whenever the timer's row does."""
+    timer = view.timer
+    return (
+        f"{timer.updated_at:x}.{view.next_attempt_at or 0:x}.{timer.attempts:x}.{timer.status[0]}{view.suspended or ''}"
+    )
+
+
+def pretty_json(text: bytes) -> str:
+    """A payload, indented, with its numbers and keys exactly as sent; unchanged if it is not JSON, too long or nested too
+    deeply."""
+    plain = text.decode(errors="replace")
+    if len(text) > PRETTY_BYTES_MAX or is_deeper_than(text, PRETTY_DEPTH_MAX):
+        return plain
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return plain
+    return _indented(plain)
+
+
+def raw_body(body: RawBody) -> tuple[str, str]:
+    """A raw body as text, and a description of its content type, size and encoding."""
+    size = f"{body.content_type}, {len(body.sent()):,} bytes"
+    if body.base64 is not msgspec.UNSET:
+        return body.base64, f"{size}, shown as base64"
+    text = bytes(body.json).decode() if body.json is not msgspec.UNSET else body.text
+    assert text is not msgspec.UNSET
+    # Line breaks are kept; other invisible characters are shown as escapes.
+    return "\n".join(visible(line) for line in text.split("\n")), size
+
+
+#: Tokens of JSON; an empty object or array is one token.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[\[\]{},:]|[^\s\[\]{},:"]+')
+
+
+def _indented(text: str) -> str:
+    parts: list[str] = []
+    level = 0
+    for token in _TOKEN.findall(text):
+        if token in "[{":
+            level += 1
+            parts += (token, "\n", "  " * level)
+        elif token in "]}":
+            level -= 1
+            parts += ("\n", "  " * level, token)
+        elif token == ",":
+            parts += (",\n", "  " * level)
+        elif token == ":":
+            parts.append(": ")
+        elif token[0] in "[{":
+            parts.append(token[0] + token[-1])
+        else:
+            # Escapes become characters.
+            parts.append(json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token)
+    return "".join(parts)

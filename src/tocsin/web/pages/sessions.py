@@ -1,0 +1,182 @@
+"""Sessions of the pages: principals, sign-ins, and the CSRF tokens of forms.
+
+The cookie of a sign-in is a random token. The store keeps the token's hash, its API key and its expiry for all nodes; a
+cookie can't be made from what is stored. The key is looked up for each request, so deleting a key ends its sign-ins on all
+nodes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.ports.store import SignIn
+from tocsin.web.http.access import Keyring
+from tocsin.web.pages.limits import UiLimits
+
+#: Distinguishes the token of a sign-in from the random cookie of a browser that is not signed in.
+SIGN_IN_PREFIX = "s."
+_TOKEN = r"[A-Za-z0-9_-]{43}"
+_ANONYMOUS = re.compile(rf"{_TOKEN}\Z")
+_SIGNED_IN = re.compile(rf"{re.escape(SIGN_IN_PREFIX)}{_TOKEN}\Z")
+#: The share of the idle timeout after which a use is stored.
+_TOUCHED_AFTER = 0.05
+_FORMS = b"tocsin pages: forms"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """The caller of a request. `key` is None on a server that requires no key. `csrf` is the token for its forms."""
+
+    key: ApiKey | None
+    csrf: str
+
+    def may(self, role: str, namespace: str | None = None) -> bool:
+        """Whether the principal has the role on the namespace; without one, on the whole service."""
+        return self.key is None or self.key.allows(Role(role), namespace)
+
+    def may_call(self, role: str, tenant_id: str) -> bool:
+        """Whether the principal has the role for the tenant's service calls."""
+        return self.key is None or self.key.allows_tenant(Role(role), tenant_id)
+
+    def may_call_somewhere(self, role: str) -> bool:
+        """Whether the principal has the role for any tenant."""
+        if self.key is None:
+            return True
+        return self.key.role.includes(Role(role)) and bool(self.key.tenants or not self.key.namespaces)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the principal is limited to some tenants or namespaces."""
+        return self.key is not None and bool(self.key.tenants or self.key.namespaces)
+
+    def may_somewhere(self, role: str) -> bool:
+        """Whether the principal has the role on any namespace."""
+        if self.key is None:
+            return True
+        return self.key.role.includes(Role(role)) and bool(self.key.namespaces or not self.key.tenants)
+
+
+class SignIns(Protocol):
+    """The sign-ins, shared by all nodes."""
+
+    @property
+    def unknown_since_s(self) -> float | None:
+        """Since when the store can't be read, if the sign-ins in memory are too old to be relied on; seconds since 1970."""
+
+    def known(self, token: str) -> SignIn | None:
+        """The sign-in of a token, from memory only."""
+
+    async def find(self, token: str) -> SignIn | None:
+        """The sign-in of a token. Raises Unavailable, Overloaded."""
+
+    async def begin(self, key: ApiKey) -> str:
+        """Starts a sign-in. Returns its token."""
+
+    def touch(self, token: str) -> None:
+        """Records a use."""
+
+    async def end(self, token: str) -> bool:
+        """Ends a sign-in, on this node at once. Returns False if the other nodes learn of it only later."""
+
+
+class Sessions:
+    """Resolves cookies to principals; `now_s` is the wall clock."""
+
+    def __init__(self, keys: Keyring, sign_ins: SignIns, limits: UiLimits, now_s: Callable[[], float]) -> None:
+        self._keys = keys
+        self._sign_ins = sign_ins
+        self._limits = limits
+        self._now_s = now_s
+
+    def new_cookie(self) -> str:
+        """A random cookie without a sign-in."""
+        return secrets.token_urlsafe(32)
+
+    def well_formed(self, cookie: str | None) -> bool:
+        """Whether the cookie has the format of this server's cookies."""
+        return cookie is not None and (_ANONYMOUS.match(cookie) or _SIGNED_IN.match(cookie)) is not None
+
+    async def principal(self, cookie: str) -> Principal | None:
+        """The principal of a cookie; None if a sign-in is required. Raises Unavailable and Overloaded if the store can't be
+        read."""
+        sign_in = await self._sign_ins.find(cookie) if _SIGNED_IN.match(cookie) else None
+        if sign_in is not None:
+            unused_s = self._now_s() - sign_in.seen_at / 1e6
+            if unused_s > self._limits.session_idle_timeout_s:
+                sign_in = None
+            elif unused_s > _TOUCHED_AFTER * self._limits.session_idle_timeout_s:
+                self._sign_ins.touch(cookie)
+        return self._principal(cookie, sign_in)
+
+    def current(self, cookie: str) -> Principal | None:
+        """The principal of a cookie now, for a response that stays open. Reads memory only; an idle timeout does not
+        apply."""
+        return self._principal(cookie, self._sign_ins.known(cookie) if _SIGNED_IN.match(cookie) else None)
+
+    def anonymous(self, cookie: str) -> Principal:
+        """A principal that is not signed in."""
+        return Principal(None, self.csrf(cookie))
+
+    def csrf(self, cookie: str) -> str:
+        """The token that a form sent with this cookie must contain. Another site can't read the cookie, and the cookie can't
+        be derived from the token."""
+        return hmac.digest(cookie.encode(), _FORMS, "sha256").hex()
+
+    def csrf_holds(self, cookie: str, token: str) -> bool:
+        """Whether a token masked by `masked` is that of the cookie."""
+        return hmac.compare_digest(self.csrf(cookie).encode(), _unmasked(token).encode())
+
+    @property
+    def required(self) -> bool:
+        """Whether the pages require an API key."""
+        return self._keys.required
+
+    async def sign_in(self, secret: str) -> str | None:
+        """The cookie of a new sign-in; None if the secret is not that of a valid key."""
+        key = self._keys.lookup(hash_key(secret))
+        return None if key is None else await self._sign_ins.begin(key)
+
+    @property
+    def unknown_since_s(self) -> float | None:
+        """Since when the store can't be read, if that is so long that this node no longer accepts earlier sign-ins; seconds
+        since 1970."""
+        return self._sign_ins.unknown_since_s
+
+    async def sign_out(self, cookie: str) -> bool:
+        """Ends the cookie's sign-in, if it has one, for copies of the cookie too: on this node at once. Returns False if the
+        other nodes do not know yet."""
+        return not _SIGNED_IN.match(cookie) or await self._sign_ins.end(cookie)
+
+    def _principal(self, cookie: str, sign_in: SignIn | None) -> Principal | None:
+        key = None
+        if sign_in is not None and sign_in.expires_at > self._now_s() * 1e6:
+            key = self._keys.by_id(sign_in.key_id)
+        if key is None and self._keys.required:
+            return None
+        return Principal(key, self.csrf(cookie))
+
+
+def masked(token: str) -> str:
+    """The CSRF token, masked differently in each response: the length of a compressed response would leak a constant token.
+    Returns the mask followed by the masked token."""
+    mask = secrets.token_bytes(len(token) // 2)
+    return (mask + _under(mask, bytes.fromhex(token))).hex()
+
+
+def _unmasked(text: str) -> str:
+    try:
+        both = bytes.fromhex(text)
+    except ValueError:
+        return ""
+    half = len(both) // 2
+    return _under(both[:half], both[half:]).hex() if half * 2 == len(both) else ""
+
+
+def _under(mask: bytes, token: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(mask, token, strict=True))

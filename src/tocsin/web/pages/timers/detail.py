@@ -1,0 +1,192 @@
+"""`/timers/{namespace}/{id}`: a timer's history, its next attempt, and what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from starlette.responses import Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import NamespaceNotFound
+from tocsin.model.namespace import Namespace
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Attempt, Status
+from tocsin.timers.service import ClusterView, ShardView, TimerService, TimerView
+from tocsin.web.pages.context import Handler, RequestContext
+from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.presentation import relative, span
+from tocsin.web.pages.timers.derived_ids import neighbours
+
+#: Notices after an action, by the `notice` parameter of the redirect.
+NOTICES = {
+    "created": "Timer created.",
+    "replaced": "Timer replaced.",
+    "updated": "Timer updated.",
+    "canceled": "Timer canceled. An in-flight attempt may still arrive.",
+    "rescheduled": "Timer rescheduled.",
+    "firing": "The timer fires now.",
+    "run-again": "New timer created with the same settings.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An entry of the timeline. `attempt` is set for attempts; `ahead` marks entries in the future."""
+
+    at: int
+    title: str
+    tone: str
+    attempt: Attempt | None = None
+    ahead: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where a timer is and what it waits for, in one sentence; `shard` is None if its shard is unknown."""
+
+    sentence: str
+    shard: ShardView | None
+    paused: bool
+
+
+class DetailHandlers:
+    """The page of one timer."""
+
+    def __init__(self, service: TimerService, pages: Pages, statistics: Statistics, *, id_chars_max: int) -> None:
+        self._service = service
+        self._pages = pages
+        self._statistics = statistics
+        self._id_chars_max = id_chars_max
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers. The pattern matches ids with slashes, so it must come after all others."""
+        return [("GET", "/timers/{namespace}/{id:path}", self.show)]
+
+    async def show(self, context: RequestContext) -> Response:
+        """The page, or for a script the part of it that changes while it is open."""
+        parameters = context.request.path_params
+        return await self.of(context, parameters["namespace"], parameters["id"] or context.query.exact("id"))
+
+    async def of(
+        self, context: RequestContext, namespace: str, timer_id: str, *, status: int = 200, problem: str = ""
+    ) -> Response:
+        """The page of a timer; `problem` is the reason why an action on it was refused."""
+        context.permit(Role.READ, namespace)
+        change_counter = self._statistics.change_counter(namespace)
+        view = await self._service.get(namespace, timer_id)
+        known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
+        if known is None:
+            raise NamespaceNotFound(f"no namespace {namespace!r}")
+        cluster = await self._service.cluster()
+        before, after = neighbours(timer_id, self._id_chars_max)
+        runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
+        notice = context.query.get("notice")
+        template = "timers/detail_live.html" if context.fragment else "timers/detail.html"
+        return self._pages.page(
+            template,
+            context,
+            status,
+            title=view.timer.id,
+            view=view,
+            timer=view.timer,
+            timeline=deferred_by_pause(
+                timeline(view, self._service.retry_policy(view.timer), context.now_us), known, context.now_us
+            ),
+            why=explain(view, known, cluster, context.now_us),
+            may_write=context.principal.may(Role.WRITE, namespace),
+            problem=problem,
+            notice_text=_notice_text(notice, view, known),
+            notice=notice,
+            of=context.query.exact("of"),
+            run_before=before if before in runs else None,
+            run_after=after if after in runs else None,
+            change_counter=change_counter,
+            live=f"/ui/live?namespace={namespace}",
+        )
+
+
+def _notice_text(notice: str, view: TimerView, namespace: Namespace) -> str:
+    """The notice of the action that redirected to the page; empty if it no longer applies."""
+    if notice == "firing" and view.timer.status is not Status.PENDING:
+        return ""
+    if notice == "firing" and namespace.paused:
+        return f"The timer is due now. The namespace {namespace.name} is paused, so it fires when the namespace is resumed."
+    return NOTICES.get(notice, "")
+
+
+def timeline(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntry]:
+    """A timer's past and future, the earliest entry first; `policy` is the retry policy in force."""
+    timer = view.timer
+    entries = [TimelineEntry(timer.created_at, "Created", "pending")]
+    for attempt in timer.attempt_log:
+        good = attempt.error is None
+        title = f"Response {attempt.status}" if attempt.status else "No response"
+        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt))
+    attempts_ended = {entry.at + (entry.attempt.duration_us if entry.attempt else 0) for entry in entries}
+    last = max(entry.at for entry in entries)
+    updated = timer.updated_at > timer.created_at and timer.status is Status.PENDING
+    if (
+        updated
+        and not any(abs(timer.updated_at - at) < 1_000_000 for at in attempts_ended)
+        and timer.updated_at >= last
+    ):
+        entries.append(TimelineEntry(timer.updated_at, "Updated", "pending"))
+    entries.extend(_end(view, policy, now_us))
+    return entries
+
+
+def deferred_by_pause(entries: list[TimelineEntry], namespace: Namespace, now_us: int) -> list[TimelineEntry]:
+    """The timeline of a timer in a paused namespace: a due timer does not fire now."""
+    last = entries[-1]
+    if not namespace.paused or not last.ahead or last.at > now_us:
+        return entries
+    return [*entries[:-1], replace(last, title="Due", tone="suspended", note="Fires when the namespace is resumed.")]
+
+
+def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntry]:
+    timer, at = view.timer, view.next_attempt_at
+    if timer.status is Status.COMPLETED:
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Completed", "done")]
+    if timer.status is Status.FAILED:
+        note = "Attempts exhausted." if timer.attempts >= policy.max_attempts else "The response was final."
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Failed", "failed", note=note)]
+    if timer.status is Status.CANCELED:
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
+    if at is None:
+        return []
+    if at <= now_us:
+        return [TimelineEntry(at, "Firing now", "firing", ahead=True)]
+    number = timer.attempts + 1
+    title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
+    return [TimelineEntry(at, title, "firing", ahead=True)]
+
+
+def explain(view: TimerView, namespace: Namespace, cluster: ClusterView, now_us: int) -> Explanation:
+    """Where the timer is and what it waits for."""
+    shard = cluster.shards[view.shard_id] if view.shard_id < len(cluster.shards) else None
+    return Explanation(_sentence(view, namespace, cluster, shard, now_us), shard, namespace.paused)
+
+
+def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard: ShardView | None, now_us: int) -> str:
+    timer, at = view.timer, view.next_attempt_at
+    if timer.status is not Status.PENDING or at is None:
+        kept = span(namespace.retention_us)
+        return f"The timer has finished. It stays visible for {kept} after its end."
+    if namespace.paused:
+        return f"The namespace {namespace.name} is paused. Its timers fire when it is resumed."
+    if view.suspended is not None:
+        return f"The timer is suspended ({view.suspended}). It resumes automatically when the cause is resolved."
+    if not cluster.dispatching:
+        return f"Dispatch is paused on this node: {cluster.dispatch_paused_reason}."
+    if shard is None or shard.owner is None:
+        return f"Shard {view.shard_id} has no owner at the moment. Its next owner fires the timers that are due."
+    if at <= now_us:
+        return f"The timer is due. It waits for a free slot or for its response on {shard.owner}."
+    when = relative(at, now_us)
+    if not shard.owned_here:
+        return f"The timer is in the store. {shard.owner} owns its shard and fires it {when}."
+    if shard.complete_to is not None and at <= shard.complete_to:
+        return f"The timer is in memory on {shard.owner}, which fires it {when}."
+    return f"The timer is in the store. {shard.owner} loads it into memory some minutes before it fires {when}."

@@ -1,0 +1,310 @@
+"""`/timers/new` and `/timers/edit`: the form of a timer, with the equivalent commands beside it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import msgspec
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import (
+    FieldError,
+    IdempotencyConflict,
+    InvalidInput,
+    NamespaceNotFound,
+    TimerExists,
+    TimerNotFound,
+    TimerNotPending,
+)
+from tocsin.model.instants import parse_duration
+from tocsin.model.namespace import DEFAULT_NAMESPACE
+from tocsin.model.timer import Status, Timer
+from tocsin.model.validation import METHODS
+from tocsin.model.withheld import with_headers, with_url, withheld
+from tocsin.timers.service import TimerService, TimerView
+from tocsin.web.http import wire
+from tocsin.web.http.access import Keyring
+from tocsin.web.http.convert import RequestParser
+from tocsin.web.http.instants import format_instant
+from tocsin.web.http.reading import JsonReader
+from tocsin.web.http.repeated import condition_of
+from tocsin.web.pages.context import Handler, RequestContext
+from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.presentation import timer_path, version
+from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
+from tocsin.web.pages.timers.forms import TimerForm, command, curl
+from tocsin.web.pages.timers.listing import ListHandlers
+from tocsin.web.pages.timers.plan import plan
+from tocsin.web.pages.when_fields import passed
+
+#: The quick choices of a delay: the text for the field, the label of the button.
+DELAYS = (("30s", "30 s"), ("5m", "5 min"), ("1h", "1 h"), ("24h", "1 day"), ("7d", "7 days"))
+#: The labels of the fields by their names in the API, in their order on the page.
+_LABELS = {
+    "callbackUrl": "URL",
+    "delay": "In",
+    "executeAt": "At",
+    "namespace": "Namespace",
+    "id": "Id",
+    "tags": "Tags",
+    "payload": "Payload",
+    "maxAttempts": "Max attempts",
+    "initialInterval": "Initial interval",
+    "backoffMultiplier": "Backoff multiplier",
+    "maxInterval": "Max interval",
+    "maxAttemptsDuration": "Max duration",
+    "callbackTimeoutSeconds": "Timeout",
+    "headers": "Headers",
+}
+
+
+class EditHandlers:
+    """Creating and editing timers. `keys` indicates whether the equivalent commands need an API key."""
+
+    def __init__(
+        self,
+        service: TimerService,
+        parser: RequestParser,
+        pages: Pages,
+        lists: ListHandlers,
+        *,
+        keys: Keyring,
+        id_chars_max: int,
+    ) -> None:
+        self._id_chars_max = id_chars_max
+        self._service = service
+        self._parser = parser
+        self._pages = pages
+        self._lists = lists
+        self._keys = keys
+        self._create_reader = JsonReader(wire.CreateTimer)
+        self._update_reader = JsonReader(wire.UpdateTimer)
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [
+            ("GET", "/timers/new", self.new),
+            ("POST", "/timers/new", self.create),
+            ("GET", "/timers/edit", self.edit),
+            ("POST", "/timers/edit", self.change),
+            ("POST", "/ui/equivalent", self.equivalent),
+        ]
+
+    async def new(self, context: RequestContext) -> Response:
+        """An empty form, or with `like` a copy of a timer under a new id."""
+        query = context.query
+        if "like" in query:
+            namespace, timer_id = query.exact("namespace"), query.exact("like")
+            context.permit(Role.WRITE, namespace)
+            form = TimerForm.of((await self._service.get(namespace, timer_id)).timer, when="in")
+            form.like_namespace, form.like = namespace, timer_id
+            form.id = await first_free(self._service, namespace, copy_ids(timer_id, self._id_chars_max))
+        else:
+            form = TimerForm(namespace=query.exact("namespace") or await self._first(context), url=query.get("url"))
+            form.id = f"timer-{uuid.uuid4().hex[:8]}"
+        context.permit(Role.WRITE, form.namespace)
+        return await self._form(context, form)
+
+    async def create(self, context: RequestContext) -> Response:
+        """Creates the timer, or shows the form again with its errors or with a question: whether to replace a pending timer
+        with the same id, or whether a time in the past is intended. The form keeps all input."""
+        form = TimerForm.read(context.form)
+        form.id = context.form.exact("instead") or form.id
+        context.permit(Role.WRITE, form.namespace)
+        try:
+            sent = self._create_reader.read(msgspec.json.encode(form.body()))
+            timer = self._parser.timer(sent, context.now_us, None)
+            if form.like and withheld(timer.url, timer.headers):
+                await self._with_secrets(context, timer, form)
+        except InvalidInput as error:
+            return await self._form(context, form, problem=error)
+        if form.when == "at" and self._must_confirm_past(context, timer.execute_at):
+            return await self._form(context, form, past=timer.execute_at)
+        replaced = await self._to_replace(context, form)
+        try:
+            # The form has an idempotency key: sent again after a lost response, it creates one timer and asks nothing.
+            key = context.form.get("attempt") or None
+            await self._service.create(timer, None if replaced else condition_of(sent, key, timer.execute_at))
+        except (TimerExists, IdempotencyConflict):
+            return await self._form(context, form, existing=await self._existing(form))
+        except InvalidInput as error:
+            return await self._form(context, form, problem=error)
+        return RedirectResponse(_with_notice(form.namespace, form.id, "replaced" if replaced else "created"), 303)
+
+    async def _with_secrets(self, context: RequestContext, timer: Timer, form: TimerForm) -> None:
+        """Gives a copy the secrets of its original. This requires the permission to change the original, which includes
+        sending its secrets to another URL."""
+        context.permit(Role.WRITE, form.like_namespace)
+        try:
+            original = (await self._service.get(form.like_namespace, form.like)).timer
+        except (TimerNotFound, NamespaceNotFound):
+            return
+        timer.url = with_url(timer.url, original.url)
+        if timer.headers is not None:
+            timer.headers = with_headers(timer.headers, original.headers)
+
+    async def _to_replace(self, context: RequestContext, form: TimerForm) -> bool:
+        """Whether to replace the existing timer: the form says so, and the timer is unchanged since it was shown."""
+        shown = context.form.exact("replace")
+        if not shown:
+            return False
+        found = await self._existing(form)
+        return found is not None and found.timer.status is Status.PENDING and version(found) == shown
+
+    async def _existing(self, form: TimerForm) -> TimerView | None:
+        return (await self._service.get_many(form.namespace, [form.id])).get(form.id)
+
+    def _must_confirm_past(self, context: RequestContext, execute_at: int) -> bool:
+        """Whether the instant is in the past and the form does not confirm it yet."""
+        return passed(execute_at, context.now_us) and context.form.exact("past") != str(execute_at)
+
+    async def edit(self, context: RequestContext) -> Response:
+        """The form with the settings of a pending timer."""
+        namespace, timer_id = context.timer_name(context.query)
+        context.permit(Role.WRITE, namespace)
+        view = await self._service.get(namespace, timer_id)
+        return await self._form(context, TimerForm.of(view.timer, when="keep"), view=view)
+
+    async def change(self, context: RequestContext) -> Response:
+        """Updates the fields that differ."""
+        form = TimerForm.read(context.form)
+        context.permit(Role.WRITE, form.namespace)
+        view = await self._service.get(form.namespace, form.id)
+        try:
+            body = form.changes(view)
+            if len(body) > 2:
+                sent = self._update_reader.read(msgspec.json.encode(_at(body, context.now_us)))
+                changes = self._parser.changes(sent, context.now_us)
+                at = changes.execute_at
+                if form.when == "at" and isinstance(at, int) and self._must_confirm_past(context, at):
+                    return await self._form(context, form, view=view, past=at)
+                await self._service.update(form.namespace, form.id, changes)
+        except (InvalidInput, TimerNotPending) as error:
+            return await self._form(context, form, view=view, problem=error)
+        return RedirectResponse(_with_notice(form.namespace, form.id, "updated"), 303)
+
+    async def equivalent(self, context: RequestContext) -> Response:
+        """The equivalent commands, and the form's errors, for the script that requests them on input."""
+        form = TimerForm.read(context.form)
+        context.permit(Role.READ, form.namespace)
+        view = None
+        if context.form.get("mode") == "edit":
+            view = await self._service.get(form.namespace, form.id)
+        return HTMLResponse(
+            self._pages.text("timers/equivalent.html", context, await self._equivalent(context, form, view))
+        )
+
+    async def _equivalent(self, context: RequestContext, form: TimerForm, view: TimerView | None) -> dict[str, Any]:
+        """The values beside the form: equivalent commands, errors, and the plan of attempts."""
+        shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
+        try:
+            timer = self._parser.timer(self._create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
+            first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
+            shown["plan"] = plan(self._service.retry_policy(timer), max(first_at, context.now_us))
+            if view is None:
+                body, path = form.body(), "/api/v1/timers/create"
+            else:
+                body, path = _at(form.changes(view), context.now_us), "/api/v1/timers/update"
+                if len(body) > 2:
+                    self._parser.changes(self._update_reader.read(msgspec.json.encode(body)), context.now_us)
+        except InvalidInput as error:
+            shown["errors"] = list(error.errors)
+            if form.payload.strip() and any(bad.path == "payload" for bad in error.errors):
+                return shown
+            try:
+                body, path = (
+                    (form.body(), "/api/v1/timers/create")
+                    if view is None
+                    else (form.changes(view), "/api/v1/timers/update")
+                )
+            except InvalidInput:
+                return shown
+        shown["unchanged"] = view is not None and len(body) <= 2
+        if not shown["unchanged"]:
+            server = str(context.request.base_url).rstrip("/")
+            shown["curl"] = curl(server + path, body, key=self._keys.required)
+            shown["command"] = command(server, body)
+        return shown
+
+    async def _form(
+        self,
+        context: RequestContext,
+        form: TimerForm,
+        *,
+        view: TimerView | None = None,
+        problem: InvalidInput | TimerNotPending | None = None,
+        existing: TimerView | None = None,
+        past: int | None = None,
+    ) -> Response:
+        """The page. `existing` is a timer with the same id and `past` a time in the past: both make the page ask."""
+        errors: dict[str, str] = {}
+        if isinstance(problem, InvalidInput):
+            for bad in problem.errors:
+                errors.setdefault(_field(bad.path), bad.reason)
+        status = 200 if problem is None else 409 if isinstance(problem, TimerNotPending) else 400
+        free = ""
+        if existing is not None or past is not None:
+            status = 409
+        if existing is not None:
+            free = await first_free(self._service, form.namespace, copy_ids(form.id, self._id_chars_max))
+        return self._pages.page(
+            "timers/form.html",
+            context,
+            status,
+            title="New timer" if view is None else "Edit timer",
+            form=form,
+            view=view,
+            errors=errors,
+            problem=str(problem) if isinstance(problem, TimerNotPending) else "",
+            existing=existing,
+            free=free,
+            labels=_LABELS,
+            first_invalid=next((name for name in _LABELS if name in errors), ""),
+            fresh=view is None and problem is None and status == 200,
+            past=past,
+            confirmed_past=context.form.exact("past"),
+            attempt=context.form.get("attempt") or uuid.uuid4().hex,
+            namespaces=[
+                each
+                for each in await self._lists.visible_namespaces(context)
+                if context.principal.may(Role.WRITE, each.name)
+            ],
+            methods=METHODS,
+            delays=DELAYS,
+            equivalent=await self._equivalent(context, form, view),
+        )
+
+    async def _first(self, context: RequestContext) -> str:
+        names = [
+            each.name
+            for each in await self._lists.visible_namespaces(context)
+            if context.principal.may(Role.WRITE, each.name)
+        ]
+        return DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in names or not names else names[0]
+
+
+def _at(body: dict[str, Any], now_us: int) -> dict[str, Any]:
+    """The request with a delay converted to an instant: an update accepts no delay."""
+    if "delay" not in body:
+        return body
+    try:
+        instant = format_instant(now_us + parse_duration(body["delay"]))
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(FieldError("delay", str(error))) from None
+    return {**{name: value for name, value in body.items() if name != "delay"}, "executeAt": instant}
+
+
+def _field(path: str) -> str:
+    """The form field of an API field's path."""
+    first = path.split(".", 1)[0].split("[", 1)[0]
+    if path.startswith("retryPolicy."):
+        return path.partition(".")[2]
+    return first or "form"
+
+
+def _with_notice(namespace: str, timer_id: str, notice: str) -> str:
+    """The path of the timer's page, with a notice."""
+    path = timer_path(namespace, timer_id)
+    return f"{path}{'&' if '?' in path else '?'}notice={notice}"

@@ -1,0 +1,137 @@
+"""The filtered list as a file, streamed page by page from the store, so that memory use does not depend on its size."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from tocsin.timers.service import ListRequest, TimerService, TimerView
+from tocsin.web.http.convert import timer_answer
+from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.context import Handler, RequestContext
+from tocsin.web.pages.limits import UiLimits
+from tocsin.web.pages.timers.forms import exported
+from tocsin.web.pages.timers.listing import ListHandlers
+
+_COLUMNS = (
+    "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
+    "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload", "body",
+)  # fmt: skip
+#: Rows, and bytes of payloads, that are written before the event loop serves other tasks; at least one row.
+_ROWS_PER_TURN = 50
+_PAYLOAD_BYTES_PER_TURN = 512 * 1024
+#: Spreadsheets interpret cells that begin with these characters as formulas, which an id could inject.
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+
+
+class ExportHandlers:
+    """CSV and JSON exports of a list."""
+
+    def __init__(self, service: TimerService, lists: ListHandlers, limits: UiLimits) -> None:
+        self._service = service
+        self._lists = lists
+        self._limits = limits
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [("GET", "/timers/export.csv", self.csv), ("GET", "/timers/export.json", self.json)]
+
+    async def csv(self, context: RequestContext) -> Response:
+        """One line per timer, after a header line."""
+        return await self._file(context, "csv", "text/csv; charset=utf-8")
+
+    async def json(self, context: RequestContext) -> Response:
+        """An array of timers in the format of the API."""
+        return await self._file(context, "json", "application/json")
+
+    async def _file(self, context: RequestContext, kind: str, media_type: str) -> Response:
+        filters, _ = await self._lists.filters(context)
+        filters = replace(filters, cursor="", rows=self._limits.export_page_timers)
+        request = self._lists.request(filters, context.now_us)
+        # The first page is read before the response starts, so that an error can still set its status.
+        views, cursor = await self._service.list(request)
+        body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))
+        name = f"timers-{filters.namespace}-{format_instant(context.now_us)[:19].replace(':', '')}.{kind}"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(body, media_type=media_type, headers=headers)
+
+    async def _all(
+        self, request: ListRequest, views: list[TimerView], cursor: str | None
+    ) -> AsyncIterator[list[TimerView]]:
+        while True:
+            for some in _turns(views):
+                yield some
+                await asyncio.sleep(0)
+            if cursor is None:
+                return
+            views, cursor = await self._service.list(replace(request, cursor=cursor))
+
+
+def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:
+    """The rows in chunks; the event loop serves other tasks between them."""
+    part: list[TimerView] = []
+    left = _PAYLOAD_BYTES_PER_TURN
+    for view in views:
+        part.append(view)
+        left -= len(view.timer.payload) if view.timer.body is None else view.timer.body.form_chars
+        if left <= 0 or len(part) == _ROWS_PER_TURN:
+            yield part
+            part, left = [], _PAYLOAD_BYTES_PER_TURN
+    if part:
+        yield part
+
+
+async def _json(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
+    before = b"["
+    async for views in pages:
+        if views:
+            yield before + b",\n".join(map(exported, views))
+            before = b",\n"
+    yield b"[]\n" if before == b"[" else b"]\n"
+
+
+async def _csv(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(_COLUMNS)
+    async for views in pages:
+        writer.writerows([_cell(value) for value in _row(view)] for view in views)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
+
+
+def _row(view: TimerView) -> list[object]:
+    timer, answer = view.timer, timer_answer(view)
+    return [
+        timer.namespace,
+        timer.id,
+        timer.status.value,
+        answer.execute_at,
+        "" if view.next_attempt_at is None else answer.next_attempt_at,
+        "" if timer.executed_at is None else answer.executed_at,
+        timer.method,
+        answer.callback_url,
+        timer.attempts,
+        timer.last_error or "",
+        ";".join(timer.tags),
+        answer.created_at,
+        answer.updated_at,
+        view.shard_id,
+        bytes(timer.payload).decode() if timer.body is None else "",
+        "" if answer.body is msgspec.UNSET else msgspec.json.encode(answer.body).decode(),
+    ]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
+    return value

@@ -1,0 +1,264 @@
+"""Security of the call pages: permissions, escaping of foreign text, and CSRF protection."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.pages.conftest import Browser, Node, Start
+from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
+from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.server.node import open_store
+from tocsin.settings import Settings
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+MINE = "01890a5d-ac96-774b-bcce-b302099a8057"
+OTHERS = "01890a5d-ac96-774b-bcce-b302099a8058"
+URL = "http://127.0.0.1:9/"
+
+
+@pytest.fixture
+async def answering() -> AsyncIterator[str]:
+    """A service with hostile responses."""
+    async with Receiver(lambda body, headers: (500, f"<html>{HOSTILE}</html>".encode())) as receiver:
+        yield receiver.url
+
+
+async def submit(browser: Browser, tenant: str = MINE, **fields: Any) -> str:
+    spec = {"method": "POST", "url": URL, **fields.pop("spec", {})}
+    sent = {"name": "one", "dueAt": "2040-01-01T00:00:00Z", "requestSpec": spec, **fields}
+    answer = await browser.client.post(f"/api/tenants/{tenant}/service-calls", json=sent)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["serviceCallId"])
+
+
+async def keyed(start: Start, tmp_path: Any) -> Node:
+    """A node that requires keys, with keys for all tenants, for one tenant and for one namespace."""
+    chosen: dict[str, Any] = {"host": "0.0.0.0", "store": None, "data_dir": tmp_path, "port": 0, "shards": 4}
+    store = open_store(Settings(**chosen))
+    await store.open(None)
+    for secret, role, limits in (
+        ("tk_write", Role.WRITE, {}),
+        ("tk_read", Role.READ, {}),
+        ("tk_mine", Role.WRITE, {"tenants": (MINE.upper(),)}),
+        ("tk_peek", Role.READ, {"tenants": (MINE,)}),
+        ("tk_ns", Role.WRITE, {"namespaces": ("default",)}),
+    ):
+        await store.put_api_key(ApiKey(secret, hash_key(secret), role, **limits))
+    await store.close()
+    return await start(None, **chosen)
+
+
+async def signed_in(node: Node, secret: str) -> Browser:
+    browser = node.browser()
+    assert (await browser.sign_in(secret)).status_code == 303
+    return browser
+
+
+async def token_of(browser: Browser, page: str = "/calls") -> str:
+    found = re.search(r'name="csrf" content="(\w+)', (await browser.client.get(page, follow_redirects=True)).text)
+    assert found is not None
+    return found[1]
+
+
+async def new_call(browser: Browser, tenant: str, **fields: str) -> str:
+    """Submits a call through the form. Returns the path of its page."""
+    sent = {"csrf": await token_of(browser), "tenant": tenant, "url": "http://93.184.215.14/", "when": "in",
+            "delay": "1h", "method": "POST", **fields}  # fmt: skip
+    answer = await browser.post("/calls/new", sent)
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["location"].split("?")[0])
+
+
+@pytest.mark.parametrize("path", ["/calls", f"/calls?tenant={MINE}", "/calls/new", "/calls/tenants", "/calls?tenant=x"])
+async def test_every_page_has_a_content_security_policy(node: Node, path: str) -> None:
+    answer = await node.browser().get(path)
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert re.findall(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text) == []
+
+
+async def test_text_of_users_and_services_is_escaped(node: Node, answering: str) -> None:
+    browser = node.browser()
+    tags = [HOSTILE[:60], "star"]
+    spec = {"url": answering + "?q=%22'-->", "headers": {"x-note": HOSTILE}, "body": {HOSTILE: HOSTILE}}
+    ended = await submit(browser, name=HOSTILE, tags=tags, spec=spec, dueAt="2020-01-01T00:00:00Z")
+    waiting = await submit(browser, name=HOSTILE, tags=tags, spec=spec)
+    async with asyncio.timeout(PATIENCE_S):
+        # Polls, because the API sends no notification.
+        while (await browser.client.get(f"/api/tenants/{MINE}/service-calls/{ended}")).json()["status"] != "Failed":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    pages = [
+        await browser.get(f"/calls?tenant={MINE}"),
+        await browser.get("/calls", params={"tenant": MINE, "q": HOSTILE, "tag": HOSTILE, "from": HOSTILE}),
+        await browser.get("/calls", params={"tenant": MINE, "tag": HOSTILE[:60]}),
+        await browser.get("/calls", params={"tenant": HOSTILE}),
+        *[await browser.get(f"/calls/{MINE}/{each}") for each in (ended, waiting)],
+        await browser.get(f"/calls/{MINE}/{ended}", headers={"hx-request": "true"}),
+        await browser.get(f"/calls/{MINE}/{ended}/trace"),
+        await browser.get(f"/calls/new?tenant={MINE}&like={ended}"),
+        await browser.get("/calls/new", params={"tenant": HOSTILE, "url": HOSTILE}),
+        await browser.post("/calls/new", {"tenant": HOSTILE, "name": HOSTILE, "url": HOSTILE, "body": HOSTILE,
+                                          "header_name": HOSTILE, "header_value": HOSTILE, "tags": HOSTILE}),
+        await browser.post("/ui/calls/equivalent", {"tenant": MINE, "name": HOSTILE, "url": HOSTILE, "tags": HOSTILE}),
+        await browser.post("/ui/calls/rows", {"tenant": MINE, "rows": f'[["{ended}", ""], ["{waiting}", ""]]'}),
+        await browser.post("/calls/tag", {"tenant": MINE, "id": waiting, "tag": HOSTILE * 9}),
+        await browser.post("/calls/star", {"tenant": MINE, "id": waiting, "on": "yes", "back": HOSTILE},
+                           **{"hx-request": "true"}),
+        await browser.get("/"),
+    ]  # fmt: skip
+    for page in pages:
+        assert "<script>alert" not in page.text, page.url
+        assert "<img" not in page.text, page.url
+    shown = escape(HOSTILE, quote=False).replace('"', "&#34;")
+    assert shown in pages[0].text
+    assert f"&lt;html&gt;{shown}" in pages[4].text
+
+
+async def test_form_requires_the_csrf_token_of_its_session(node: Node) -> None:
+    browser = node.browser()
+    one = await submit(browser)
+    fields = {"tenant": MINE, "id": one}
+    for path in ("/calls/delete", "/calls/star", "/calls/tag", "/calls/untag", "/calls/new", "/calls/tenants"):
+        assert (await browser.post(path, {**fields, "csrf": "0" * 64})).status_code == 403, path
+        assert (await browser.client.post(path, data=fields)).status_code == 403, path
+        assert (await browser.post(path, dict(fields), origin="http://evil.example")).status_code == 403, path
+    assert (await browser.get(f"/calls/{MINE}/{one}")).status_code == 200
+    assert (await browser.post("/calls/delete", fields)).status_code == 303
+    assert (await browser.get(f"/calls/{MINE}/{one}")).status_code == 404
+
+
+async def test_form_submitted_twice_creates_one_call(node: Node) -> None:
+    browser = node.browser()
+    sent = {"tenant": MINE, "id": "01890a5d-ac96-774b-bcce-b302099a8059", "url": URL, "when": "at",
+            "at": "2040-01-01T00:00:00", "method": "POST"}  # fmt: skip
+    first, second = await browser.post("/calls/new", dict(sent)), await browser.post("/calls/new", dict(sent))
+    assert first.headers["location"] == second.headers["location"]
+    other = await browser.post("/calls/new", {**sent, "name": "another"})
+    assert other.status_code == 409
+    assert f'<a href="/calls/{MINE}/{sent["id"]}">' in other.text
+    new_id = re.search(r'name="id" value="([^"]+)"', other.text)
+    assert new_id is not None
+    assert (await browser.post("/calls/new", {**sent, "name": "another", "id": new_id[1]})).status_code == 303
+
+
+async def test_no_page_shows_secrets(node: Node) -> None:
+    browser = node.browser()
+    secret = "s3cretvalue"
+    spec = {"url": f"{URL}?token={secret}", "headers": {"Authorization": f"Bearer {secret}", "x-api-key": secret}}
+    one = await submit(browser, spec=spec)
+    for path in (f"/calls?tenant={MINE}", f"/calls/{MINE}/{one}", f"/calls/{MINE}/{one}/trace",
+                 f"/calls/new?tenant={MINE}&like={one}"):  # fmt: skip
+        page = await browser.get(path)
+        assert page.status_code == 200
+        assert secret not in page.text, path
+
+
+async def test_read_key_sees_no_actions_and_is_refused(start: Start, tmp_path: Any) -> None:
+    node = await keyed(start, tmp_path)
+    writer, reader = await signed_in(node, "tk_write"), await signed_in(node, "tk_read")
+    path = await new_call(writer, MINE, name="kept")
+    assert "/calls/new" in (await writer.get(f"/calls?tenant={MINE}")).text
+    for page in (f"/calls?tenant={MINE}", path, "/calls/tenants", f"{path}/trace"):
+        shown = await reader.get(page)
+        assert shown.status_code == 200, page
+        assert re.findall(r'<form method="post" action="([^"]+)"', shown.text) == ["/logout"], page
+        assert "/calls/new" not in shown.text, page
+    name = {"csrf": await token_of(reader, f"/calls?tenant={MINE}"), "tenant": MINE, "id": path.rsplit("/", 1)[1]}
+    for action in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/calls/tenants"):
+        assert (await reader.post(action, {**name, "tag": "x", "url": URL})).status_code == 403, action
+    assert (await reader.get(f"/calls/new?tenant={MINE}")).status_code == 403
+    assert "scheduled" in (await reader.get(path)).text
+
+
+async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: Any) -> None:
+    node = await keyed(start, tmp_path)
+    writer, owner = await signed_in(node, "tk_write"), await signed_in(node, "tk_mine")
+    mine, others = await new_call(writer, MINE), await new_call(writer, OTHERS, name="none of your business")
+    assert (await owner.get("/")).headers["location"] == "/calls"
+    assert (await owner.get("/calls")).headers["location"] == f"/calls?tenant={MINE}"
+    shown = await owner.get(f"/calls?tenant={MINE}")
+    assert shown.status_code == 200
+    assert [link for link in re.findall(r'<a href="(/[a-z]*)"', shown.text) if link != "/docs"] == ["/calls"]
+    assert (await owner.get(mine)).status_code == 200
+    assert (await owner.post("/calls/delete", {"csrf": await token_of(owner), "tenant": MINE,
+                                               "id": mine.rsplit("/", 1)[1]})).status_code == 303  # fmt: skip
+    name = {"tenant": OTHERS, "id": others.rsplit("/", 1)[1], "tag": "x", "on": "yes", "url": URL, "rows": "[]"}
+    for path in (f"/calls?tenant={OTHERS}", others, f"{others}/trace", f"/calls/new?tenant={OTHERS}",
+                 f"/ui/live/calls?tenant={OTHERS}", "/timers", "/cluster", "/ui/statistics"):  # fmt: skip
+        answer = await owner.get(path)
+        assert answer.status_code == 403, path
+        assert "none of your business" not in answer.text
+    for path in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/ui/calls/rows",
+                 "/ui/calls/equivalent", "/calls/tenants"):  # fmt: skip
+        assert (await owner.post(path, {"csrf": await token_of(owner), **name})).status_code == 403, path
+    # Under the key's own tenant, the id of another tenant's call does not exist.
+    assert (await owner.get(f"/calls/{MINE}/{name['id']}")).status_code == 404
+    rows = await owner.post(
+        "/ui/calls/rows", {"csrf": await token_of(owner), "tenant": MINE, "rows": f'[["{name["id"]}", ""]]'}
+    )
+    assert "data-gone" in rows.text
+    reader, outsider = await signed_in(node, "tk_peek"), await signed_in(node, "tk_ns")
+    assert "/calls/new" not in (await reader.get(f"/calls?tenant={MINE}")).text
+    assert (await outsider.get(f"/calls?tenant={MINE}")).status_code == 403
+    assert 'href="/calls"' not in (await outsider.get("/timers")).text
+
+
+async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start, tmp_path: Any) -> None:
+    node = await keyed(start, tmp_path)
+    for path in ("/calls", f"/calls?tenant={MINE}", "/calls/new", f"/calls/{MINE}/{OTHERS}", "/calls/tenants"):
+        answer = await node.browser().get(path)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"].startswith("/login"), path
+
+
+async def test_recent_tenants_are_remembered_in_a_cookie(start: Start) -> None:
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
+    browser = node.browser()
+    cookie = (await browser.get(f"/calls?tenant={MINE}")).headers["set-cookie"]
+    for part in ("HttpOnly", "SameSite=strict", f"={MINE};"):
+        assert part in cookie
+    assert (await browser.get("/calls")).headers["location"] == f"/calls?tenant={MINE}"
+    await browser.get(f"/calls?tenant={OTHERS.upper()}")
+    assert (await browser.get("/calls")).headers["location"] == f"/calls?tenant={OTHERS}"
+    assert f'value="{MINE}"' in (await browser.get(f"/calls?tenant={OTHERS}")).text
+    made = await browser.post("/calls/tenants", {})
+    assert (await browser.get("/calls")).headers["location"] == made.headers["location"]
+    secure = await browser.get(f"/calls?tenant={MINE}", headers={"host": "tocsin.example"})
+    assert "__Host-tocsin-tenants=" in secure.headers["set-cookie"]
+    browser.client.cookies.clear()
+    assert (await browser.get("/calls", headers={"cookie": f"tocsin-tenants-1=x.{HOSTILE}"})).status_code == 200
+
+
+async def test_pages_explain_a_disabled_agent(start: Start) -> None:
+    node = await start(agent_enabled=False)
+    browser = node.browser()
+    for path in ("/calls", "/calls/new", f"/calls/{MINE}/{OTHERS}", f"/ui/live/calls?tenant={MINE}"):
+        answer = await browser.get(path)
+        assert answer.status_code == 404
+        assert "Service calls are disabled" in answer.text
+    assert "Service calls are disabled" in (await browser.get("/")).text
+
+
+async def test_pages_explain_an_unreachable_agent(start: Start, tmp_path: Path, postgresql_url: str) -> None:
+    chosen = {"store": postgresql_url, "agent_enabled": False, "cluster_agent_wait": "100ms"}
+    alone = await start(node_name="alone", data_dir=tmp_path / "alone", **chosen)
+    answer = await alone.browser().get("/calls")
+    assert answer.status_code == 404
+    assert "Service calls are disabled" in answer.text
+    expecting = await start(node_name="expecting", data_dir=tmp_path / "expecting", **{**chosen, "agent_enabled": True})
+    server = expecting.server
+    assert server.agent is not None
+    # As if the agent had lost its database.
+    await server.agent.stop()
+    answer = await expecting.browser().get("/calls")
+    assert answer.status_code == 503
+    assert "Service calls are unavailable" in answer.text
+    assert "no node runs the service agent now" in answer.text.lower()

@@ -1,0 +1,371 @@
+"""Security of the pages: permissions, sign-in, host names, escaping of foreign text, and CSRF protection."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from html import escape
+
+import httpx
+import pytest
+
+from tests.integration.pages.conftest import Browser, Node, Start
+from tests.support.patience import PATIENCE_S
+from tocsin.model.access import Role
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+async def keyed(start: Start) -> Node:
+    """A node that requires keys, with a key for each role and keys for one namespace."""
+    keys: dict[str, tuple[Role, tuple[str, ...]]] = {f"tk_{role.value}": (role, ()) for role in Role}
+    keys |= {"tk_own": (Role.WRITE, ("own",)), "tk_peek": (Role.READ, ("own",))}
+    return await start(keys, host="0.0.0.0", store=None)
+
+
+async def signed_in(node: Node, secret: str) -> Browser:
+    browser = node.browser()
+    answer = await browser.sign_in(secret)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/timers")
+    return browser
+
+
+@pytest.mark.parametrize("path", ["/", "/timers", "/timers/new", "/cluster", "/namespaces", "/login", "/nowhere"])
+async def test_every_page_has_a_content_security_policy(node: Node, path: str) -> None:
+    answer = await node.browser().get(path)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "accept-encoding" in answer.headers["vary"]
+    # Nothing inline: every script comes from a file, and no element has a style or a handler.
+    assert re.findall(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text) == []
+
+
+async def test_text_of_users_is_escaped(node: Node) -> None:
+    browser = node.browser()
+    await browser.create(
+        HOSTILE,
+        payload={"x": HOSTILE, HOSTILE: 1},
+        tags=[HOSTILE],
+        headers={"x-note": HOSTILE},
+        callbackUrl="http://127.0.0.1:9/?q=%22%3E'<script>alert(3)</script>".replace("<", "%3C").replace(">", "%3E")
+        + "'\"",
+    )
+    pages = [
+        await browser.get("/timers"),
+        await browser.get("/timers", params={"q": HOSTILE, "tag": HOSTILE, "from": HOSTILE, "namespace": "default"}),
+        await browser.get("/timers", params={"namespace": HOSTILE}),
+        await browser.client.get(
+            f"/timers/default/{httpx.URL('/').copy_with(path='/' + HOSTILE).raw_path[1:].decode()}"
+        ),
+        await browser.get("/timers/edit", params={"namespace": "default", "id": HOSTILE}),
+        await browser.get("/timers/new", params={"namespace": "default", "like": HOSTILE}),
+        await browser.post("/timers/cancel-many", {"namespace": "default", "id": HOSTILE}),
+        await browser.get("/" + HOSTILE),
+        await browser.get("/login", params={"to": "/" + HOSTILE}),
+    ]
+    for page in pages:
+        assert "<script>alert" not in page.text, page.url
+        assert "<img" not in page.text, page.url
+        assert "'\"" not in page.text, page.url
+    assert escape(HOSTILE, quote=False).replace('"', "&#34;") in pages[0].text
+
+
+async def test_form_requires_the_csrf_token_of_its_session(node: Node) -> None:
+    browser, other = node.browser(), node.browser()
+    await browser.create("t")
+    fields = {"namespace": "default", "id": "t"}
+    foreign = await other.token()
+    assert (await browser.post("/timers/cancel", {**fields, "csrf": "0" * 64})).status_code == 403
+    assert (await browser.post("/timers/cancel", {**fields, "csrf": foreign})).status_code == 403
+    assert (await browser.client.post("/timers/cancel", data=fields)).status_code == 403
+    for headers in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ):
+        assert (await browser.post("/timers/cancel", dict(fields), **headers)).status_code == 403, headers
+    assert "pending" in (await browser.get("/timers/default/t")).text
+    assert (await browser.post("/timers/cancel", dict(fields))).status_code == 303
+    assert "canceled" in (await browser.get("/timers/default/t")).text
+
+
+async def test_pages_refuse_unknown_host_names(start: Start) -> None:
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
+    browser = node.browser()
+    port = node.server.url.rsplit(":", 1)[1]
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "x@localhost",
+    ):
+        answer = await browser.get("/timers", headers={"host": host})
+        assert answer.status_code == 421, host
+        assert "Timers" not in answer.text
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "tocsin.example"):
+        assert (await browser.get("/timers", headers={"host": host})).status_code == 200, host
+
+
+async def test_without_keys_the_api_refuses_unknown_host_names(node: Node) -> None:
+    client = node.browser().client
+    port = node.server.url.rsplit(":", 1)[1]
+    evil, own = {"host": f"evil.example:{port}"}, {"host": f"localhost:{port}"}
+    timers = {"namespace": "default"}
+    answer = await client.post("/api/v1/timers/list", json=timers, headers=evil)
+    assert (answer.status_code, answer.json()["error"]) == (403, "FORBIDDEN")
+    assert "ui.origins" in answer.json()["detail"]
+    create = {"namespace": "default", "id": "x", "delay": "1h", "callbackUrl": "http://127.0.0.1:9/"}
+    assert (await client.post("/api/v1/timers/create", json=create, headers=evil)).status_code == 403
+    for path in ("/api/v1/cluster", "/metrics"):
+        assert (await client.get(path, headers=evil)).status_code == 403
+        assert (await client.get(path, headers=own)).status_code == 200
+    # Health probes are accepted under any name; they reveal nothing.
+    assert (await client.get("/healthz", headers=evil)).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"])
+async def test_without_keys_proxied_requests_are_refused(node: Node, header: str) -> None:
+    client = node.browser().client
+    for path in ("/api/v1/cluster", "/metrics", "/timers"):
+        answer = await client.get(path, headers={header: "192.0.2.7"})
+        assert answer.status_code == 403
+        assert "tocsin keys create" in answer.text
+        assert header.lower() in answer.text
+    assert (await client.get("/healthz", headers={header: "192.0.2.7"})).status_code == 200
+
+
+async def test_proxied_requests_are_accepted_with_a_key_or_if_insecure(start: Start) -> None:
+    proxied = {"x-forwarded-for": "192.0.2.7"}
+    node = await keyed(start)
+    bearer = {**proxied, "authorization": "Bearer tk_admin"}
+    assert (await node.browser().client.get("/api/v1/cluster", headers=bearer)).status_code == 200
+    node = await start(insecure=True)
+    for path in ("/api/v1/cluster", "/timers"):
+        assert (await node.browser().client.get(path, headers=proxied)).status_code == 200
+
+
+async def test_cookie_is_secure_behind_https(start: Start) -> None:
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
+    browser = node.browser()
+    plain = (await browser.get("/timers")).headers["set-cookie"]
+    secure = (await node.browser().get("/timers", headers={"host": "tocsin.example"})).headers["set-cookie"]
+    assert "Secure" not in plain
+    assert secure.startswith("__Host-tocsin=")
+    for cookie in (plain, secure):
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+    assert "; Secure" in secure
+
+
+async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -> None:
+    node = await keyed(start)
+    browser = node.browser()
+    for path in (
+        "/",
+        "/timers",
+        "/timers/default/x",
+        "/timers/export.csv",
+        "/cluster",
+        "/namespaces",
+        "/ui/statistics",
+    ):
+        answer = await browser.get(path)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"].startswith("/login"), path
+    stream = await browser.get("/ui/live?namespace=default", headers={"accept": "text/event-stream"})
+    assert stream.status_code == 401
+    refused = await browser.sign_in("tk_wrong")
+    assert refused.status_code == 403
+    assert "This API key is unknown" in refused.text
+
+
+async def test_sign_in_replaces_the_cookie_and_does_not_store_the_key(start: Start) -> None:
+    node = await keyed(start)
+    browser = node.browser()
+    await browser.token()
+    before = set(browser.client.cookies.values())
+    answer = await browser.sign_in("tk_admin")
+    assert not before & set(browser.client.cookies.values())
+    assert "tk_admin" not in answer.headers["set-cookie"]
+    assert (await browser.get("/timers")).status_code == 200
+    await browser.post(
+        "/logout", {"csrf": re.search(r'name="csrf" content="(\w+)', (await browser.get("/timers")).text)[1]}
+    )
+    assert (await browser.get("/timers")).status_code == 303
+
+
+@pytest.mark.parametrize("to", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", ""])
+async def test_sign_in_does_not_redirect_to_other_sites(start: Start, to: str) -> None:
+    node = await keyed(start)
+    answer = await node.browser().post("/login", {"key": "tk_read", "to": to})
+    assert answer.headers["location"] == "/"
+
+
+async def test_deleted_key_ends_its_session(start: Start) -> None:
+    node = await keyed(start)
+    browser = await signed_in(node, "tk_read")
+    assert (await browser.get("/timers")).status_code == 200
+    assert node.server.engine is not None
+    await node.server.engine.context.store.delete_api_key("tk_read")
+    async with asyncio.timeout(PATIENCE_S):
+        while (await browser.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- there is no signal for it
+            await asyncio.sleep(0.02)
+
+
+async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
+    node = await keyed(start)
+    admin, reader = await signed_in(node, "tk_admin"), await signed_in(node, "tk_read")
+    assert "/timers/new" in (await admin.get("/timers")).text
+    token = re.search(r'name="csrf" content="(\w+)', (await admin.get("/timers")).text)[1]
+    created = await admin.post(
+        "/timers/new",
+        {
+            "csrf": token,
+            "namespace": "default",
+            "id": "t",
+            "url": "http://93.184.215.14/",
+            "delay": "1h",
+            "timeout": "10",
+        },
+    )
+    assert created.status_code == 303
+    for path in ("/timers", "/timers/default/t", "/namespaces"):
+        shown = (await reader.get(path)).text
+        assert re.findall(r'<form method="post" action="([^"]+)"', shown) == ["/logout"], path
+        assert "Cancel" not in shown.replace("Canceled", "")
+    token = re.search(r'name="csrf" content="(\w+)', (await reader.get("/timers")).text)[1]
+    name = {"csrf": token, "namespace": "default", "id": "t"}
+    for path, fields in {
+        "/timers/cancel": {},
+        "/timers/fire": {},
+        "/timers/reschedule": {"when": "in", "delay": "1s"},
+        "/timers/run-again": {},
+        "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
+        "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
+        "/timers/cancel-many": {"confirmed": "yes"},
+        "/ui/cancel/selected": {"ids": '["t"]', "confirmed": "yes"},
+        "/ui/cancel/matching?namespace=default": {"created_before": "9999999999999999", "confirmed": "yes"},
+        "/namespaces/create": {"name": "x"},
+        "/namespaces/change": {"name": "default", "paused": "yes"},
+        "/namespaces/rotate": {"name": "default"},
+    }.items():
+        assert (await reader.post(path, {**name, **fields})).status_code == 403, path
+    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/ui/cancel?namespace=default&all=yes"):
+        assert (await reader.get(path)).status_code == 403, path
+    assert "pending" in (await reader.get("/timers/default/t")).text
+
+
+async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> None:
+    node = await keyed(start)
+    assert node.server.service is not None
+    await node.server.service.create_namespace("own")
+    owner = await signed_in(node, "tk_own")
+    shown = await owner.get("/timers")
+    assert shown.status_code == 200
+    assert "<option selected>own</option>" in shown.text
+    assert "default" not in re.findall(r"<option[^>]*>([^<]*)</option>", shown.text)
+    assert "/cluster" not in shown.text
+    for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/cluster",
+                 "/ui/statistics", "/ui/live?namespace=default", "/ui/live/overview"):  # fmt: skip
+        assert (await owner.get(path)).status_code == 403, path
+    assert (await owner.get("/")).headers["location"] == "/timers"
+    names = (await owner.get("/namespaces")).text
+    assert ">own</a>" in names
+    assert ">default</a>" not in names
+
+
+async def test_unknown_paths_get_the_apis_errors(node: Node) -> None:
+    browser = node.browser()
+    for path in ("/api/v1/nothing", "/api/nothing"):
+        answer = await browser.get(path)
+        assert (answer.status_code, answer.json()["error"]) == (404, "ROUTE_NOT_FOUND")
+    assert (await browser.client.get("/nothing")).json()["error"] == "ROUTE_NOT_FOUND"
+    assert (await browser.client.put("/timers")).status_code in (403, 405)
+
+
+async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
+    node = await start(ui_cancel_timers_max=3)
+    browser = node.browser()
+    for number in range(4):
+        await browser.create(f"t{number}")
+    confirmed = {"namespace": "default", "confirmed": "yes"}
+    selected, matching = "/ui/cancel/selected", "/ui/cancel/matching?namespace=default"
+    for path, fields in (
+        (selected, {"ids": '["t0", "t1", "t2", "t3"]'}),
+        (selected, {"ids": '["t0", 1]'}),
+        (selected, {"ids": "t0"}),
+        (selected, {}),
+        (matching, {}),
+        (matching, {"created_before": "-1"}),
+        (f"{matching}&cursor=nonsense!", {"created_before": "9999999999999999"}),
+        (f"{matching}&from=tomorrow", {"created_before": "9999999999999999"}),
+    ):
+        assert (await browser.post(path, {**confirmed, **fields}, **{"hx-request": "true"})).status_code == 400, (
+            path,
+            fields,
+        )
+    assert (await browser.client.post(selected, data={**confirmed, "ids": '["t0"]'})).status_code == 403
+    counted = (await browser.post(matching, {"created_before": "9999999999999999"})).json()
+    assert (counted["pending"], counted["refused"], counted["named"]) == (3, [], ["t0", "t1", "t2"])
+    answer = (await browser.post(selected, {**confirmed, "ids": '["t1", "t1", "nobody", "t0"]'})).json()
+    assert (answer["pending"], answer["other"], answer["refused"], answer["cursor"]) == (2, 1, [], None)
+    assert (await browser.post(matching, {"created_before": "0"})).json()["pending"] == 0
+    assert "2 timers" in (await browser.get("/timers")).text
+
+
+async def test_bulk_dialog_escapes_its_filters(node: Node) -> None:
+    browser = node.browser()
+    shown = (
+        await browser.get("/ui/cancel", params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "all": "yes"})
+    ).text
+    assert HOSTILE not in shown
+    assert "an id that begins with" in shown
+
+
+async def test_edit_keeps_redacted_secrets(node: Node) -> None:
+    browser, service = node.browser(), node.server.service
+    assert service is not None
+    url, shown = "http://127.0.0.1:9/?token=s3cret-1", "http://127.0.0.1:9/?token=[redacted]"
+    await browser.create("paid", callbackUrl=url, headers={"authorization": "Bearer s3cret-2", "x-plain": "a"})
+    form = (await browser.get("/timers/edit?namespace=default&id=paid")).text
+    assert "s3cret" not in form
+    fields = {
+        "namespace": "default", "id": "paid", "when": "keep", "url": shown, "method": "POST", "timeout": "10",
+        "header_name": ["authorization", "x-plain"], "header_value": ["[redacted]", "b"],
+    }  # fmt: skip
+    assert (await browser.post("/timers/edit", fields)).status_code == 303
+    timer = (await service.get("default", "paid")).timer
+    assert (timer.url, timer.headers) == (url, {"authorization": "Bearer s3cret-2", "x-plain": "b"})
+
+
+async def test_audit_trail_has_sign_ins_failed_sign_ins_and_sign_outs(start: Start) -> None:
+    node = await start({"tk_admin": (Role.ADMIN, ())}, host="0.0.0.0", store=None)
+    browser = node.browser()
+    for _ in range(25):
+        refused = await browser.sign_in("tk_wrong")
+    assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
+    # A valid key is accepted despite the limit.
+    assert (await browser.sign_in("tk_admin")).status_code == 303
+    fields = {"name": "orders", "num_shards": "", "history": "all", "retention": "3d", "secret": ""}
+    assert (await browser.post("/namespaces/create", fields)).status_code == 303
+    assert (await browser.post("/logout", {})).status_code == 303
+    answer = await browser.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
+    entries = [
+        (entry["action"], entry["keyId"], entry["source"], entry["address"]) for entry in answer.json()["entries"]
+    ]
+    assert entries[:3] == [
+        ("sign_out", "tk_admin", "pages", "127.0.0.1"),
+        ("namespace_created", "tk_admin", "pages", "127.0.0.1"),
+        ("sign_in", "tk_admin", "pages", "127.0.0.1"),
+    ]
+    assert 1 <= len(entries[3:]) <= 10
+    assert set(entries[3:]) == {("sign_in_failed", None, "pages", "127.0.0.1")}
+    assert "tk_wrong" not in answer.text

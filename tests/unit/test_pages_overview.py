@@ -1,0 +1,90 @@
+"""The content of the overview: the health sentence, tiles and tables, with and without missing data."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.web.pages.overview.cluster_statistics import Gap
+from tocsin.web.pages.overview.content import (
+    Health,
+    Period,
+    call_tiles,
+    health,
+    health_with_gaps,
+    minutes,
+    tiles,
+    with_gaps,
+)
+from tocsin.web.pages.overview.statistics import Bucket
+
+MINUTE = 60_000_000
+UNRESPONSIVE = Gap("b", 5, None, False, "does not respond")
+STOPPED = Gap("c", 5, 9, True, "has stopped")
+NO_GAPS: dict[Period, list[Gap]] = {period: [] for period in Period}
+REST = Health("On time. 3 fires in the last minute.", "calm")
+
+
+def bucket(begins_us: int = 0, **counts: int) -> Bucket:
+    return Bucket(begins_us, **counts)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "sentence", "tone"),
+    [
+        ([], "On time. 3 fires in the last minute.", "calm"),
+        ([UNRESPONSIVE], "b does not respond. Otherwise: on time. 3 fires in the last minute.", "busy"),
+        ([STOPPED], "c has stopped. Otherwise: on time. 3 fires in the last minute.", "calm"),
+        (
+            [UNRESPONSIVE, STOPPED, UNRESPONSIVE._replace(node="d")],
+            "2 nodes do not respond, c has stopped. Otherwise: on time. 3 fires in the last minute.",
+            "busy",
+        ),
+    ],
+)
+def test_health_sentence_names_nodes_with_gaps(gaps: list[Gap], sentence: str, tone: str) -> None:
+    assert health_with_gaps(gaps, REST, alone=False) == Health(sentence, tone)
+
+
+def test_health_sentence_of_an_unresponsive_node_says_unknown() -> None:
+    assert health_with_gaps([UNRESPONSIVE], REST, alone=True) == Health(
+        "b does not respond. Its current state is unknown.", "busy"
+    )
+    alarm = Health("Behind: the oldest due timer has waited 5 s. 3 fires in the last minute.", "alarm")
+    assert health_with_gaps([UNRESPONSIVE], alarm, alone=False).tone == "alarm"
+
+
+def test_totals_with_missing_data_are_marked() -> None:
+    hour = [bucket(done=3, failed=1, retried=2, created=5)]
+    whole = [*tiles(hour, hour, bucket()), *call_tiles(hour, hour)]
+    assert with_gaps(whole, NO_GAPS) == whole
+    part = with_gaps(whole, {period: [UNRESPONSIVE, STOPPED] for period in Period})
+    assert all(tile.note.endswith(", without 2 nodes") for tile in part)
+    values = {tile.name: tile.value for tile in part}
+    assert {name for name, value in values.items() if value.startswith("≥\u00a0")} == {
+        "fires", "created", "window", "failed", "calls-submitted", "calls-succeeded", "calls-failed",
+    }  # fmt: skip
+    assert (values["fires"], values["overdue"], values["lag"]) == ("≥\u00a06", "none known", "–")
+
+
+def test_only_statistics_of_the_missing_period_are_marked() -> None:
+    hour = [bucket(done=3, created=5)]
+    whole = tiles(hour, hour, bucket())
+    part = {tile.name: tile for tile in with_gaps(whole, {**NO_GAPS, Period.HOUR: [STOPPED]})}
+    assert (part["fires"].value, part["fires"].note) == ("3", "0 in flight")
+    # The data of the minute is complete, that of the hour in the remark is not.
+    assert (part["created"].value, part["created"].note) == ("5", "≥\u00a05 this hour, without c")
+    assert (part["failed"].value, part["failed"].note) == ("≥\u00a00", "≥\u00a00 attempts retried, without c")
+    assert part["overdue"].value == "none"
+
+
+def test_minutes_with_missing_data_are_marked() -> None:
+    buckets = [bucket(number * MINUTE, done=1) for number in range(4)]
+    gaps = [Gap("b", MINUTE + 5, MINUTE + 9, True, "has stopped"), Gap("c", 3 * MINUTE + 1, None, False, "x")]
+    assert [minute.whole for minute in minutes(buckets, gaps)] == [True, False, True, False]
+    assert not any(minute.whole for minute in minutes(buckets, [Gap("d", None, None, False, "x")]))
+
+
+def test_health_sentence_of_the_last_minute() -> None:
+    assert health([bucket(done=2)], bucket(), [], 10.0).sentence.startswith("On time. 2 fires in the last minute")
+    assert health([bucket(failed=1)], bucket(), [], 10.0).tone == "busy"
+    assert health([], bucket(), ["b: lease"], 10.0) == Health("Degraded: b: lease.", "alarm")

@@ -1,0 +1,290 @@
+"""Presentation of values, forms and filters of timers, accepted host names, and statistics."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import pytest
+
+from tocsin.model.errors import InvalidInput
+from tocsin.model.raw_body import RawBody
+from tocsin.model.timer import Status, Timer
+from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
+from tocsin.timers.service import TimerView
+from tocsin.web.http.hosts import Hosts
+from tocsin.web.pages import presentation
+from tocsin.web.pages.context import Fields, read_form
+from tocsin.web.pages.limits import UiLimits
+from tocsin.web.pages.overview.statistics import OTHER_DESTINATIONS, Statistics
+from tocsin.web.pages.timers.filters import Filters
+from tocsin.web.pages.timers.forms import TimerForm, command, curl
+from tocsin.web.pages.when_fields import read_when
+
+NOW = 1_900_000_000_000_000
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "text"),
+    [
+        (0, "0 ms"), (12_400, "12 ms"), (SECOND, "1 s"), (59 * SECOND, "59 s"), (60 * SECOND, "1 min"),
+        (125 * SECOND, "2 min 5 s"), (3_600 * SECOND, "1 h"), (90 * 60 * SECOND, "1 h 30 min"),
+        (26 * 3_600 * SECOND, "1 d 2 h"), (40 * 86_400 * SECOND, "40 d"), (400 * 86_400 * SECOND, "1 y 35 d"),
+    ],
+)  # fmt: skip
+def test_durations(duration_us: int, text: str) -> None:
+    assert presentation.span(duration_us) == text
+
+
+def test_relative_times() -> None:
+    assert presentation.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
+    assert presentation.relative(NOW - 2 * SECOND, NOW) == "2 s ago"
+    assert presentation.relative(NOW + 999, NOW) == "now"
+
+
+def test_indented_payload_keeps_its_numbers() -> None:
+    text = b'{"a":1.10,"b":123456789012345678901234567890,"c":[],"d":{"e":null},"f":[true,"x\\u00e9"],"g":1e400}'
+    pretty = presentation.pretty_json(text)
+    assert '"a": 1.10' in pretty
+    assert "123456789012345678901234567890" in pretty
+    assert '"c": []' in pretty
+    assert '"xé"' in pretty
+    assert "1e400" in pretty
+    assert presentation.pretty_json(b"not json") == "not json"
+    # Pages are UTF-8, which can't encode a lone surrogate.
+    assert presentation.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
+    assert presentation.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
+
+
+@pytest.mark.parametrize("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])
+def test_every_id_has_a_safe_path(timer_id: str) -> None:
+    path = presentation.timer_path("default", timer_id)
+    assert path.startswith("/timers/default/")
+    assert ".." not in path.split("?")[0].split("/")
+    assert set('"<> #') & set(path) == set()
+
+
+def test_timer_states() -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW)
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "firing"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "suspended"
+    retried = msgspec.structs.replace(timer, attempts=1)
+    assert presentation.state_of(TimerView(retried, b"", 0, NOW + 1), NOW).word == "retrying"
+    done = msgspec.structs.replace(timer, status=Status.COMPLETED)
+    assert presentation.state_of(TimerView(done, b"", 0, None), NOW).word == "completed"
+
+
+# -- when
+
+
+def test_local_time_is_converted_to_utc() -> None:
+    berlin = Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", "60")])
+    assert read_when(berlin) == {"executeAt": "2027-01-31T12:30:00Z"}
+    assert read_when(Fields([("when", "at"), ("at", "2027-01-31T12:00:00+02:00")])) == {
+        "executeAt": "2027-01-31T12:00:00+02:00"
+    }
+    assert read_when(Fields([("when", "in"), ("delay", " 5 M ")])) == {"delay": "5m"}
+
+
+@pytest.mark.parametrize("zone", ["x", "99999", "1.5"])
+def test_invalid_time_zone_offset_is_refused(zone: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_when(Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", zone)]))
+
+
+# -- forms
+
+
+def form(**fields: Any) -> TimerForm:
+    return TimerForm(**{"id": "t", "url": "http://127.0.0.1:9/", **fields})
+
+
+def test_form_converts_to_the_equivalent_api_request() -> None:
+    body = form(
+        payload='{"a": 1.10}',
+        tags="x, y,,",
+        retry="custom",
+        max_duration="1h",
+        headers=[("A", "b")],
+        timeout="2,5",
+        method="PUT",
+    ).body()
+    assert msgspec.json.decode(msgspec.json.encode(body)) == {
+        "namespace": "default", "id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "5m", "payload": {"a": 1.1},
+        "onConflict": "reject",
+        "method": "PUT", "headers": {"A": "b"}, "callbackTimeoutSeconds": 2.5, "tags": ["x", "y"],
+        "retryPolicy": {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3, "maxInterval": "4h",
+                        "maxAttemptsDuration": "1h"},
+    }  # fmt: skip
+    assert bytes(body["payload"]) == b'{"a": 1.10}'
+
+
+def test_form_reports_all_invalid_fields_at_once() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        form(payload='{\n"a" 1}', timeout="soon", retry="custom", attempts="many").body()
+    paths = {error.path: error.reason for error in refused.value.errors}
+    assert set(paths) == {"payload", "callbackTimeoutSeconds", "retryPolicy.maxAttempts"}
+    assert "line 2, column 5" in paths["payload"]
+
+
+def test_edit_form_sends_only_changed_fields() -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, msgspec.Raw(b'{"a":1.10}'), tags=("x",))
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    kept.tags, kept.payload = "", '{"a": 1.1}'
+    changed = kept.changes(view)
+    assert (changed["tags"], bytes(changed["payload"])) == ([], b'{"a": 1.1}')
+    assert set(changed) == {"namespace", "timerId", "tags", "payload"}
+
+
+def test_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
+    raw = RawBody("text/xml", text="<a>ü</a>")
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, body=raw)
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    # A copy sends the raw body, and so does the equivalent command.
+    copied = TimerForm.of(timer, when="in").body()
+    assert msgspec.json.decode(copied["body"]) == {"contentType": "text/xml", "text": "<a>ü</a>"}
+    assert "payload" not in copied
+    words = shlex.split(command("http://127.0.0.1:8080", copied).replace("\\\n", " "))
+    assert words[words.index("--body") : words.index("--body") + 4] == [
+        "--body",
+        "<a>ü</a>",
+        "--content-type",
+        "text/xml",
+    ]
+    kept.payload = "1"
+    changed = kept.changes(view)
+    assert (bytes(changed["payload"]), set(changed)) == (b"1", {"namespace", "timerId", "payload"})
+
+
+def test_raw_body_is_shown_with_its_type_and_size() -> None:
+    assert presentation.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, shown as base64")
+    assert presentation.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
+    assert presentation.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
+
+
+def test_equivalent_commands_are_quoted_for_the_shell() -> None:
+    body = form(id="it's $HOME", payload='{"x": "a\'b"}', headers=[("X", "$(reboot)")], tags="a b").body()
+    words = shlex.split(command("http://127.0.0.1:8080", body).replace("\\\n", " "))
+    assert words[:5] == ["tocsin", "timers", "create", "http://127.0.0.1:9/", "--id"]
+    assert {"it's $HOME", '{"x": "a\'b"}', "X: $(reboot)", "a b"} <= set(words)
+    sent = shlex.split(curl("http://h/", body, key=False).replace("\\\n", " "))
+    assert msgspec.json.decode(sent[-1])["headers"] == {"X": "$(reboot)"}
+    assert "$TOCSIN_KEY" in curl("http://h/", body, key=True)
+
+
+def test_malformed_form_body_is_refused() -> None:
+    for body in (b"\xff\xfe", b"a=%ff", b"a=1&" * 30_000):
+        with pytest.raises(InvalidInput):
+            read_form(body)
+
+
+# -- filters
+
+
+def test_link_of_a_list_parses_to_the_same_filters() -> None:
+    pairs = [
+        ("namespace", "n"),
+        ("view", "failed"),
+        ("q", "a&b"),
+        ("tag", "x,y"),
+        ("due", "last-1h"),
+        ("order", "asc"),
+        ("rows", "25"),
+    ]
+    filters = Filters.read(Fields(pairs), UiLimits())
+    parsed = Fields(parse_qsl(filters.link().split("?")[1]))
+    assert Filters.read(parsed, UiLimits()) == filters
+    assert filters.link(cursor="c").endswith("&cursor=c")
+    assert "order" not in filters.tab("pending")
+
+
+def test_unknown_values_in_a_url_are_ignored() -> None:
+    filters = Filters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits())
+    assert (filters.view, filters.range, filters.rows, filters.order) == ("pending", "", UiLimits().list_rows, "asc")
+    assert Filters.read(Fields([("rows", "99999")]), UiLimits()).rows == UiLimits().list_rows_max
+
+
+# -- hosts, sessions
+
+
+def test_accepted_host_names() -> None:
+    hosts = Hosts("192.0.2.7", ["https://tocsin.example", "http://other.example:81"])
+    for host in (
+        "localhost",
+        "localhost:1",
+        "a.localhost",
+        "127.0.0.1:8080",
+        "[::1]:80",
+        "192.0.2.7",
+        "tocsin.example",
+        "other.example:81",
+    ):
+        assert hosts.accepts(host), host
+    for host in (
+        None,
+        "",
+        "evil.example",
+        "tocsin.example.evil",
+        "user@localhost",
+        "localhost:x",
+        "localhost/x",
+        "a" * 400,
+    ):
+        assert not hosts.accepts(host), host
+    assert hosts.secure("tocsin.example")
+    assert not hosts.secure("localhost")
+
+
+# -- statistics
+
+
+def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http://x:80") -> AttemptFinished:
+    return AttemptFinished(
+        0, "default", "t", 1, outcome, None if outcome == "done" else "HTTP_503", lag_us, 10, destination
+    )
+
+
+def test_statistics_count_per_bucket_within_their_limits() -> None:
+    gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
+    statistics = Statistics(UiLimits(chart_points=3, chart_destinations_max=2), NOW, lambda: gauges)
+    for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
+        statistics(attempt(outcome))
+    statistics(TimersCreated("default", 5))
+    statistics(TimersChanged("default", "deleted", 2))
+    assert (statistics.change_counter("default").created, statistics.change_counter("default").changed) == (5, 8)
+    bucket = statistics.present
+    assert (bucket.fires, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
+    half = bucket.lag_ms(0.5)
+    assert half is not None
+    assert 0.9 <= half <= 1.5
+    for number in range(5):
+        statistics(attempt("failed", destination=f"http://{number}:80"))
+    assert set(bucket.destinations) == {"http://x:80", "http://0:80", OTHER_DESTINATIONS}
+    assert bucket.destinations[OTHER_DESTINATIONS].failures == 4
+    for step in range(1, 6):
+        statistics.roll(NOW + step * 10_000_000)
+    assert len(statistics.buckets) == 3
+    assert (statistics.buckets[-1].overdue_s, statistics.buckets[-1].window_timers) == (1.5, 7.0)
+
+
+def test_parts_of_a_list_contain_all_rows_in_order() -> None:
+    for count in (
+        0,
+        1,
+        presentation.PART_ROWS - 1,
+        presentation.PART_ROWS,
+        presentation.PART_ROWS + 1,
+        3 * presentation.PART_ROWS,
+    ):
+        parts = presentation.parted(range(count))
+        assert [row for part in parts for row in part] == list(range(count))
+        assert all(len(part) <= presentation.PART_ROWS for part in parts)
+        assert len(parts) == max(-(-count // presentation.PART_ROWS), 1)

@@ -1,0 +1,311 @@
+"""Settings: which source wins, which values are refused, and what the errors say."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tocsin.http_client.limits import CallbackLimits
+from tocsin.model.errors import ConfigError
+from tocsin.model.validation import InputLimits
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.settings import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
+from tocsin.settings.former import CONSTANT, RENAMED
+from tocsin.settings.limits import TABLE_OF, setting_of
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.web.api.request import ApiLimits
+
+
+@pytest.fixture(autouse=True)
+def no_settings_around(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a settings file and returns its path."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "tocsin.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def refusal(**flags) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(flags)
+    return str(caught.value)
+
+
+class TestSources:
+    def test_without_any_the_defaults_are_those_of_the_limits(self):
+        settings = load_settings()
+        assert settings.engine_limits() == EngineLimits()
+        assert settings.callback_limits() == CallbackLimits()
+        assert settings.input_limits() == InputLimits()
+        assert settings.api_limits() == ApiLimits()
+        assert settings.agent_limits() == AgentLimits()
+        assert (settings.host, settings.port, settings.shards) == ("127.0.0.1", 8080, None)
+        assert settings.store_url() == "sqlite:///data/tocsin.db"
+
+    def test_flag_before_environment_before_file_before_default(self, file, monkeypatch):
+        path = file("port = 1\nshards = 1\nlanes = 1\n")
+        monkeypatch.setenv("TOCSIN_PORT", "2")
+        monkeypatch.setenv("TOCSIN_SHARDS", "2")
+        flags = {"config": path, "port": 3, "data_dir": None}
+        settings = load_settings(flags)
+        assert (settings.port, settings.shards, settings.lanes, settings.data_dir) == (3, 2, 1, Path("data"))
+        found = sources(flags)
+        assert [found[name] for name in ("port", "shards", "lanes", "host")] == [
+            (Origin.FLAG, "--port"),
+            (Origin.ENVIRONMENT, "TOCSIN_SHARDS"),
+            (Origin.FILE, f"{path}, line 3"),
+            (Origin.DEFAULT, ""),
+        ]
+
+    def test_the_environment_can_name_the_file(self, file, monkeypatch):
+        monkeypatch.setenv("TOCSIN_CONFIG", str(file('[egress]\nallow = ["10.0.0.0/8", "hook:80"]\n')))
+        assert load_settings().egress_allow == ["10.0.0.0/8", "hook:80"]
+
+    def test_every_setting_of_a_limit_fills_it(self, monkeypatch):
+        # The others are seven or seven seconds; these must be shorter or longer than some of those.
+        other = {
+            "heartbeat_interval_us": 1_000_000,
+            "node_lease_us": 2_000_000,
+            "drain_timeout_us": 9_000_000,
+            "namespaces_interval_us": 3_000_000,
+        }
+        filled = {
+            (kind, field.name): setting_of(kind, field.name)
+            for kind in TABLE_OF
+            for field in dataclasses.fields(kind)
+            if setting_of(kind, field.name) in Settings.model_fields
+        }
+        for (_, limit), setting in filled.items():
+            seconds = other.get(limit, 7_000_000) // 1_000_000
+            text = f"{seconds}s" if limit.endswith(("_us", "_ms", "_s")) else "7"
+            monkeypatch.setenv(env_name(setting), "NORMAL" if limit == "synchronous" else text)
+        settings = load_settings()
+        made = {
+            type(limits): limits
+            for limits in (
+                settings.engine_limits(),
+                settings.callback_limits(),
+                settings.input_limits(),
+                settings.api_limits(),
+                settings.agent_limits(),
+                settings.bus_limits(),
+                settings.sql_settings(),
+                settings.cluster_limits(),
+                settings.ui_limits(),
+            )
+        }
+        assert made.keys() == TABLE_OF.keys()
+        for kind, limit in filled:
+            seven = {"_us": 7_000_000, "_ms": 7_000}.get(limit[-3:], "NORMAL" if limit == "synchronous" else 7)
+            assert getattr(made[kind], limit) == other.get(limit, seven), limit
+
+    def test_values_as_people_write_them(self, file):
+        settings = load_settings(
+            {
+                "config": file(
+                    'insecure = true\nlook_ahead_max = "1m30s"\nwindow_bytes_max = "2MiB"\nlog_level = "INFO"\n'
+                    '[sqlite]\nsynchronous = "normal"\n[callbacks]\nconnections_max = 5\n'
+                )
+            }
+        )
+        assert settings.insecure is True
+        assert settings.engine_limits().look_ahead_max_us == 90_000_000
+        assert settings.engine_limits().window_bytes_max == 2 * 1024 * 1024
+        assert settings.callback_limits().connections_max == 5
+        assert settings.log_level == "info"
+        assert settings.sqlite_options()["synchronous"] == "NORMAL"
+
+    def test_lists_in_the_environment(self, monkeypatch):
+        monkeypatch.setenv("TOCSIN_EGRESS_ALLOW", "10.0.0.0/8, hook:80")
+        assert load_settings().egress_allow == ["10.0.0.0/8", "hook:80"]
+
+    @pytest.mark.parametrize(("text", "value"), [("1", True), ("no", False), ("True", True), ("off", False)])
+    def test_truth_in_the_environment(self, monkeypatch, text, value):
+        monkeypatch.setenv("TOCSIN_METRICS_OPEN", text)
+        assert load_settings().metrics_open is value
+
+    def test_settings_are_fixed(self):
+        with pytest.raises(ValueError, match="frozen"):
+            load_settings().port = 1
+
+
+class TestStore:
+    @pytest.mark.parametrize(
+        ("url", "path"),
+        [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////var/b.db", "/var/b.db"), ("sqlite:///b.db", "b.db")],
+    )
+    def test_paths(self, url, path):
+        assert load_settings({"store": url}).sqlite_path() == Path(path)
+
+    def test_an_absolute_data_folder(self, tmp_path):
+        assert load_settings({"data_dir": tmp_path}).sqlite_path() == tmp_path / "tocsin.db"
+
+    @pytest.mark.parametrize("url", ["oracle://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
+    def test_what_has_no_adapter_is_refused_naming_what_has(self, url):
+        said = refusal(store=url)
+        assert said.startswith("store (--store)")
+        assert "sqlite:///" in said
+        assert "secret" not in said
+
+    def test_memory_has_no_file(self):
+        with pytest.raises(ConfigError, match="write it as sqlite:///path"):
+            load_settings({"store": "memory://"}).sqlite_path()
+
+
+class TestRefusals:
+    def test_unknown_keys_name_line_and_nearest(self, file):
+        path = file('prot = 1\n\n# [egress]\n[egress]\nalow = ["x"]\n[other]\nx = 1\n')
+        assert refusal(config=path).splitlines() == [
+            f"prot ({path}, line 1) is not a setting; did you mean port?",
+            f"egress.alow ({path}, line 5) is not a setting; did you mean egress.allow?",
+            f"other.x ({path}, line 7) is not a setting; `tocsin config show` lists all",
+        ]
+
+    def test_a_key_without_its_table(self, file):
+        assert "did you mean egress.allow?" in refusal(config=file("egress_allow = []"))
+
+    def test_former_settings_in_the_file_name_what_became_of_them(self, file):
+        path = file(
+            "api.batch_items_per_turn = 5\nunwritten_results_max = 1\n[postgresql]\nloaders = 3\n[ui]\nlist_rows = 9\n"
+        )
+        assert refusal(config=path).splitlines() == [
+            f"api.batch_items_per_turn ({path}, line 1) is no longer a setting; remove it",
+            f"unwritten_results_max ({path}, line 2) was renamed; use uncommitted_results_max",
+            f"postgresql.loaders ({path}, line 4) was renamed; use database.load_connections",
+            f"ui.list_rows ({path}, line 6) is no longer a setting but a constant, 50; remove it",
+        ]
+
+    def test_former_settings_in_the_environment_name_what_became_of_them(self, monkeypatch):
+        monkeypatch.setenv("TOCSIN_AGENT_SQL_LOCK_LEASE", "5s")
+        monkeypatch.setenv("TOCSIN_SHUN", "1m")
+        assert refusal().splitlines() == [
+            "TOCSIN_AGENT_SQL_LOCK_LEASE was renamed; use TOCSIN_AGENT_SQL_LEADER_LEASE",
+            "TOCSIN_SHUN is no longer a setting but a constant, 1m; remove it",
+        ]
+
+    def test_new_names_of_former_settings_are_settings(self):
+        names = {setting_name(field) for field in Settings.model_fields}
+        assert set(RENAMED.values()) <= names
+        assert not names & (RENAMED.keys() | CONSTANT.keys())
+
+    def test_bad_values_name_their_source(self, file, monkeypatch):
+        monkeypatch.setenv("TOCSIN_NODE_LEASE", "3")
+        path = file('\n[sqlite]\ncache_bytes = "lots"\n')
+        lines = refusal(config=path, port="x").splitlines()
+        assert "port (--port): 'x' is not a whole number" in lines
+        assert "node_lease (TOCSIN_NODE_LEASE): '3' is not a duration; write it as 500ms, 30s, 5m, 24h or 7d" in lines
+        assert any(line.startswith(f"sqlite.cache_bytes ({path}, line 3): 'lots'") for line in lines)
+
+    @pytest.mark.parametrize(
+        ("flags", "said"),
+        [
+            ({"port": 70_000}, "must be at most 65535"),
+            ({"shards": 0}, "must be at least 1"),
+            ({"shards": True}, "is not a whole number"),
+            ({"log_format": "xml"}, "is not one of auto, console, json"),
+            ({"metrics_open": "maybe"}, "is not true or false"),
+            ({"node_lease": "0s"}, "must be greater than zero"),
+            ({"egress_allow": 3}, "is not a list of strings"),
+            ({"host": ""}, "host (--host)"),
+        ],
+    )
+    def test_values_out_of_range(self, flags, said):
+        assert said in refusal(**flags)
+
+    @pytest.mark.parametrize(
+        ("flags", "said"),
+        [
+            ({"node_lease": "1m"}, "member_timeout: 5s must be longer than node_lease (1m)"),
+            ({"heartbeat_interval": "3s"}, "node_lease: 3s must be longer than heartbeat_interval (3s)"),
+            ({"drain_timeout": "10s"}, "drain_timeout: 10s must be longer than callback_timeout_max (1m)"),
+        ],
+    )
+    def test_settings_that_contradict_one_another(self, flags, said):
+        assert said in refusal(**flags)
+
+    def test_files_that_can_not_be_read(self, file, tmp_path):
+        assert "can't be read: No such file" in refusal(config=tmp_path / "none.toml")
+        assert "is not TOML" in refusal(config=file("port = = 1"))
+        file("").write_bytes(b"\xff")
+        assert "is not TOML" in refusal(config=tmp_path / "tocsin.toml")
+
+    def test_variables_that_are_no_settings(self, monkeypatch):
+        monkeypatch.setenv("TOCSIN_PROT", "1")
+        monkeypatch.setenv("TOCSIN_URL", "http://x")
+        assert unknown_variables() == ["TOCSIN_PROT is not a setting; did you mean TOCSIN_PORT?"]
+
+
+def test_names_are_unique():
+    names = [setting_name(field) for field in Settings.model_fields]
+    assert len(set(names)) == len(names)
+
+
+class TestTheAgent:
+    def test_its_database_is_beside_the_timers_unless_named(self):
+        assert load_settings({"data_dir": "x"}).agent_database_url() == "sqlite:///x/agent.db"
+        assert load_settings({"store": "memory://"}).agent_database_url() == "sqlite://"
+        assert load_settings({"agent_database": "a/b.db"}).agent_database_url() == "sqlite:///a/b.db"
+        named = "postgresql://me@host/agent"
+        assert load_settings({"agent_database": named}).agent_database_url() == named
+
+    def test_variables_known_by_other_names_count_below_our_own(self, monkeypatch):
+        monkeypatch.setenv("TIMER_POLLING_INTERVAL", "1500")
+        monkeypatch.setenv("TIMER_BATCH_SIZE", "7")
+        monkeypatch.setenv("DB_PATH", "./event_service.db")
+        monkeypatch.setenv("TIMER_BROKER_URL", "nats://127.0.0.1:4222")
+        settings = load_settings()
+        assert settings.agent_limits().polling_interval_us == 1_500_000
+        assert settings.agent_limits().polling_batch_max == 7
+        assert settings.agent_database_url() == "sqlite:///./event_service.db"
+        assert settings.broker == "nats://127.0.0.1:4222"
+        assert sources()["broker"] == (Origin.ENVIRONMENT, "TIMER_BROKER_URL")
+        monkeypatch.setenv("TIMER_DB_PATH", "other.db")
+        monkeypatch.setenv("TOCSIN_BROKER", "embedded")
+        assert load_settings().agent_database_url() == "sqlite:///other.db"
+        assert load_settings().broker is None
+
+    def test_what_is_wrong_is_named_with_its_source(self, monkeypatch):
+        assert "broker (--broker)" in refusal(broker="amqp://host")
+        assert "agent.database (--agent-database)" in refusal(agent_database="redis://host/0")
+        assert "agent.timer (--agent-timer)" in refusal(agent_timer="cron")
+        monkeypatch.setenv("TIMER_POLLING_INTERVAL", "often")
+        assert "agent.polling_interval (TIMER_POLLING_INTERVAL)" in refusal()
+
+
+@pytest.mark.parametrize(
+    ("flags", "runs"),
+    [
+        ({}, True),
+        ({"store": "postgresql://x@db/x"}, True),
+        ({"store": "mysql://x@db/x"}, False),
+        ({"store": "mariadb://x@db/x"}, False),
+        ({"store": "mysql://x@db/x", "agent_database": "postgresql://x@db/x"}, True),
+        ({"store": "mysql://x@db/x", "agent_enabled": True}, True),
+        ({"agent_enabled": False}, False),
+    ],
+)
+def test_the_agent_runs_where_nodes_would_share_its_database_or_it_is_asked_for(flags, runs):
+    assert load_settings(flags).has_agent() is runs
+
+
+@pytest.mark.parametrize("kind", TABLE_OF, ids=lambda kind: kind.__name__)
+def test_limits_dataclasses_list_settings_before_constants(kind):
+    settings, heading, constants = inspect.getsource(kind).partition("    # Constants. ")
+    assert heading
+    for field in dataclasses.fields(kind):
+        part = settings if setting_of(kind, field.name) in Settings.model_fields else constants
+        assert re.search(rf"^    {field.name}: ", part, re.MULTILINE), field.name
