@@ -15,7 +15,7 @@ from tests.e2e.conftest import serving
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api
 from tests.support.server import ServerProcess
-from tocsin.ui.limits import UiLimits
+from tocsin.web.pages.limits import UiLimits
 
 #: The browser's.
 pytestmark = pytest.mark.asyncio(loop_scope="session")
