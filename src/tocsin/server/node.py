@@ -358,7 +358,7 @@ class Server:
         assert service is not None
         cluster = self._cluster = Cluster(
             supervisor.incarnation,
-            supervisor,
+            supervisor.placement,
             service,
             service.report,
             secret=peering.secret,
@@ -366,7 +366,7 @@ class Server:
             limits=self._settings.cluster_limits(),
             observe=self._context.observe,
         )
-        supervisor.announce = cluster.announce
+        supervisor.placement.announce = cluster.announce
         service.connect(cluster.router, cluster)
         await cluster.listen(listener)
 

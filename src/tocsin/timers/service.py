@@ -310,7 +310,7 @@ class TimerService:
                 settle(answer)
 
         boot_us = self._context.clock.boottime_us()
-        if self._shared and not self._supervisor.in_touch(boot_us):
+        if self._shared and not self._supervisor.lease.in_touch(boot_us):
             # After a pause of this process, the client of a request unread until now may have retried it at another node.
             raise ShardMoved("this node has no recent contact with the store; nothing was written, try again")
         op.deadline_us = boot_us + limits.write_timeout_us
@@ -566,15 +566,15 @@ class TimerService:
     def clock_distrusted(self) -> bool:
         """Whether this node's clock has differed from the store's for a while, and other nodes' have not: what depends on a
         clock should run there."""
-        return self._supervisor.clock_distrusted
+        return self._supervisor.lease.clock_distrusted
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""
         supervisor = self._supervisor
         reasons = []
-        if supervisor.closing or supervisor.draining:
+        if supervisor.lease.leaving or supervisor.draining:
             reasons.append("the node is shutting down")
-        elif not supervisor.joined:
+        elif not supervisor.placement.joined:
             reasons.append("the node observes the other members before it takes its share of the shards")
         paused = supervisor.dispatcher.paused_reason
         if paused is not None:

@@ -38,7 +38,7 @@ class HandedOverResults:
     Sending a result twice is harmless: it applies to one generation of the row and ends that generation.
     """
 
-    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
         self.submit: Submit | None = None
         #: Results not yet confirmed by an owner.

@@ -29,7 +29,7 @@ class Loader:
         shard: Shard,
         context: Context,
         *,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
         changed: Callable[[Shard], None],
         leave: Callable[[Shard, str], None],
     ) -> None:
