@@ -88,7 +88,7 @@ MUTATIONS = [
     mutation(
         "heartbeats overtake one another",
         25,
-        rewrite(LEASE + "_beat", "self._beating", to="await self._beat_now()"),
+        rewrite(LEASE + "beat", "self._beating", to="await self._beat_now()"),
         caught_by=_RARE + "test_slow_heartbeat_does_not_clear_the_leaving_flag",
     ),
     mutation(
