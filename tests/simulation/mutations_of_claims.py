@@ -7,6 +7,7 @@ from .mutation_operators import always, drop, insert, leave_out, never, replace,
 
 WINDOW = "tocsin.timers.engine.window:Window."
 SHARD = "tocsin.timers.engine.shard:Shard."
+LANE = "tocsin.timers.engine.committer:CommitLane."
 STORE = "tocsin.stores.memory:MemoryStore."
 LEASE = "tocsin.timers.engine.lease:NodeLease."
 OWNERSHIP = "tocsin.timers.engine.ownership:Ownership."
@@ -23,7 +24,7 @@ MUTATIONS = [
         widen(STORE + "_fenced", "shard.epoch", or_='(epoch, owner) == getattr(shard, "former", None)'),
         insert(STORE + "claim", "shard.former = (shard.epoch, shard.owner)", before="shard.epoch += 1"),
     ),
-    mutation("an unknown outcome is ignored", 3, drop(SHARD + "outcome_unknown", "self.lose")),
+    mutation("an unknown outcome is ignored", 3, drop(LANE + "_try", "shard.lose")),
     mutation(
         "after an unknown outcome the shard is read without a new claim",
         3,
@@ -32,7 +33,7 @@ MUTATIONS = [
     mutation(
         "a batch with an unknown outcome is reported as not written",
         20,
-        replace(SHARD + "outcome_unknown", "ShardUnavailable", by="ShardMoved"),
+        replace(LANE + "_try", "ShardUnavailable", by="ShardMoved"),
     ),
     mutation(
         "a claim loads from now on",
@@ -46,13 +47,28 @@ MUTATIONS = [
     mutation(
         "what was fetched for a batch outlives the claim",
         17,
-        drop(SHARD + "own", "self._fetched"),
+        rewrite(
+            LANE + "_assembled",
+            "valid = ...",
+            to="valid = [(shard, shard.window, fetched) for shard, _, fetched in read if shard.window is not None]",
+        ),
         caught_by=_RARE + "test_state_read_under_a_former_claim_is_not_used",
     ),
     mutation(
         "what is being fetched for a batch outlives the claim",
         17,
-        always(SHARD + "fetch", "self.window is window"),
+        rewrite(
+            LANE + "_assembled",
+            "read = ...",
+            to="""
+            read = []
+            for shard in shards:
+                if shard.window is not None:
+                    fetched = await self._fetched(shard.window, rows_max)
+                    if shard.window is not None:
+                        read.append((shard, shard.window, fetched))
+            """,
+        ),
         caught_by=_RARE + "test_state_read_under_a_former_claim_is_not_used",
     ),
     mutation(

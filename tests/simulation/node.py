@@ -207,7 +207,7 @@ class Node:
             window = shard.window
             if window is None:
                 continue
-            for part in ("rows", "in_flight", "finished", "awaiting_write", "retrying", "pending"):
+            for part in ("rows", "in_flight", "finished", "awaiting_write", "superseded", "retrying", "pending"):
                 left = {
                     uuid: row for uuid, row in dict.fromkeys(getattr(window, part)).items() if part != "pending"
                 } or (window.pending if part == "pending" else ())

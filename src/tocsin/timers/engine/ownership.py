@@ -57,7 +57,7 @@ class Ownership:
         for shard_id in range(total_shards):
             lane = self.lanes[shard_id % len(self.lanes)]
             shard = self.shards[shard_id] = Shard(shard_id, context, lane, changed=self._changed, lost=self._lost)
-            self.loaders[shard_id] = Loader(shard, context, spawn=spawn, changed=self._changed, leave=self._leave)
+            self.loaders[shard_id] = Loader(shard, context, spawn=spawn, leave=self._leave)
 
     def reconcile(self) -> None:
         """Begins to claim, release or sweep each shard, by the placement as last read."""
