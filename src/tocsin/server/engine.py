@@ -107,7 +107,7 @@ async def start_engine(
     if peers is not None:
         cluster = Cluster(
             supervisor.incarnation,
-            supervisor,
+            supervisor.placement,
             service,
             service.report,
             secret=peers.peering.secret,
@@ -117,7 +117,7 @@ async def start_engine(
         )
         cluster.here.serve = serve
         cluster.here.statistics = observers.statistics.report
-        supervisor.announce = cluster.announce
+        supervisor.placement.announce = cluster.announce
         service.connect(cluster.router, cluster)
         stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
         await cluster.listen(peers.listener)
