@@ -11,8 +11,8 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement
-from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.observer import Event
+from tocsin.ports.statistics import StatisticsReport
 
 
 async def _serves_nothing(request: RelayedRequest) -> RelayedResponse:
