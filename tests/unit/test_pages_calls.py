@@ -16,6 +16,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.api.ports import CallRecord, TraceEntry
 from tocsin.service_calls.events import CommandHandled, ExecutionFinished, ServiceCallChanged
 from tocsin.service_calls.messages import RequestSpec
+from tocsin.web.pages.admin.sessions import Principal
 from tocsin.web.pages.calls import presentation
 from tocsin.web.pages.calls.detail import timeline
 from tocsin.web.pages.calls.filters import CallFilters
@@ -26,7 +27,6 @@ from tocsin.web.pages.context import Fields
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.statistics import Statistics
 from tocsin.web.pages.presentation import State
-from tocsin.web.pages.sessions import Principal
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000

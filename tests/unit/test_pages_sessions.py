@@ -14,8 +14,8 @@ from tocsin.server.access import Keyring
 from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.faulty_store import Fault, FaultPlan, FaultyStore
+from tocsin.web.pages.admin.sessions import Sessions, masked
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.sessions import Sessions, masked
 
 
 class Nodes:

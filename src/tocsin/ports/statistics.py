@@ -17,7 +17,7 @@ LATENCY_BOUNDS_MS = tuple(0.25 * 1.5**step for step in range(38))
 OTHER_DESTINATIONS = "other destinations"
 
 
-class Latencies(msgspec.Struct, array_like=True):
+class Latencies(msgspec.Struct, array_like=True, gc=False):
     """The number of latencies in each class that has any, by the class's index, and the greatest latency."""
 
     counts: dict[int, int] = {}
@@ -28,7 +28,8 @@ class Latencies(msgspec.Struct, array_like=True):
         latency_ms = latency_us / 1_000
         index = bisect_left(LATENCY_BOUNDS_MS, latency_ms)
         self.counts[index] = self.counts.get(index, 0) + 1
-        self.max_ms = max(self.max_ms, latency_ms)
+        if latency_ms > self.max_ms:
+            self.max_ms = latency_ms
 
     def add(self, other: Latencies) -> None:
         """Adds other latencies. Percentiles then are those of all of them."""
@@ -47,7 +48,7 @@ class Latencies(msgspec.Struct, array_like=True):
         return None
 
 
-class Failures(msgspec.Struct, array_like=True):
+class Failures(msgspec.Struct, array_like=True, gc=False):
     """Failures of one destination; `last_error` begins with a stable code such as `HTTP_503`."""
 
     failures: int = 0
@@ -72,7 +73,7 @@ _SUMMED = (
 )  # fmt: skip
 
 
-class StatisticsSlot(msgspec.Struct, array_like=True):
+class StatisticsSlot(msgspec.Struct, array_like=True, gc=False):
     """What happened in the slot that starts at `begins_us`: timers created; fires by their outcome, with their lag; service
     calls, with the lag from the due time to the start; failures by destination. The gauges `overdue_s` (seconds),
     `window_timers` and `in_flight` have their values at the end of the slot."""

@@ -24,15 +24,15 @@ from tocsin.web.http.errors import Forbidden, client_message, problem_headers, p
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
 from tocsin.web.http.reading import ClientGone, Receive, read_body
+from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
+from tocsin.web.pages.admin.sessions import Principal, Sessions
 from tocsin.web.pages.assets import PREFIX, Assets
 from tocsin.web.pages.context import Fields, NewCookie, Relayed, RequestContext, read_form
-from tocsin.web.pages.cookies import cookie_name, cookie_value
+from tocsin.web.pages.overview.welcome import PREFIX as WELCOME
+from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import toast
-from tocsin.web.pages.sessions import Principal, Sessions
 from tocsin.web.pages.site import RouteEntry, Site
 from tocsin.web.pages.unbuilt import UNBUILT
-from tocsin.web.pages.welcome import PREFIX as WELCOME
-from tocsin.web.pages.welcome import Welcome
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -251,7 +251,7 @@ class Ui:
         message = client_message(error, context.correlation_id)
         if context.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
-        template = "login.html" if unauthenticated else "refused.html"
+        template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(template, context, kind.status, title=kind.title, message=message, to="/")
         for name, value in problem_headers(error):
             if name == b"retry-after":

@@ -13,7 +13,9 @@ from tocsin.web.http.auth_failures import AuthFailures
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
-from tocsin.web.pages.admin import Administration
+from tocsin.web.pages.admin.admin import Administration
+from tocsin.web.pages.admin.sessions import Sessions, SignIns
+from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.actions import CallActions
@@ -29,9 +31,8 @@ from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
 from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
-from tocsin.web.pages.sessions import Sessions, SignIns
-from tocsin.web.pages.sign_in import SignInPart
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
 from tocsin.web.pages.timers.bulk import BulkActions
@@ -39,7 +40,6 @@ from tocsin.web.pages.timers.detail import TimerDetail
 from tocsin.web.pages.timers.editing import TimerEditing
 from tocsin.web.pages.timers.export import TimerExport
 from tocsin.web.pages.timers.listing import TimerList
-from tocsin.web.pages.welcome import Welcome
 
 
 def compose(

@@ -14,7 +14,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.errors import Forbidden
-from tocsin.web.pages.sessions import Principal
+from tocsin.web.pages.admin.sessions import Principal
 
 #: More fields than this make a form invalid; the pages' own forms have far fewer.
 FORM_FIELDS_MAX = 20_000

@@ -162,11 +162,10 @@ class ClusterStatistics(Refreshed):
             node.report, node.received_us, node.why = report, polled_us, None
 
     def _add(self, sums: dict[int, StatisticsSlot], slots: Iterable[StatisticsSlot]) -> None:
-        """Adds slots to those that start at the same instant."""
+        """Adds slots to the sums of those that start at the same instant."""
         for slot in slots:
-            known = sums.get(slot.begins_us)
-            same = slot if known is None else total((known, slot), self._limits.chart_destinations_max, slot.begins_us)
-            sums[slot.begins_us] = same
+            into = sums.setdefault(slot.begins_us, StatisticsSlot(slot.begins_us))
+            into.add(slot, self._limits.chart_destinations_max)
 
     def _expire(self, before_us: int) -> None:
         self._sums = {begins_us: slot for begins_us, slot in self._sums.items() if begins_us >= before_us}
@@ -222,8 +221,11 @@ class ClusterStatistics(Refreshed):
         new = [slot for slot in self._statistics.slots if slot.begins_us > self._own_us]
         self._own_us = new[-1].begins_us if new else self._own_us
         self._add(self._sums, new)
-        sums = dict(self._sums) if everything else {}
+        complete = dict(self._sums) if everything else {}
+        present: dict[int, StatisticsSlot] = {}
         if not everything:
-            self._add(sums, (slot for node in nodes for slot in node.slots))
-        self._add(sums, (node.present for node in nodes if node.present is not None))
-        return [sums[begins_us] for begins_us in sorted(sums)]
+            self._add(complete, (slot for node in nodes for slot in node.slots))
+        self._add(present, (node.present for node in nodes if node.present is not None))
+        for begins_us in complete.keys() & present.keys():
+            self._add(present, [complete[begins_us]])
+        return [slot for _, slot in sorted((complete | present).items())]

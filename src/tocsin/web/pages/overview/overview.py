@@ -30,9 +30,9 @@ from tocsin.web.pages.overview.content import (
     with_gaps,
 )
 from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import compressed
 from tocsin.web.pages.site import Part, Site, route
-from tocsin.web.pages.welcome import Welcome
 
 T = TypeVar("T")
 _DESTINATIONS_SHOWN = 8
@@ -60,7 +60,7 @@ class Overview(Part):
         await self._refresh()
         node = _chosen(context)
         return self._pages.page(
-            "overview.html",
+            "overview/overview.html",
             context,
             title="Overview",
             live=_with_node("/ui/live/overview", node),

@@ -11,6 +11,7 @@ from tocsin.model.errors import InvalidInput, TimerNotPending
 from tocsin.model.instants import parse_duration
 from tocsin.model.timer import Status
 from tocsin.web.http import wire
+from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.instants import format_instant, parse_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import due, passed
@@ -34,7 +35,7 @@ class TimerActions(Part):
         try:
             await self._service.delete(namespace, timer_id)
         except TimerNotPending as error:
-            return await self._detail.of(context, namespace, timer_id, status=409, problem=sentence(error))
+            return await self._refused(context, error)
         return _to(namespace, timer_id, "canceled")
 
     @route("POST", "/timers/fire")
@@ -62,10 +63,8 @@ class TimerActions(Part):
         try:
             changes = self._parser.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), context.now_us)
             await self._service.update(namespace, timer_id, changes)
-        except InvalidInput as error:
-            return await self._detail.of(context, namespace, timer_id, status=400, problem=sentence(error))
-        except TimerNotPending as error:
-            return await self._detail.of(context, namespace, timer_id, status=409, problem=sentence(error))
+        except (InvalidInput, TimerNotPending) as error:
+            return await self._refused(context, error)
         return _to(namespace, timer_id, notice)
 
     @route("POST", "/timers/run-again")
@@ -84,8 +83,12 @@ class TimerActions(Part):
                 self._service, self._parser, original, execute_at, context.now_us, self._id_chars_max
             )
         except InvalidInput as error:
-            return await self._detail.of(context, namespace, timer_id, status=400, problem=sentence(error))
+            return await self._refused(context, error)
         return _to(namespace, new_id, "run-again", of=timer_id)
+
+    async def _refused(self, context: RequestContext, error: InvalidInput | TimerNotPending) -> Response:
+        status = problem_kind(error).status
+        return await self._detail.of(context, *self._writable(context), status=status, problem=sentence(error))
 
     def _writable(self, context: RequestContext) -> tuple[str, str]:
         namespace, timer_id = context.timer_name(context.form)

@@ -8,9 +8,9 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.audit import AuditAction
 from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.pages.admin.sessions import Sessions
 from tocsin.web.pages.context import NewCookie, RequestContext
 from tocsin.web.pages.presentation import utc
-from tocsin.web.pages.sessions import Sessions
 from tocsin.web.pages.site import Part, Site, route
 
 _SIGNED_OUT_HERE_ONLY = (
@@ -44,7 +44,7 @@ class SignInPart(Part):
         since_s = self._sessions.unknown_since_s
         if since_s is not None:
             message = f"{message} {_STORE_UNAVAILABLE.format(utc(round(since_s * 1e6)))}".strip()
-        return self._pages.page("login.html", context, title="Sign in", message=message, to=to)
+        return self._pages.page("admin/login.html", context, title="Sign in", message=message, to=to)
 
     @route("POST", "/login")
     async def sign_in(self, context: RequestContext) -> Response:
@@ -58,7 +58,7 @@ class SignInPart(Part):
                 await self._site.audit.write(
                     AuditAction.SIGN_IN_FAILED, anonymous, details={"failuresLeftOut": suppressed}
                 )
-            return self._pages.page("login.html", context, 403, title="Sign in", message=_NO_KEY, to=to)
+            return self._pages.page("admin/login.html", context, 403, title="Sign in", message=_NO_KEY, to=to)
         principal = await self._sessions.principal(cookie)
         if principal is not None and principal.key is not None:
             await self._site.audit.write(AuditAction.SIGN_IN, replace(context.actor, key_id=principal.key.key_id))

@@ -107,7 +107,9 @@ class Welcome(Part):
         if found is None:
             raise NotFound("the test timer's page has expired; it is kept for ten minutes")
         timer = (await self._service.get(DEFAULT_NAMESPACE, found.timer_id)).timer
-        return self._pages.page("welcome.html", context, title="Your first timer", timer=timer, received=found.received)
+        return self._pages.page(
+            "overview/welcome.html", context, title="Your first timer", timer=timer, received=found.received
+        )
 
     async def receive(self, request: Request, receive: Receive) -> Response:
         """Receives the callback."""

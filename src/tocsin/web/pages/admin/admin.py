@@ -56,7 +56,7 @@ class Administration(Part):
         context.permit(Role.READ)
         view = await self._service.cluster()
         colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
-        template = "cluster_live.html" if context.fragment else "cluster.html"
+        template = "admin/cluster_live.html" if context.fragment else "admin/cluster.html"
         return self._pages.page(template, context, title="Cluster", cluster=view, colours=colours)
 
     @route("GET", "/namespaces")
@@ -78,7 +78,7 @@ class Administration(Part):
             status = 409 if isinstance(problem, NamespaceExists | RotationPending) else 400
         cluster = await self._service.cluster()
         return self._pages.page(
-            "namespaces.html",
+            "admin/namespaces.html",
             context,
             status,
             title="Namespaces",
@@ -175,4 +175,4 @@ class Administration(Part):
         if name not in {each.name for each in await self.visible_namespaces(context)}:
             return await self._namespaces(context, problem=NamespaceNotFound(f"no namespace {name!r}"))
         due = [(words, await count_due(self._service, name, context.now_us + ahead_us)) for words, ahead_us in _AHEAD]
-        return self._pages.page("pause.html", context, title="Pause namespace", name=name, due=due)
+        return self._pages.page("admin/pause.html", context, title="Pause namespace", name=name, due=due)
