@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import Refused, WrongUsage
 from tocsin.cli.options import LOCAL_STORE, AsJson, StoreOptions
 
@@ -24,11 +24,9 @@ T = TypeVar("T")
 #: Time before its expiry from which the list marks a key as expiring soon.
 SOON_US = 14 * 86_400 * 1_000_000
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
-    epilog="Example: tocsin keys create --role write --namespace billing",
+app = group(
+    "API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
+    example="keys create --role write --namespace billing",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     LOCAL_SERVER,
@@ -21,11 +21,9 @@ from tocsin.cli.options import (
 )
 from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Namespaces: the scope in which timer ids are unique, and its settings.",
-    epilog="Example: tocsin namespaces create billing --retention 7d",
+app = group(
+    "Namespaces: the scope in which timer ids are unique, and its settings.",
+    example="namespaces create billing --retention 7d",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="1 to 255 of A-Z a-z 0-9 . _ : -")]
