@@ -34,7 +34,7 @@ def migrate(
 async def _migrate(settings: Settings) -> dict[str, Any]:
     from tocsin.server.stores import newest_schema, open_store
     from tocsin.settings.values import redacted
-    from tocsin.stores.service_calls import database as agent
+    from tocsin.stores.service_calls.factory import agent_database
 
     opened = open_store(settings, memory=False)
     try:
@@ -44,7 +44,7 @@ async def _migrate(settings: Settings) -> dict[str, Any]:
     result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
     if not settings.has_agent():
         return result
-    database = agent.AgentDatabase(settings.agent_database_url(), settings.sql_settings())
+    database = agent_database(settings.agent_database_url(), settings.sql_settings())
     try:
         await database.open()
         return result | {
