@@ -12,7 +12,7 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.command import command, group
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import LOCAL_STORE, AsJson, StoreOptions
+from tocsin.cli.options import LOCAL_STORE, AsJson, StoreOptions, duration_us
 
 if TYPE_CHECKING:
     from tocsin.model.access import ApiKey
@@ -183,12 +183,8 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
 
 def _lifetime_us(text: str) -> int:
     from tocsin.keys import LIFETIME_US_MAX
-    from tocsin.model.instants import parse_duration
 
-    try:
-        lifetime_us = parse_duration(text)
-    except ValueError as error:
-        raise WrongUsage(f"--expires-in: {text!r} {error}") from error
+    lifetime_us = duration_us("--expires-in", text)
     if not 0 < lifetime_us <= LIFETIME_US_MAX:
         raise WrongUsage(
             f"--expires-in: {text!r} must be greater than zero and at most 100 years; without it, a key never expires"

@@ -180,6 +180,13 @@ def relative(instant: str | None) -> str:
     return f"in {text}" if distance_us >= 0 else f"{text} ago"
 
 
+def cell(value: object) -> object:
+    """A value of a response, as shown in a table: `yes` or `no` for a truth value, JSON for an object."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return compact(value) if isinstance(value, dict) else value
+
+
 def compact(value: Any) -> str | None:
     """A JSON value on one line; None for none."""
     if value is None or value in ({}, []):
