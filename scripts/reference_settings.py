@@ -6,8 +6,7 @@ from typing import Any
 
 from tocsin.model.instants import format_duration
 from tocsin.settings import Settings, env_name, setting_name
-from tocsin.settings.groups import GROUPS
-from tocsin.settings.settings import holds_bytes, holds_duration
+from tocsin.settings.settings import GROUPS, holds_bytes, holds_duration
 from tocsin.settings.values import bytes_text
 
 INTRO = """# Settings

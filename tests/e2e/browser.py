@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
@@ -23,6 +24,9 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+#: What axe checks in which look; none stands for all. A dark page differs from a light one in its colours, and a wide one in
+#: nothing that axe checks.
+AXE_RULES = {"light": (), "dark": ("color-contrast",), "phone": ()}
 SIZES = {"light": (1360, 860), "dark": (1360, 860), "phone": (360, 780), "wide": (2560, 1300)}
 
 
@@ -70,22 +74,59 @@ class Window:
         assert answer is not None
         return answer.status
 
+    @asynccontextmanager
+    async def stopped_clock(self) -> AsyncIterator[None]:
+        """Stops the timers of the page, and of pages that it leads to. `page.clock` can move them on."""
+        clock = self.page.clock
+        await clock.install()
+        # A clock can't be stopped in the past.
+        await clock.pause_at(time.time() + 60)
+        yield
+        await clock.resume()
+
+    async def arrived(self, heading: str) -> None:
+        """Waits for a page that a click led to, and for its scripts: before, they miss what the user does."""
+        await expect(self.page.get_by_role("heading", name=heading)).to_be_visible()
+        await self.page.wait_for_load_state()
+
     async def text(self, selector: str) -> str:
         """The visible text of the first match."""
         return (await self.page.locator(selector).first.inner_text()).strip()
 
-    async def faults(self) -> list[dict[str, Any]]:
-        """The serious and critical accessibility faults that axe finds."""
+    async def look(self, name: str) -> None:
+        """Changes the size of the window and the colour scheme to those of a look."""
+        width, height = SIZES[name]
+        await self.page.set_viewport_size({"width": width, "height": height})
+        await self.page.emulate_media(color_scheme="dark" if name == "dark" else "light")
+
+    async def faults(self, *rules: str) -> list[dict[str, Any]]:
+        """The serious and critical accessibility faults that axe finds, by these rules or by all."""
         if not AXE.exists():
             lacking("axe", "axe-core is not installed; run `make web`")
         await self.page.evaluate(AXE.read_text())
-        options = "{resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
-        found = await self.page.evaluate(f"axe.run(document, {options})")
+        options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+        if rules:
+            options = {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": rules}}
+        found = await self.page.evaluate("options => axe.run(document, options)", options)
         return [
             {"id": each["id"], "help": each["help"], "at": [node["target"] for node in each["nodes"]][:5]}
             for each in found["violations"]
             if each["impact"] in ("serious", "critical")
         ]
+
+    async def faults_by_look(self, name: str, looks: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """Shows the page in these looks and takes a picture of each. Returns what is wrong, by look."""
+        faults = {}
+        for look in looks:
+            await self.look(look)
+            await self.picture(f"{name}-{look}")
+            found = await self.faults(*AXE_RULES[look]) if look in AXE_RULES else []
+            width = await self.page.evaluate("document.documentElement.scrollWidth")
+            if width > SIZES[look][0]:
+                found.append({"id": "width", "pixels": width})
+            if found:
+                faults[f"{name}-{look}"] = found
+        return faults
 
     async def picture(self, name: str) -> None:
         """Takes a screenshot of the window."""

@@ -82,12 +82,15 @@ class Client:
 
 
 class Receiver:
-    """A webhook receiver on a free port. `answer` gets the decoded request body and returns (status, body)."""
+    """A webhook receiver on a free port. `answer` gets the decoded request body and returns (status, body). While the event
+    `responding` is not set, responses are held back."""
 
     def __init__(self, answer: Callable[[dict[str, Any], dict[str, str]], tuple[int, bytes]]) -> None:
         self._answer = answer
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self.responding = asyncio.Event()
+        self.responding.set()
         self.url = ""
 
     async def __aenter__(self) -> Receiver:
@@ -114,6 +117,7 @@ class Receiver:
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
                 headers[":body"] = raw.decode()
                 status, body = self._answer(json.loads(raw) if raw else {}, headers)
+                await self.responding.wait()
                 writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass

@@ -13,7 +13,7 @@ from tocsin.web.http.errors import error_classes_by_code, problem_kind_of_class
 
 SOURCES = Path(tocsin.__file__).parent
 #: What timers of the service agent meet within the server, where no client sees it.
-_INTERNAL = {"adapters/agent_caller.py", "server/relay.py"}
+_INTERNAL = {"service_calls/engine_timers.py", "server/relay.py"}
 
 
 def test_every_error_code_is_in_the_table() -> None:

@@ -23,16 +23,12 @@ def no_settings_around(monkeypatch):
 
 
 def peering(worker: int = 0, **flags):
-    return peering_of(load_settings({"store": STORE, **flags}), shared=True, secret=SECRET, worker=worker)
+    return peering_of(load_settings({"store": STORE, **flags}), secret=SECRET, worker=worker)
 
 
 def test_a_loopback_address_is_announced_as_it_is() -> None:
     met = peering()
     assert (met.host, met.secret, met.announced(9070)) == ("127.0.0.1", SECRET, "127.0.0.1:9070")
-
-
-def test_an_unshared_store_has_no_peers() -> None:
-    assert peering_of(load_settings({}), shared=False, secret=SECRET) is None
 
 
 def test_the_advertised_or_bound_address_is_announced() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tocsin.settings import Settings, load_settings, setting_name
 from tocsin.settings.alias import ALIASES
-from tocsin.settings.groups import GROUPS
+from tocsin.settings.settings import GROUPS
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reference.py"
 

@@ -9,7 +9,7 @@ import { startKeys } from "./keys.js";
 import { startRows } from "./rows.js";
 import { startSend } from "./send.js";
 import { startStars } from "./star.js";
-import { showToast } from "./toast.js";
+import { showToast, startNotice } from "./toast.js";
 
 htmx.config.allowEval = false;
 
@@ -82,8 +82,6 @@ document.addEventListener("htmx:afterSwap", (event) => {
 });
 
 document.addEventListener("htmx:oobAfterSwap", (event) => showTimes(event.target));
-// The notice of an action disappears when the timer or call changes.
-document.body.addEventListener("tocsin:changed", () => { for (const notice of document.querySelectorAll("main > [data-action-notice]")) notice.remove(); });
 
 // Disables a submit button while its form is being sent.
 document.addEventListener("submit", (event) => {
@@ -101,6 +99,7 @@ if (new URLSearchParams(location.search).has("notice")) {
 }
 
 startTimes();
+startNotice();
 startRows();
 startList();
 startStars();

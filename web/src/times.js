@@ -1,9 +1,10 @@
 // Instants in the user's time zone, and relative times that count down, based on the server's clock.
 const root = document.documentElement;
-const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
+// The time since the response with the server's clock began to arrive.
+const elapsed = performance.now() - (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
 const SKEW_MIN_MS = 1500;
 // A small difference is explained by the network's latency and ignored.
-const skew = Number(root.dataset.now) - arrived;
+const skew = Number(root.dataset.now) + elapsed - Date.now();
 const skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 let utc = localStorage.getItem("tocsin.zone") === "utc";

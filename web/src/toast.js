@@ -1,4 +1,4 @@
-// Toasts, which screen readers announce, and requests whose errors they show.
+// Toasts, which screen readers announce, requests whose errors they show, and the notice of an action.
 const SHOWN_MS = 5000;
 
 export function showToast(text, tone) {
@@ -10,6 +10,16 @@ export function showToast(text, tone) {
   while (toasts.children.length > 2) toasts.firstChild.remove();
   toasts.append(toast);
   setTimeout(() => toast.remove(), tone === "failed" ? 2 * SHOWN_MS : SHOWN_MS);
+}
+
+// The notice of an action disappears when the timer or call changes, but not before it could be read: many a call succeeds
+// before the page that says it was submitted is drawn.
+export function startNotice() {
+  const readable = new Promise((done) => setTimeout(done, SHOWN_MS));
+  document.body.addEventListener("tocsin:changed", async () => {
+    await readable;
+    for (const notice of document.querySelectorAll("main > [data-action-notice]")) notice.remove();
+  });
 }
 
 // By id: a selector for open dialogs would be compared with every element of a long list.

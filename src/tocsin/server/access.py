@@ -1,19 +1,27 @@
-"""A node's copy of the API keys, read from the store every few seconds, so that a request only reads memory."""
+"""Who may do what on a node: its copy of the API keys, read from the store every few seconds, so that a request only reads
+memory, and what the API and the pages need beside it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from tocsin.model.access import ApiKey
-from tocsin.model.errors import StoreError
+from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
 from tocsin.ports.store import Store
 from tocsin.server.audit import Audit
+from tocsin.server.observers import Observers
+from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
+from tocsin.settings import Settings
+from tocsin.web.http.auth_failures import AuthFailures
 
 _log = structlog.get_logger("tocsin.server")
 
@@ -123,7 +131,50 @@ class Keyring:
             _log.warning(what, key=key_id, note=key.note, expires_at=format_instant(key.expires_at))
 
 
-async def keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may do what here, and what is recorded about it. `published`: other machines reach this server."""
+
+    store: Store
+    keys: Keyring
+    sign_ins: SignIns
+    failures: AuthFailures
+    audit: Audit
+    published: bool
+
+
+async def open_access(
+    ends: AsyncExitStack, settings: Settings, store: Store, node: str, observers: Observers
+) -> Access:
+    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists."""
+    exposed = [settings.host, *settings.origin_hosts()]
+    published = any(not loopback(host) for host in exposed)
+    keys = Keyring(
+        store,
+        published=published,
+        insecure=settings.insecure,
+        expiry_notice_s=settings.keys_expiry_notice_s,
+    )
+    await keys.refresh()
+    if keys.required and keys.empty:
+        why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
+        raise ConfigError(
+            f"host: the server is reachable from other machines ({why}) and has no API key; create one with "
+            "`tocsin keys create`, listen on 127.0.0.1 without ui.origins, or accept the risk with --insecure"
+        )
+    count = observers.metrics.count
+    sign_ins = SignIns(store, settings.ui_limits())
+    audit = Audit(store, node, settings.audit_retention_s, partial(count, "tocsin_audit_write_failures"))
+    observers.gauges.add(lambda: {"tocsin_api_keys_expiring": keys.expiring})
+    ends.push_async_callback(sign_ins.close)
+    refreshing = asyncio.create_task(_keep_current(keys, sign_ins, audit, settings.keys_refresh_s))
+    ends.push_async_callback(_cancel, refreshing)
+    return Access(
+        store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published
+    )
+
+
+async def _keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
     """Refreshes keys and sign-ins and stores pending audit entries, periodically, until it is cancelled."""
     while True:
         await asyncio.sleep(interval_s)
@@ -133,6 +184,11 @@ async def keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_
             _try_refresh("sign-in refresh failed", sign_ins.refresh),
             _try_refresh("audit write failed", audit.refresh),
         )
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _try_refresh(failure: str, refresh: Callable[[], Awaitable[None]]) -> None:

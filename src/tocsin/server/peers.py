@@ -1,4 +1,4 @@
-"""Whether and how other nodes reach this node."""
+"""How other nodes reach this node."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ class Peering:
         return self.address if _has_port(self.address) else f"{self.address}:{port}"
 
 
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The socket at which other nodes reach this one, and what they need for it."""
+
+    peering: Peering
+    listener: socket.socket
+
+    @property
+    def address(self) -> str:
+        """The announced address."""
+        return self.peering.announced(self.listener.getsockname()[1])
+
+
 def loopback(host: str) -> bool:
     """Whether an address is reachable from this machine only."""
     if host == "localhost" or host.endswith(".localhost"):
@@ -37,15 +50,13 @@ def loopback(host: str) -> bool:
         return False
 
 
-def peering_of(settings: Settings, *, shared: bool, secret: str, worker: int = 0) -> Peering | None:
-    """How this node connects to other nodes that know `secret`; None if its store is not shared.
+def peering_of(settings: Settings, *, secret: str, worker: int = 0) -> Peering:
+    """How this node connects to other nodes of its store, which know `secret`.
 
     Unless `advertise` is set, the node announces its bind address. If that is every address, it announces the address
     from which it reaches the database, since the other nodes are probably there too; if the database is on this
     machine, it announces the host name.
     """
-    if not shared:
-        return None
     if settings.advertise is not None:
         address = settings.advertise
     elif settings.host not in _EVERY_ADDRESS:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
+import structlog
+
 from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.ports.observer import Observer
 from tocsin.ports.store import Store
 from tocsin.settings import Settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
@@ -18,16 +21,24 @@ from tocsin.stores.sqlite import connection as sqlite_connection
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
-if TYPE_CHECKING:
-    from tocsin.ports.observer import Observer
+_log = structlog.get_logger("tocsin.server")
 
 
-def open_store(settings: Settings, *, node: bool = True, memory: bool = True, create: bool = True) -> Store:
+def open_store(
+    settings: Settings,
+    *,
+    node: bool = True,
+    memory: bool = True,
+    create: bool = True,
+    observe: Observer = lambda event: None,
+    on_fatal: Callable[[BaseException], None] | None = None,
+) -> Store:
     """The store that the settings' URL names, not yet open. Raises ConfigError for an unknown scheme.
 
     `node` False is for administration while a server may run. Without `memory`, a memory store raises ConfigError. Without
     `create`, a missing store raises StoreUnavailable, here or when it is opened, instead of being created: a typo in a
-    path or name must not go unnoticed.
+    path or name must not go unnoticed. `observe` receives the store's events. `on_fatal` is called, in any thread, when the
+    state on disk is uncertain and only a restart can determine it.
     """
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "memory" and memory:
@@ -40,7 +51,7 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
         # Importing its driver takes half a second.
         from tocsin.stores.dynamodb.store import DynamoStore
 
-        return DynamoStore(settings.store_url(), create=create, **settings.dynamodb_options())
+        return DynamoStore(settings.store_url(), create=create, observe=observe, **settings.dynamodb_options())
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
             f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://… or memory://"
@@ -48,13 +59,17 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
     path = settings.sqlite_path()
     if not create and not path.exists():
         raise StoreUnavailable(f"there is no store at {path}; give its folder with --data-dir")
-    return SqliteStore(path, node=node, **settings.sqlite_options())
+    return SqliteStore(
+        path,
+        node=node,
+        on_commit_io_error=on_fatal,
+        on_checkpoint_error=_log_checkpoint_error,
+        **settings.sqlite_options(),
+    )
 
 
-def observe_store(store: Store, observe: Observer) -> None:
-    """Connects the observer to a store that reports its requests."""
-    if hasattr(store, "observe"):
-        store.observe = observe
+def _log_checkpoint_error(error: Exception) -> None:
+    _log.warning("WAL checkpoint failed", effect="no data is lost; the WAL keeps growing", error=str(error))
 
 
 def newest_schema(settings: Settings) -> int:

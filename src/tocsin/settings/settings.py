@@ -21,25 +21,14 @@ from tocsin.model.validation import InputLimits
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.settings.alias import read_aliases
 from tocsin.settings.file import Entry, read_file
-from tocsin.settings.groups import (
-    AgentDatabase,
-    Callbacks,
-    Cluster,
-    DatabaseServer,
-    Dynamodb,
-    Egress,
-    LoggingAndShutdown,
-    MemoryAndThroughput,
-    Messaging,
-    Requests,
-    Retention,
-    Security,
-    Server,
-    ServiceCalls,
-    Sqlite,
-    TimerLimits,
-    WebPages,
-)
+from tocsin.settings.groups.access import Egress, Security
+from tocsin.settings.groups.agent import AgentDatabase, Messaging, ServiceCalls
+from tocsin.settings.groups.base import Group
+from tocsin.settings.groups.cluster import Cluster
+from tocsin.settings.groups.databases import DatabaseServer, Dynamodb, Sqlite
+from tocsin.settings.groups.http import Requests, WebPages
+from tocsin.settings.groups.server import LoggingAndShutdown, Server
+from tocsin.settings.groups.timers import Callbacks, MemoryAndThroughput, Retention, TimerLimits
 from tocsin.settings.limits import filled
 from tocsin.settings.names import ENV_PREFIX, setting_name
 from tocsin.settings.values import byte_count, duration, has_rule
@@ -165,6 +154,10 @@ class Settings(
             _EntrySource(settings_cls, read_aliases(os.environ)),
             _EntrySource(settings_cls, read_file(path, fields_by_name()) if path else {}),
         )
+
+
+#: The groups, in the order in which they are listed.
+GROUPS: tuple[type[Group], ...] = tuple(base for base in Settings.__bases__ if issubclass(base, Group))
 
 
 class _EntrySource(PydanticBaseSettingsSource):

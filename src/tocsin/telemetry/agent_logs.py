@@ -51,7 +51,7 @@ class AgentLog:
     can occur once per call."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
-        self._logger = structlog.get_logger("tocsin.service_calls")
+        self._logger = structlog.get_logger("tocsin.agent")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._warnings = RateLimit(now_s, WARNING_LINES_PER_SECOND_MAX)
 

@@ -132,7 +132,7 @@ class EventLog:
     """An observer that logs one line per significant event. Events of single timers are logged at DEBUG, or rate-limited."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
-        self._logger = structlog.get_logger("tocsin.timers.engine")
+        self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = RateLimit(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
         # Events that others can cause at any rate, or that affect all timers at once.

@@ -176,12 +176,12 @@ def test_errors_of_the_service_become_problems(
     retry_after: str | None,
 ) -> None:
     server.service.fault = fault
-    with caplog.at_level(logging.ERROR, logger="tocsin.web.api.app"):
+    with caplog.at_level(logging.ERROR, logger="tocsin.api"):
         answer = server.post("timers/create", TIMER)
     assert (answer.status_code, answer.json()["error"]) == (status, error)
     assert answer.headers.get("retry-after") == retry_after
     assert "secret" not in answer.text
-    logged = [record for record in caplog.records if record.name == "tocsin.web.api.app"]
+    logged = [record for record in caplog.records if record.name == "tocsin.api"]
     hidden = "secret" in str(fault)
     assert len(logged) == (1 if hidden else 0)
     if hidden:

@@ -255,9 +255,9 @@ async def test_pages_explain_an_unreachable_agent(start: Start, tmp_path: Path, 
     assert "Service calls are disabled" in answer.text
     expecting = await start(node_name="expecting", data_dir=tmp_path / "expecting", **{**chosen, "agent_enabled": True})
     server = expecting.server
-    assert server._agent is not None
+    assert server.agent is not None
     # As if the agent had lost its database.
-    await server._agent.stop()
+    await server.agent.stop()
     answer = await expecting.browser().get("/calls")
     assert answer.status_code == 503
     assert "Service calls are unavailable" in answer.text

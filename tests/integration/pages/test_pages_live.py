@@ -70,7 +70,7 @@ async def test_page_is_notified_of_calls_that_change_while_it_is_rendered(
 ) -> None:
     browser, other = node.browser(), node.browser()
     path = f"/calls/{TENANT}/{await submit(browser, 'one')}" if page_of_one else f"/calls?tenant={TENANT}"
-    calls = node.server._service_calls()
+    calls = node.server.calls()
     after_first_call(monkeypatch, calls, "get" if page_of_one else "list", lambda: submit(other, "two"))
     before = known_to((await browser.get(path)).text)
     assert known_to((await browser.get(path)).text) != before

@@ -213,7 +213,8 @@ async def test_deleted_key_ends_its_session(start: Start) -> None:
     node = await keyed(start)
     browser = await signed_in(node, "tk_read")
     assert (await browser.get("/timers")).status_code == 200
-    await node.server._store.delete_api_key("tk_read")
+    assert node.server.engine is not None
+    await node.server.engine.context.store.delete_api_key("tk_read")
     async with asyncio.timeout(PATIENCE_S):
         while (await browser.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- there is no signal for it
             await asyncio.sleep(0.02)

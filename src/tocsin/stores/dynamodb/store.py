@@ -62,11 +62,13 @@ class DynamoStore:
         batch_bytes_max=_BATCH_BYTES_MAX,
     )
 
-    def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
+    def __init__(
+        self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
+    ) -> None:
         self._settings = DynamoSettings(parse_address(url), **options)
         self._create = create
         #: Receives events about requests, for metrics.
-        self.observe: Observer = _nobody
+        self.observe = observe
         self._client: DynamoClient | None = None
         self._total_shards = 0
         self._has_data = False
@@ -282,7 +284,3 @@ def _outcome(results: Sequence[Applied | BaseException]) -> list[Applied]:
     if Applied.DURABLE in results:
         raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
     raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])
-
-
-def _nobody(event: object) -> None:
-    """Observes nothing."""

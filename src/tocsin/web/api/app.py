@@ -54,7 +54,7 @@ Relayed = tuple[int, Headers, bytes] | None
 #: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("tocsin.api")
 
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _JSON = (b"content-type", b"application/json")

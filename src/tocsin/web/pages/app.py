@@ -41,7 +41,7 @@ from tocsin.web.pages.welcome import WelcomeHandlers
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("tocsin.ui")
 
 #: The pages load only their own scripts and styles, run nothing inline, and can't be framed.
 SECURITY_HEADERS = {

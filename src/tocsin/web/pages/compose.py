@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
@@ -111,13 +110,3 @@ def compose(
         clock=clock,
         limits=limits,
     )
-
-
-def statistics(limits: UiLimits, clock: Clock, gauges: Callable[[], Mapping[str, float]]) -> Statistics:
-    """The observer of engine events behind the charts."""
-    return Statistics(limits, clock.now_us(), gauges)
-
-
-def call_statistics(statistics: Statistics, limits: UiLimits) -> CallStatistics:
-    """The observer of the agent's events."""
-    return CallStatistics(statistics, limits)

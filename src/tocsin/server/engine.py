@@ -1,0 +1,138 @@
+"""The timer service of a node: the engine, its use cases, and the connections to the other nodes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import structlog
+
+from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
+from tocsin.ports.callback import Caller
+from tocsin.ports.store import Store
+from tocsin.server.observers import Observers
+from tocsin.server.peers import Peers
+from tocsin.settings import Settings
+from tocsin.telemetry.clock import ConfirmedClock, SystemClock
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.service import TimerService
+
+#: How long a start waits for the shards of a store that only this node uses.
+_OWN_TIMEOUT_US = 10_000_000
+
+_log = structlog.get_logger("tocsin.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """This node in the cluster: its name, the address at which others reach it, and what only this run of it has."""
+
+    name: str
+    address: str
+    incarnation: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """`cluster` is None if the store belongs to this node alone."""
+
+    context: Context
+    supervisor: Supervisor
+    service: TimerService
+    cluster: Cluster | None
+
+    def gauges(self) -> dict[str, float]:
+        """The gauges of engine, service and cluster."""
+        dispatcher = self.supervisor.dispatcher
+        return {
+            "tocsin_callbacks_in_flight": dispatcher.in_flight,
+            "tocsin_timers_deferred": dispatcher.waiting,
+            "tocsin_destinations": dispatcher.destinations,
+            "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,
+            "tocsin_window_timers": self.context.window_timers,
+            "tocsin_window_bytes": self.context.window_bytes,
+            "tocsin_writes_waiting": self.service.writes_waiting,
+            "tocsin_shards_owned": len(dispatcher.shards),
+            "tocsin_writes_without_owner": 0 if self.cluster is None else self.cluster.router.waiting,
+            "tocsin_dispatching": float(dispatcher.paused_reason is None),
+        }
+
+
+async def start_engine(
+    stack: AsyncExitStack,
+    settings: Settings,
+    store: Store,
+    caller: Caller,
+    internal: Mapping[str, Caller],
+    machine: SystemClock,
+    clock: ConfirmedClock,
+    observers: Observers,
+    identity: Identity,
+    peers: Peers | None,
+    *,
+    total_shards: int,
+    serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
+    has_agent: Callable[[], bool],
+    on_fatal: Callable[[BaseException], None],
+) -> Engine:
+    """Starts the engine and connects it to the other nodes, if the store has others. `internal` has the callers of the
+    namespaces whose timers this process handles itself. `serve` responds to requests for the
+    service agent that other nodes forward."""
+    context = Context(
+        store=store,
+        caller=caller,
+        internal=internal,
+        clock=machine,
+        limits=settings.engine_limits(),
+        observe=observers.observe,
+        random=random.Random(),
+        incarnation=identity.incarnation,
+        confirm_time=clock.confirm,
+    )
+    supervisor = Supervisor(
+        context, node=identity.name, address=identity.address, total_shards=total_shards, fatal=on_fatal
+    )
+    service = TimerService(
+        context,
+        supervisor,
+        namespace_num_shards=settings.namespace_num_shards,
+        retention_us=settings.retention_us(),
+    )
+    service.has_agent = has_agent
+    cluster = None
+    if peers is not None:
+        cluster = Cluster(
+            supervisor.incarnation,
+            supervisor.placement,
+            service,
+            service.report,
+            secret=peers.peering.secret,
+            clock=machine,
+            limits=settings.cluster_limits(),
+            observe=observers.observe,
+        )
+        cluster.here.serve = serve
+        cluster.here.statistics = observers.statistics.report
+        supervisor.placement.announce = cluster.announce
+        service.connect(cluster.router, cluster)
+        stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
+        await cluster.listen(peers.listener)
+    engine = Engine(context, supervisor, service, cluster)
+    observers.gauges.add(engine.gauges)
+    stack.push_async_callback(supervisor.close)
+    await service.ensure_default_namespace()
+    await supervisor.start()
+    if store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
+        _log.warning("shards not claimed yet", effect="requests for them get 503")
+    return engine
+
+
+async def _leave(cluster: Cluster, timeout_us: int) -> None:
+    try:
+        await cluster.leave(timeout_us)
+    finally:
+        cluster.close()
