@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import UNSET
 
 from tocsin.service_calls.api.validation import PolicySent, Submission
@@ -28,11 +29,5 @@ def submission(sent: wire.SubmitServiceCall) -> Submission:
 
 
 def _policy(sent: RetryPolicy) -> PolicySent:
-    given = (
-        sent.max_attempts,
-        sent.max_attempts_duration,
-        sent.initial_interval,
-        sent.backoff_multiplier,
-        sent.max_interval,
-    )
-    return PolicySent(*(None if value is UNSET else value for value in given))  # type: ignore[arg-type]
+    given = msgspec.structs.asdict(sent).items()
+    return PolicySent(**{name: value for name, value in given if value is not UNSET})
