@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
@@ -22,14 +22,6 @@ POLL_INTERVAL_S = 0.01
 Submit = Callable[[int, WriteOp, Callable[[Answer], None]], None]
 
 
-class HasInFlight(Protocol):
-    """What makes attempts."""
-
-    @property
-    def in_flight(self) -> int:
-        """Attempts in flight."""
-
-
 class HandedOverResults:
     """Sends each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
 
@@ -43,13 +35,6 @@ class HandedOverResults:
         self.pending = 0
         self._context = context
         self._spawn = spawn
-
-    async def drained(self, deadline_us: int, under_way: HasInFlight) -> None:
-        """Returns when this node has no attempt in flight and no result pending, at the latest at that boot time."""
-        while under_way.in_flight or self.pending:
-            if self._context.clock.boottime_us() >= deadline_us:
-                return
-            await asyncio.sleep(POLL_INTERVAL_S)
 
     def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
         """Begins to send the conclusion of an attempt that has ended."""

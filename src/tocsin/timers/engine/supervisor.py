@@ -10,7 +10,7 @@ from tocsin.model.errors import StoreError
 from tocsin.ports.observer import HeartbeatFailed
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
-from tocsin.timers.engine.handover import HandedOverResults
+from tocsin.timers.engine.handover import POLL_INTERVAL_S, HandedOverResults
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.ownership import Ownership
@@ -108,7 +108,10 @@ class Supervisor:
         # Once the others know that this node leaves, they claim each shard as soon as it is released.
         await self.lease.beat_or_report()
         await self.ownership.close()
-        await self.results.drained(deadline, self.dispatcher)
+        while self.dispatcher.in_flight or self.results.pending:
+            if self._context.clock.boottime_us() >= deadline:
+                break
+            await asyncio.sleep(POLL_INTERVAL_S)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
