@@ -60,13 +60,10 @@ class CommitLane:
         # What is being written now, and the next check whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
         self._deadline_check: asyncio.TimerHandle | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     def schedule(self, shard: Shard, *, urgent: bool) -> None:
         """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
         self._dirty[shard] = None
-        self._idle.clear()
         if urgent:
             self._arrived += 1
             self._wake.set()
@@ -76,10 +73,6 @@ class CommitLane:
             self._timer = asyncio.get_running_loop().call_later(
                 self._context.limits.commit_interval_us / 1e6, self._wake.set
             )
-
-    async def flushed(self) -> None:
-        """Returns when nothing waits to be written."""
-        await self._idle.wait()
 
     async def run(self) -> None:
         """Commits until it is cancelled."""
@@ -105,8 +98,6 @@ class CommitLane:
                         self._wake.set()
                     else:
                         self.schedule(shard, urgent=False)
-            if not self._dirty:
-                self._idle.set()
 
     async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
         self._schedule_deadline_check(shards)

@@ -25,6 +25,9 @@ class Row:
 
     __slots__ = ("generation", "key", "raw", "size", "timer")
 
+    #: What a create that is answered with this row has done.
+    outcome = Outcome.CREATED
+
     def __init__(self, key: FireKey, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
         self.key = key
         self.generation = generation
