@@ -23,8 +23,7 @@ from tocsin.model.errors import (
     Overloaded,
     RequestExpired,
     ShardMoved,
-    StoreCorrupted,
-    StoreError,
+    StoreCallFailed,
     TimerNotFound,
     TocsinError,
     Unavailable,
@@ -350,9 +349,7 @@ class TimerService:
         """The result of a store call; its errors as Unavailable."""
         try:
             return await self._context.bounded(call)
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             raise Unavailable(f"the store is not available, try again: {error}") from error
 
     # ------------------------------------------------------------------ namespaces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.model.errors import StoreCallFailed, StoreError
 from tocsin.ports.observer import HeartbeatFailed, HistoryPurged, LoadFailed
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
@@ -18,9 +18,7 @@ async def purge_history(context: Context, closing: Callable[[], bool]) -> None:
     while removed >= limits.purge_rows and not closing():
         try:
             removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             context.observe(LoadFailed(None, str(error)))
             return
         if removed:
