@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from tocsin.model.errors import StoreError
@@ -66,7 +67,7 @@ class Supervisor:
             self._spawn(lane.run())
         self._spawn(_every(limits.heartbeat_interval_us, self.lease.beat_or_report))
         self._spawn(_every(limits.namespaces_interval_us, self.lease.read_namespaces))
-        self._spawn(_every(limits.purge_interval_us, self._purge_history))
+        self._spawn(_every(limits.purge_interval_us, partial(purge_history, self._context)))
         self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:
@@ -97,9 +98,6 @@ class Supervisor:
         if await self.placement.read() and not self.lease.leaving:
             self.ownership.reconcile()
             await forget_dead(self._context, self.membership, self.placement.states.values())
-
-    async def _purge_history(self) -> None:
-        await purge_history(self._context, lambda: self.lease.leaving)
 
     async def close(self) -> None:
         """Releases every shard gracefully, waits for callbacks in flight up to `drain_timeout`, then stops."""
