@@ -82,8 +82,8 @@ class Window:
         self.in_flight: dict[bytes, tuple[InFlightAttempt, ...]] = {}
         self.in_flight_count = 0
         self.finished: dict[bytes, Finished] = {}
-        # Rows that neither fire nor are deleted by range until a write decides about them: a client's, which was accepted before
-        # the row's attempt ended; a suspension; or a delete that the store has refused and that is tried again.
+        # Rows that neither fire nor are deleted by range until a write decides about them: a client's, accepted before the
+        # row's attempt ended; a suspension; or a delete that the store has refused and that is tried again.
         self.awaiting_write: dict[bytes, Row] = {}
         # The results of such attempts. Each counts if the client's write is refused.
         self.superseded: dict[bytes, Conclusion] = {}
