@@ -10,53 +10,40 @@ import asyncio
 import builtins
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-import msgspec
 
-from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
+from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.store import Applied, Capabilities, FireKey, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.dialect import Step, Value
+from tocsin.sql.file_lock import FileLock
 from tocsin.sql.store import SqlStore
+from tocsin.sql.threads import Readers, Writer
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 from tocsin.stores.sqlite import lists, reads, writes
 from tocsin.stores.sqlite.checkpoint import Checkpointer
 from tocsin.stores.sqlite.connection import (
-    TRANSLATED,
-    CommitFailed,
     SqliteSettings,
     connect,
     migrate,
-    transact,
     translate_error,
 )
 from tocsin.stores.sqlite.dialect import DIALECT
-from tocsin.stores.sqlite.lock import FolderLock
 
+E = TypeVar("E", bound=BaseException)
 T = TypeVar("T")
+P = TypeVar("P")
 
 _MIB = 1024 * 1024
 
 
-class _ConnectionThread:
-    """A thread with a connection that only it uses."""
-
-    def __init__(self, name: str, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tocsin-sqlite-{name}")
-
-    async def run(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Runs `work` in the thread. Work that has begun continues to its end if the caller is cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self.connection)
-
-    async def close(self) -> None:
-        """Waits for the work under way, then closes the connection."""
-        await self.run(lambda connection: connection.close())
-        self._thread.shutdown()
+#: What locks the data folder: one node at a time.
+LOCK_FILE = "tocsin.lock"
+#: Writes that one transaction commits together. The engine's are batches already; others are few.
+_GROUP_MAX = 16
 
 
 class SqliteStore(SqlStore):
@@ -112,8 +99,10 @@ class SqliteStore(SqlStore):
         )
         self._read_cache_bytes = read_cache_bytes
         self._read_bytes_max = read_bytes_max
-        self._lock = FolderLock(self._path.parent) if node else None
-        self._threads: list[_ConnectionThread] = []
+        self._lock = _folder_lock(self._path.parent) if node else None
+        self._writer: Writer[apsw.Connection] | None = None
+        self._loader: Readers[apsw.Connection] | None = None
+        self._reader: Readers[apsw.Connection] | None = None
         self._commit_io_error: str | None = None
         self._checkpointer: Checkpointer | None = None
         self.on_commit_io_error = on_commit_io_error
@@ -122,7 +111,7 @@ class SqliteStore(SqlStore):
     async def open(self, total_shards: int | None) -> int:
         """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force. Creates
         the folder and the file if they are missing."""
-        if self._threads:
+        if self._writer is not None:
             raise ConfigError(f"{self._path} is already open")
         await asyncio.get_running_loop().run_in_executor(None, self._open)
         try:
@@ -154,12 +143,24 @@ class SqliteStore(SqlStore):
                 connection.close()
             if self._lock is not None:
                 self._lock.release()
-            if isinstance(error, TRANSLATED):
-                raise translate_error(error, self._path) from error
+            if (meaning := translate_error(error, self._path)) is not error:
+                raise meaning from error
             if isinstance(error, OSError):
                 raise StoreUnavailable(f"{self._path} can't be created: {error.strerror}") from error
             raise
-        self._threads = [_ConnectionThread(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
+        checkpointer = self._checkpointer
+        self._writer = Writer(
+            "tocsin-sqlite-write",
+            writer,
+            writer,
+            self._translate,
+            group_max=_GROUP_MAX,
+            afterwards=lambda: None if checkpointer is None else checkpointer.committed(writer),
+        )
+        self._loader, self._reader = (
+            Readers(f"tocsin-sqlite-{name}", [connection], self._translate)
+            for name, connection in zip(("load", "read"), connections[1:], strict=True)
+        )
 
     def _start_checkpointer(self, writer: apsw.Connection) -> None:
         connection = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=False)
@@ -169,22 +170,23 @@ class SqliteStore(SqlStore):
 
     def _checkpoint_failed(self, error: Exception) -> None:
         if self.on_checkpoint_error is not None:
-            self.on_checkpoint_error(translate_error(error, self._path))
+            self.on_checkpoint_error(self._translate(error))
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects. Closing the last connection checkpoints the WAL."""
         # The writer is closed last: reading connections can't checkpoint.
-        threads, self._threads = self._threads[::-1], []
+        parts = [part for part in (self._reader, self._loader, self._writer) if part is not None]
+        self._reader = self._loader = self._writer = None
         checkpointer, self._checkpointer = self._checkpointer, None
         try:
             if checkpointer is not None:
                 await asyncio.get_running_loop().run_in_executor(None, checkpointer.close)
-            for thread in threads:
-                await thread.close()
+            for part in parts:
+                await part.close()
         except apsw.Error as error:
-            raise translate_error(error, self._path) from error
+            raise self._translate(error) from error
         finally:
-            if threads and self._lock is not None:
+            if parts and self._lock is not None:
                 self._lock.release()
 
     async def now(self) -> int:
@@ -226,46 +228,42 @@ class SqliteStore(SqlStore):
     # -- threads
 
     async def _write(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._thread(0).run(lambda connection: self._transact(connection, work))
+        def checked(connection: apsw.Connection) -> T:
+            if self._commit_io_error is not None:
+                raise StoreUnavailable(
+                    f"{self._path} accepts no writes after a failed commit ({self._commit_io_error}); check the disk and "
+                    "restart"
+                )
+            return work(connection)
+
+        return await self._opened(self._writer).run(checked)
 
     async def _load(self, work: Callable[[apsw.Connection], T]) -> T:
         """The engine's reads have a thread of their own, so that a long list never delays them."""
-        return await self._thread(1).run(lambda connection: self._translated(connection, work))
+        return await self._opened(self._loader).run(work)
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._thread(2).run(lambda connection: self._translated(connection, work))
+        return await self._opened(self._reader).run(work)
 
-    def _thread(self, index: int) -> _ConnectionThread:
-        if not self._threads:
+    def _opened(self, part: P | None) -> P:
+        if part is None:
             raise StoreUnavailable(f"{self._path} is not open")
-        return self._threads[index]
+        return part
 
-    def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-        if self._commit_io_error is not None:
-            raise StoreUnavailable(
-                f"{self._path} accepts no writes after a failed commit ({self._commit_io_error}); check the disk and restart"
-            )
-        try:
-            result = transact(connection, lambda: work(connection))
-        except CommitFailed as error:
-            raise self._commit_failed(error) from error
-        except TRANSLATED as error:
-            raise translate_error(error, self._path) from error
-        if self._checkpointer is not None:
-            self._checkpointer.committed(connection)
-        return result
-
-    def _commit_failed(self, error: CommitFailed) -> StoreError:
-        store_error = translate_error(error, self._path)
-        if isinstance(error.__cause__, apsw.IOError):
+    def _translate(self, error: E, *, in_commit: bool = False) -> E | StoreError:
+        meaning = translate_error(error, self._path, in_commit=in_commit)
+        if isinstance(meaning, OutcomeUnknown):
             # After a failed fsync the kernel may have dropped the pages, and the next fsync would report success.
             self._commit_io_error = str(error)
             if self.on_commit_io_error is not None:
-                self.on_commit_io_error(store_error)
-        return store_error
+                self.on_commit_io_error(meaning)
+        return meaning
 
-    def _translated(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-        try:
-            return work(connection)
-        except (*TRANSLATED, msgspec.DecodeError) as error:
-            raise translate_error(error, self._path) from error
+
+def _folder_lock(folder: Path) -> FileLock:
+    return FileLock(
+        folder / LOCK_FILE,
+        subject=f"the data folder {folder}",
+        holder="Tocsin",
+        mend="stop it, or use another folder",
+    )
