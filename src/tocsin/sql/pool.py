@@ -115,8 +115,8 @@ class Pool(ABC, Generic[S, C]):
         bounded: bool = True,
         turns: Sequence[asyncio.Lock] = (),
     ) -> T:
-        """Runs `work` with a connection of its own and returns its result. Holds the locks `turns` from before it begins until
-        its outcome is known, even if the caller is cancelled.
+        """Runs `work` with a connection of its own and returns its result. Holds the locks `turns` from before it begins
+        until its outcome is known, even if the caller is cancelled.
 
         Raises StoreUnavailable if no connection is free in time or can be opened, and otherwise the store error for a
         driver's error; OutcomeUnknown only if `activity` is writing. Without `bounded` it waits for the answer without a time
