@@ -14,7 +14,7 @@ from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
 from tocsin.model.validation import InputRules
 from tocsin.server.agent import ServiceAgent
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import Claimant
@@ -29,7 +29,7 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     settings = Settings(store="memory://", agent_database=postgresql_url, data_dir=tmp_path)
     clock, egress = SystemClock(), EgressPolicy(True, ())
     http = HttpCaller(settings.callback_limits(), egress, clock)
-    caller = AgentCaller(http, clock, 1)
+    caller = DueCaller(clock, 1)
     agent = ServiceAgent(
         settings,
         http,
@@ -60,4 +60,5 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     await other.open()
     await other.close()
     await caller.close()
+    await http.close()
     await gate.close()

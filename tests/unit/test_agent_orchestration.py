@@ -12,7 +12,8 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -79,8 +80,9 @@ class World:
         self.tables = MemoryTables()
         self.events: list[AgentEvent] = []
         self.store = MemoryServiceCalls(self.tables)
-        self.orchestration = Orchestration(self.store, self.registry, self.clock, self.limits, self.events.append)
-        self.watchdog = Watchdog(self.store, self.registry, self.clock, self.limits, self.events.append)
+        context = AgentContext(self.registry, self.clock, self.limits, self.events.append)
+        self.orchestration = Orchestration(self.store, context)
+        self.watchdog = Watchdog(self.store, context)
         self.tenant = self.new_id()
 
     def key(self, tenant: str | None = None) -> CallKey:
@@ -104,7 +106,7 @@ class World:
         return self.seal(key, message, correlation_id)
 
     async def ask(self, *envelopes: Envelope) -> list[Message]:
-        replies = await self.orchestration.commands.answer(envelopes)
+        replies = await self.orchestration.answer(envelopes)
         for envelope, reply in zip(envelopes, replies, strict=True):
             assert reply.causation_id == envelope.id
         return [self.registry.open(reply) for reply in replies]
@@ -164,7 +166,7 @@ class TestSubmit:
         await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k", correlation_id="first"))
         again = world.submission(key, ahead_us=SECOND, idempotency_key="k", correlation_id="second")
         under_another_id = world.submission(other, ahead_us=SECOND, idempotency_key="k", correlation_id="third")
-        replies = await world.orchestration.commands.answer([again, under_another_id])
+        replies = await world.orchestration.answer([again, under_another_id])
         assert [reply.correlation_id for reply in replies] == ["first", "first"]
         accepted = CommandAccepted(key.service_call_id, "Scheduled", created=False)
         assert [world.registry.open(reply) for reply in replies] == [accepted, accepted]
@@ -461,7 +463,7 @@ class TestWatchdog:
         limits = replace(AgentLimits(), watchdog_grace_us=1, watchdog_interval_us=1, purge_interval_us=3_600 * SECOND)
         world = World(limits)
         key = await world.scheduled(SECOND)
-        rescued, failures = Alarm(), []
+        rescued, failures = Wakeup(), []
 
         def observe(event: AgentEvent) -> None:
             if isinstance(event, AgentStepFailed):
@@ -471,7 +473,7 @@ class TestWatchdog:
 
         world.clock.advance(2 * SECOND)
         world.tables.fail_next += [StoreUnavailable("gone"), RuntimeError("a fault")]
-        watchdog = Watchdog(world.store, world.registry, world.clock, limits, observe)
+        watchdog = Watchdog(world.store, AgentContext(world.registry, world.clock, limits, observe))
         watchdog.start()
         assert await rescued.wait(20 * SECOND)
         await watchdog.close()

@@ -18,7 +18,6 @@ from tocsin.service_calls.api.ports import PagePosition
 from tocsin.service_calls.api.validation import (
     CallRules,
     CallStatus,
-    Checks,
     PolicySent,
     Submission,
     decode_cursor,
@@ -109,18 +108,22 @@ def test_a_changed_cursor_is_refused(change: object) -> None:
         decode_cursor(change(text))  # type: ignore[operator]
 
 
-INPUT = InputRules(InputLimits(), lambda url: None)
-
-
 def rules(**limits: int) -> CallRules:
-    checks = Checks(
-        request=lambda method, url, headers, body: [("headers", "is odd")] if "x" in headers else [],
-        url=lambda url: None,
-        due=lambda due_us, now_us: "is past" if due_us < now_us else None,
-        delay=INPUT.delay,
-        retry=INPUT.retry,
+    return CallRules(
+        AgentLimits(**limits),
+        AnyUrl(InputLimits(), lambda url: None),
+        lambda method, url, headers, body: [("headers", "is odd")] if "x" in headers else [],
     )
-    return CallRules(AgentLimits(**limits), checks)
+
+
+class AnyUrl(InputRules):
+    """Accepts any URL, and every instant that has not passed."""
+
+    def url(self, url: str) -> str | None:
+        return None
+
+    def instant(self, instant_us: int, now_us: int) -> str | None:
+        return "is past" if instant_us < now_us else None
 
 
 def sent(**fields: object) -> Submission:

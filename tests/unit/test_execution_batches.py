@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
-from tocsin.service_calls.execution.batches import Batches
+from tocsin.service_calls.background import GroupCommit
 
 
 class Table:
@@ -21,8 +21,8 @@ class Table:
         self.open.set()
         self.changed = asyncio.Condition()
 
-    def batches(self) -> Batches[int]:
-        return Batches(
+    def batches(self) -> GroupCommit[int]:
+        return GroupCommit(
             self.write,
             refused=lambda item, error: self.refused.append((item, str(error))),
             failed=lambda error: self.reported.append(type(error).__name__),

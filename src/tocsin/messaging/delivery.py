@@ -22,6 +22,7 @@ from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from tocsin.messaging.limits import BusLimits
+from tocsin.model.backoff import backoff_us
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreError, Unavailable
 from tocsin.ports.bus import BusObserver, DeliveryFailed, Handler, MessageDeadLettered
@@ -40,20 +41,6 @@ class DeadLetter(NamedTuple):
     envelope: Envelope
     attempts: int
     error: str
-
-    @property
-    def event(self) -> MessageDeadLettered:
-        """The event for the observer."""
-        envelope = self.envelope
-        return MessageDeadLettered(
-            self.subscriber,
-            envelope.type,
-            envelope.tenant_id,
-            envelope.aggregate_id,
-            envelope.correlation_id,
-            self.attempts,
-            self.error,
-        )
 
 
 def is_transient(error: BaseException) -> bool:
@@ -274,7 +261,7 @@ class Subscription(Generic[T]):
 
     def _dead_letter(self, delivery: _Delivery[T], error: Exception) -> None:
         letter = DeadLetter(self.subscriber, delivery.envelope, delivery.attempt, describe(error))
-        self._observe(letter.event)
+        self._observe(MessageDeadLettered(self.subscriber, *letter.envelope.about, letter.attempts, letter.error))
         self._forget(delivery)
         self._dead_lettered(letter, delivery.tokens)
 
@@ -304,18 +291,7 @@ class Subscription(Generic[T]):
         return successor
 
     def _report(self, delivery: _Delivery[T], error: str) -> None:
-        envelope = delivery.envelope
-        self._observe(
-            DeliveryFailed(
-                self.subscriber,
-                envelope.type,
-                envelope.tenant_id,
-                envelope.aggregate_id,
-                envelope.correlation_id,
-                delivery.attempt,
-                error,
-            )
-        )
+        self._observe(DeliveryFailed(self.subscriber, *delivery.envelope.about, delivery.attempt, error))
 
     # ------------------------------------------------------------------ waiting
 
@@ -323,13 +299,10 @@ class Subscription(Generic[T]):
         self._ready.append(delivery)
         self._wake.set()
 
-    def _delay_s(self, times: int, longest_us: int) -> float:
-        """The pause after this many consecutive failures. The exponent is bounded, because integers are not."""
-        return min(self._limits.backoff_initial_us << min(times, 40), longest_us) * _US
-
     def _try_later(self, delivery: _Delivery[T]) -> None:
-        at = asyncio.get_running_loop().time() + self._delay_s(delivery.setbacks, self._limits.backoff_max_us)
         delivery.setbacks += 1
+        pause_us = backoff_us(delivery.setbacks, self._limits.backoff_initial_us, self._limits.backoff_max_us)
+        at = asyncio.get_running_loop().time() + pause_us * _US
         heappush(self._later, (at, next(self._later_numbers), delivery))
         if self._later[0][2] is delivery:
             self._set_later_timer()
@@ -354,8 +327,8 @@ class Subscription(Generic[T]):
         so the pause starts with the second."""
         self._failed_batches += 1
         if self._failed_batches > 1 and self._pause_timer is None:
-            delay_s = self._delay_s(self._failed_batches - 2, self._limits.pause_max_us)
-            self._pause_timer = asyncio.get_running_loop().call_later(delay_s, self._resume)
+            pause_us = backoff_us(self._failed_batches - 1, self._limits.backoff_initial_us, self._limits.pause_max_us)
+            self._pause_timer = asyncio.get_running_loop().call_later(pause_us * _US, self._resume)
 
     def _resume(self) -> None:
         self._pause_timer = None

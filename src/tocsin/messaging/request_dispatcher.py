@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from tocsin.messaging.delivery import describe
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import Unavailable
 from tocsin.ports.bus import BusObserver, BusOverloaded, BusUnavailable, CommandFailed, DeliveryFailed, Responder
 
-#: Receives the reply to a command, or the error instead of it. Called once; must not raise.
-Reply = Callable[[Envelope | Exception], None]
+_Asked = tuple[Envelope, asyncio.Future[Envelope]]
 
 
 class RequestDispatcher:
@@ -30,20 +28,23 @@ class RequestDispatcher:
         self._batch_max = batch_max
         self._waiting_max = waiting_max
         self._observe = observe
-        self._waiting: deque[tuple[Envelope, Reply]] = deque()
+        self._waiting: deque[_Asked] = deque()
         self._stopping = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def offer(self, envelope: Envelope, reply: Reply) -> None:
-        """Adds a command. `reply` is called at once if too many commands wait or the dispatcher is stopping."""
+    def offer(self, envelope: Envelope) -> asyncio.Future[Envelope]:
+        """Adds a command. Its reply, or BusUnavailable, BusOverloaded or CommandFailed. Cancelling it has no effect on
+        the command."""
+        reply: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         if self._stopping:
-            reply(BusUnavailable("this node is stopping"))
+            reply.set_exception(BusUnavailable("this node is stopping"))
         elif len(self._waiting) >= self._waiting_max:
-            reply(BusOverloaded(f"{self._waiting_max} commands wait already"))
+            reply.set_exception(BusOverloaded(f"{self._waiting_max} commands wait already"))
         else:
             self._waiting.append((envelope, reply))
             self._wake.set()
+        return reply
 
     def start(self) -> None:
         """Starts dispatching."""
@@ -66,7 +67,7 @@ class RequestDispatcher:
         self._stopping = True
         self._wake.set()
         while self._waiting:
-            self._waiting.popleft()[1](BusUnavailable("this node is stopping"))
+            _fail(self._waiting.popleft(), BusUnavailable("this node is stopping"))
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -77,44 +78,36 @@ class RequestDispatcher:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def _answer(self, batch: list[tuple[Envelope, Reply]]) -> None:
+    async def _answer(self, batch: list[_Asked]) -> None:
         try:
             replies = await self._responder([envelope for envelope, _ in batch])
             if len(replies) != len(batch):
                 raise RuntimeError(f"{len(replies)} replies to {len(batch)} commands")
         except asyncio.CancelledError:
-            for _, reply in batch:
-                reply(CommandFailed("the command was interrupted; whether it took effect is unknown"))
+            for asked in batch:
+                _fail(asked, CommandFailed("the command was interrupted; whether it took effect is unknown"))
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
         except Exception as error:  # noqa: BLE001 - the boundary to responders; their errors are reported
             self._report(batch[0][0], error, len(batch))
             if len(batch) == 1:
-                batch[0][1](failure_reply(error))
+                # Details, which may name what concerns operators only, are in the event.
+                after_s = error.retry_after_s if isinstance(error, Unavailable) else 1.0
+                _fail(batch[0], CommandFailed(f"the command failed; try again ({type(error).__name__})", after_s))
                 return
             for single in batch:
                 await self._answer([single])
         else:
             for (_, reply), answer in zip(batch, replies, strict=True):
-                reply(answer)
+                if not reply.done():
+                    reply.set_result(answer)
 
     def _report(self, envelope: Envelope, error: Exception, size: int) -> None:
         text = describe(error) if size == 1 else f"{describe(error)} (a batch of {size})"
-        self._observe(
-            DeliveryFailed(
-                self.subscriber,
-                envelope.type,
-                envelope.tenant_id,
-                envelope.aggregate_id,
-                envelope.correlation_id,
-                1,
-                text,
-            )
-        )
+        self._observe(DeliveryFailed(self.subscriber, *envelope.about, 1, text))
 
 
-def failure_reply(error: Exception) -> CommandFailed:
-    """The error for the requester. Details, which may name what concerns operators only, are in the event."""
-    after_s = error.retry_after_s if isinstance(error, Unavailable) else 1.0
-    return CommandFailed(f"the command failed; try again ({type(error).__name__})", after_s)
+def _fail(asked: _Asked, error: Exception) -> None:
+    if not asked[1].done():
+        asked[1].set_exception(error)

@@ -13,8 +13,8 @@ from tocsin.model.errors import StoreLocked
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.server.agent_modules import AgentModules
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentLeadershipLost,
@@ -45,15 +45,15 @@ class ServiceAgent:
     for the API, None while the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
 
     `observe` receives the events, in addition to metrics and logs. The agent shares the node's HTTP client with the
-    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller`, which handles both kinds
-    of timers and must be running before `start`. `timers_shared`: the other nodes have the same timer store.
+    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller` for
+    them, which must be running before `start`. `timers_shared`: the other nodes have the same timer store.
     """
 
     def __init__(
         self,
         settings: Settings,
         client: HttpCaller,
-        caller: AgentCaller,
+        caller: DueCaller,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,

@@ -20,7 +20,7 @@ from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
-from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
 from tocsin.timers.engine.shard import Shard
 
 #: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
@@ -181,7 +181,7 @@ class Dispatcher:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
-        destination = admission.destination(self._context.caller.destination(timer.url))
+        destination = admission.destination(self._context.caller_of(timer.namespace).destination(timer.url))
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
             self._fire(shard, row, destination, now)
@@ -197,7 +197,7 @@ class Dispatcher:
         """Queues the suspension of a deferred row."""
         window = shard.window
         assert window is not None
-        window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
+        window.suspend(row, reason)
         shard.lane.schedule(shard, urgent=False)
         shard.suspended.note(reason)
         self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
@@ -210,7 +210,7 @@ class Dispatcher:
         attempt.number, attempt.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
-        self._context.caller.invoke(
+        self._context.caller_of(timer.namespace).invoke(
             Invocation(
                 timer.namespace,
                 timer.id,
