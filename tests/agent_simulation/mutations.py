@@ -84,7 +84,7 @@ MUTATIONS = [
             replace(
                 SCHEDULES + "MARK_FIRED",
                 "given.names(timer_schedules, *_FIRED)",
-                by="given.names(timer_schedules, *_KEY)",
+                by="given.names(timer_schedules, *KEY)",
             ),
         ),
         (),

@@ -29,7 +29,7 @@ from tocsin.service_calls.timer.handlers import envelope_id
 from tocsin.service_calls.timer.polling import PollingTimers
 from tocsin.service_calls.timer.ports import TimerEntry, Timers, TimerStore
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
@@ -159,12 +159,12 @@ class SqlHarness(PollingHarness):
     """The table of the agent's database."""
 
     def __init__(self, url: str) -> None:
-        self._database = AgentDatabase(url)
+        self._database = agent_database(url)
         super().__init__(self._database.timers)
         self._url = url
 
     async def open(self) -> None:
-        self._database = AgentDatabase(self._url)
+        self._database = agent_database(self._url)
         await self._database.open()
         self._store = self._database.timers
         await super().open()

@@ -1,5 +1,10 @@
 """Three nodes on one database under load, with faults: no acknowledged write is lost, no canceled timer fires, and the
-remaining nodes continue."""
+remaining nodes continue.
+
+What the engine does is the same on every database, so each fault runs on PostgreSQL, and on another one only where that
+adds something: a node that is frozen leaves transactions open in a session, which MySQL ends in its own way, and DynamoDB
+has no sessions but a client that repeats its requests while the service is away. `tests/conformance` and
+`tests/integration/stores` prove the stores' rules, and the ledger check kills nodes on DynamoDB."""
 
 from __future__ import annotations
 
@@ -11,7 +16,6 @@ import pytest
 
 from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, at_work, found_lost, three_nodes
 from tests.support.cluster import (
-    DATABASES,
     SOON,
     is_ready,
     new_database,
@@ -26,14 +30,13 @@ from tests.support.cluster import (
 from tests.support.server import ServerProcess
 
 _WORKERS = 3
+#: Longer than the other nodes, and a database that keeps a transaction open for it, wait for a silent node.
+_STAYS_FROZEN_S = 9
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", DATABASES)
-async def test_a_killed_nodes_shards_are_taken_over(
-    tmp_path: Path, database: str, request: pytest.FixtureRequest
-) -> None:
-    async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
+async def test_a_killed_nodes_shards_are_taken_over(tmp_path: Path, postgresql_url: str) -> None:
+    async with three_nodes(tmp_path, [postgresql_url] * 3) as run:
         killed_at = run.fault()
         await run.servers[2].kill()
         run.load.gone.add(run.servers[2])
@@ -44,9 +47,9 @@ async def test_a_killed_nodes_shards_are_taken_over(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9), ("dynamodb", 9)])
+@pytest.mark.parametrize("database", ["postgresql", "mysql"])
 async def test_a_resumed_frozen_node_does_no_harm(
-    tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
         frozen = run.servers[1]
@@ -57,7 +60,7 @@ async def test_a_resumed_frozen_node_does_no_harm(
         frozen.process.send_signal(signal.SIGSTOP)
         await shared_by([run.servers[0], run.servers[2]], {"one", "three"})
         print(f"taken over after {(now_us() - stopped_at) / 1e6:.1f} s")
-        await asyncio.sleep(max(still_s - (now_us() - stopped_at) / 1e6, 0))
+        await asyncio.sleep(max(_STAYS_FROZEN_S - (now_us() - stopped_at) / 1e6, 0))
         assert (await owners(run.servers[0])).keys() == {"one", "three"}
         frozen.process.send_signal(signal.SIGCONT)
         run.fault()
@@ -74,7 +77,7 @@ async def test_a_resumed_frozen_node_does_no_harm(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("database", ["postgresql", "dynamodb"])
 async def test_a_database_restart_under_load_loses_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -91,9 +94,8 @@ async def test_a_database_restart_under_load_loses_nothing(
 
 
 @pytest.mark.timeout(400)
-async def test_a_rolling_restart_fails_no_request(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    # On one database: shards are handed over by the engine, whatever the store.
-    async with three_nodes(tmp_path, [await new_database(request, "postgresql")] * 3) as run:
+async def test_a_rolling_restart_fails_no_request(tmp_path: Path, postgresql_url: str) -> None:
+    async with three_nodes(tmp_path, [postgresql_url] * 3) as run:
         for server in run.servers:
             assert await server.stop() == 0
             await server.start()

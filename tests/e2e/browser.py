@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+#: What axe checks in which look; none stands for all. A dark page differs from a light one in its colours, and a wide one in
+#: nothing that axe checks.
+AXE_RULES = {"light": (), "dark": ("color-contrast",), "phone": ()}
 SIZES = {"light": (1360, 860), "dark": (1360, 860), "phone": (360, 780), "wide": (2560, 1300)}
 
 
@@ -90,18 +93,40 @@ class Window:
         """The visible text of the first match."""
         return (await self.page.locator(selector).first.inner_text()).strip()
 
-    async def faults(self) -> list[dict[str, Any]]:
-        """The serious and critical accessibility faults that axe finds."""
+    async def look(self, name: str) -> None:
+        """Changes the size of the window and the colour scheme to those of a look."""
+        width, height = SIZES[name]
+        await self.page.set_viewport_size({"width": width, "height": height})
+        await self.page.emulate_media(color_scheme="dark" if name == "dark" else "light")
+
+    async def faults(self, *rules: str) -> list[dict[str, Any]]:
+        """The serious and critical accessibility faults that axe finds, by these rules or by all."""
         if not AXE.exists():
             lacking("axe", "axe-core is not installed; run `make web`")
         await self.page.evaluate(AXE.read_text())
-        options = "{resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
-        found = await self.page.evaluate(f"axe.run(document, {options})")
+        options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+        if rules:
+            options = {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": rules}}
+        found = await self.page.evaluate("options => axe.run(document, options)", options)
         return [
             {"id": each["id"], "help": each["help"], "at": [node["target"] for node in each["nodes"]][:5]}
             for each in found["violations"]
             if each["impact"] in ("serious", "critical")
         ]
+
+    async def faults_by_look(self, name: str, looks: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """Shows the page in these looks and takes a picture of each. Returns what is wrong, by look."""
+        faults = {}
+        for look in looks:
+            await self.look(look)
+            await self.picture(f"{name}-{look}")
+            found = await self.faults(*AXE_RULES[look]) if look in AXE_RULES else []
+            width = await self.page.evaluate("document.documentElement.scrollWidth")
+            if width > SIZES[look][0]:
+                found.append({"id": "width", "pixels": width})
+            if found:
+                faults[f"{name}-{look}"] = found
+        return faults
 
     async def picture(self, name: str) -> None:
         """Takes a screenshot of the window."""

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import Window, chromium, chromium_path, window
-from tests.e2e.tenant import Tenant
+from tests.e2e.tenant import Tenant, new_id
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
@@ -46,6 +46,13 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def api(server: ServerProcess) -> Api:
     return Api(server)
+
+
+async def in_new_namespace(server: ServerProcess) -> Api:
+    """The API of a server that tests share, for a new namespace."""
+    api = Api(server, namespace=f"of-{new_id()}")
+    assert (await api("namespaces/create", name=api.namespace))[0] == 200
+    return api
 
 
 @pytest_asyncio.fixture(loop_scope="session")

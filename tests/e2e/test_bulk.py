@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Route, expect
 
-from tests.e2e.browser import Window, chromium_path
+from tests.e2e.browser import Window
+from tests.e2e.conftest import in_new_namespace, serving
 from tests.support.calls import Api
 from tests.support.server import ServerProcess
 
@@ -20,20 +20,22 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 URL = "http://127.0.0.1:9/hook"
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
+    """A server that accepts twenty timers per request; each test has a namespace of its own."""
+    async with serving(tmp_path_factory.mktemp("bulk"), TOCSIN_UI_CANCEL_TIMERS_MAX="20") as running:
+        yield running
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    """A server that accepts twenty timers per request."""
-    chromium_path()
-    running = ServerProcess(tmp_path / "data", env={"TOCSIN_UI_CANCEL_TIMERS_MAX": "20"})
-    await running.start()
-    yield running
-    await running.stop()
+async def api(server: ServerProcess) -> Api:
+    return await in_new_namespace(server)
 
 
 async def create(api: Api, *ids: str) -> None:
     """Creates timers due from in an hour on, a second apart."""
     timers = [
-        {"namespace": "default", "id": name, "callbackUrl": URL, "delay": f"{3_600 + number}s"}
+        {"namespace": api.namespace, "id": name, "callbackUrl": URL, "delay": f"{3_600 + number}s"}
         for number, name in enumerate(ids)
     ]
     assert (await api("timers/batch/create", timers=timers))[0] == 200
@@ -43,7 +45,7 @@ async def about_to_cancel_seventy(shown: Window, api: Api) -> tuple[Locator, Loc
     """Opens the dialog for seventy timers. Returns it and its button to cancel them."""
     page = shown.page
     await create(api, *(f"t{number:02d}" for number in range(70)))
-    await shown.go("/timers?rows=100")
+    await shown.go(f"/timers?namespace={api.namespace}&rows=100")
     await page.get_by_label("Select all rows shown").check()
     await page.get_by_role("button", name="Cancel selected…").click()
     dialog = page.locator("#dialog")
@@ -54,16 +56,18 @@ async def about_to_cancel_seventy(shown: Window, api: Api) -> tuple[Locator, Loc
 
 async def pending(api: Api) -> list[str]:
     """The ids of the pending timers, by due time."""
-    return [timer["id"] for timer in (await api("timers/list", namespace="default", status=["pending"]))[1]["timers"]]
+    return [
+        timer["id"] for timer in (await api("timers/list", namespace=api.namespace, status=["pending"]))[1]["timers"]
+    ]
 
 
 async def test_selected_timers_are_canceled_in_slices(shown: Window, api: Api) -> None:
     page = shown.page
     await create(api, *(f"t{number:02d}" for number in range(70)), "kept")
-    await shown.go("/timers?rows=100")
+    await shown.go(f"/timers?namespace={api.namespace}&rows=100")
     await page.get_by_label("Select all rows shown").check()
     await page.get_by_label("Select kept").uncheck()
-    await api("timers/delete", namespace="default", timerId="t03")
+    await api("timers/delete", namespace=api.namespace, timerId="t03")
     await page.get_by_role("button", name="Cancel selected…").click()
     dialog = page.locator("#dialog")
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 69 timers?")
@@ -72,7 +76,7 @@ async def test_selected_timers_are_canceled_in_slices(shown: Window, api: Api) -
     await expect(dialog).to_contain_text("127.0.0.1:9 (69)")
     await shown.picture("bulk-counted")
     # A timer that is canceled between the question and the answer is not counted.
-    await api("timers/delete", namespace="default", timerId="t50")
+    await api("timers/delete", namespace=api.namespace, timerId="t50")
     await dialog.get_by_role("button", name="Cancel 69 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("68 of 69 canceled")
     await shown.picture("bulk-done")
@@ -87,7 +91,7 @@ async def test_all_matching_timers_are_canceled_whether_shown_or_not(shown: Wind
     await create(api, *(f"a{number:02d}" for number in range(65)), *(f"b{number}" for number in range(5)))
     # Keeps further rows from loading.
     await page.route("**/ui/more/**", lambda route: route.abort())
-    await shown.go("/timers?rows=25&q=a&due=next-24h")
+    await shown.go(f"/timers?namespace={api.namespace}&rows=25&q=a&due=next-24h")
     matching = page.get_by_role("button", name="Cancel all that match…")
     await page.get_by_label("Select a07").check()
     await expect(matching).to_be_hidden()

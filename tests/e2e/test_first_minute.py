@@ -1,4 +1,4 @@
-"""The first minute of a new user: a test timer, a new tenant, and the notice about API keys."""
+"""The first minute of a new user: a test timer, a first timer, a new tenant, and the notice about API keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.browser import Window
+from tests.support.calls import Api, Inbox
 from tests.support.server import ServerProcess
 
 #: The browser's.
@@ -39,6 +40,34 @@ async def test_empty_server_fires_a_test_timer(shown: Window, server: ServerProc
         assert (await client.post("/welcome/guessed", content=b"{}")).status_code == 404
         assert (await client.post(url, content=b"x" * 20_000)).status_code == 413
         assert (await client.post(url, content=b"{}", headers={"host": "evil.example"})).status_code == 421
+
+
+async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbox, str], api: Api) -> None:
+    calls, url = inbox
+    page = shown.page
+    await shown.go("/")
+    await expect(page.locator("#sentence")).to_contain_text("Quiet")
+    await page.get_by_role("link", name="Timers").first.click()
+    await expect(page.get_by_role("heading", name="No pending timers")).to_be_visible()
+    await page.get_by_role("link", name="New timer").first.click()
+    await page.get_by_label("URL", exact=True).fill(url)
+    await page.get_by_label("Id", exact=True).fill("first")
+    await page.get_by_label("Time from now").fill("1m")
+    await expect(page.locator("#equivalent")).to_contain_text('"delay": "1m"')
+    await expect(page.locator("#equivalent")).to_contain_text("tocsin timers create")
+    async with shown.stopped_clock():
+        await page.get_by_role("button", name="Create timer").click()
+        await expect(page.get_by_text("Timer created.")).to_be_visible()
+        assert "notice=" not in page.url
+    await expect(page.locator(".lead .relative-time")).to_have_text(re.compile(r"in \d+ s"))
+    await shown.picture("journey-counting")
+    await api("timers/update", namespace="default", timerId="first", delay="1s")
+    await calls.count(1)
+    await expect(page.locator(".lead .state")).to_have_text("completed")
+    await expect(page.locator(".line")).to_contain_text("Response 200")
+    # The notice of the action disappears when the timer changes.
+    await expect(page.locator("[data-action-notice]")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Run again")).to_be_visible()
 
 
 async def test_first_call_needs_a_tenant_and_pages_say_that_keys_are_not_required(shown: Window) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.e2e.browser import SIZES, Window, window
+from tests.e2e.browser import Window, window
 from tests.e2e.conftest import serving
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
@@ -116,14 +117,15 @@ async def stocked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("look", list(SIZES))
+@pytest.mark.parametrize("looks", [("light", "dark", "wide"), ("phone",)], ids=["desktop", "phone"])
 async def test_every_page_is_accessible_and_fits_the_window(
-    browser: Browser, stocked: tuple[ServerProcess, dict[str, str]], look: str
+    browser: Browser, stocked: tuple[ServerProcess, dict[str, str]], looks: tuple[str, ...]
 ) -> None:
     server, pages = stocked
-    faults = {}
-    async with window(browser, server.url, look) as shown:
+    faults: dict[str, list[dict[str, Any]]] = {}
+    async with window(browser, server.url, looks[0]) as shown:
         for name, path in pages.items():
+            await shown.look(looks[0])
             status = await shown.go(path)
             assert status == (404 if name == "missing" else 200), name
             if name in ("new", "edit", "call-new"):
@@ -133,11 +135,7 @@ async def test_every_page_is_accessible_and_fits_the_window(
                 await expect(shown.page.get_by_role("link", name="Timers", exact=True)).to_be_visible()
             if name == "overview":
                 await expect(shown.page.locator(".uplot")).to_have_count(6)
-            await shown.picture(f"{name}-{look}")
-            width = await shown.page.evaluate("document.documentElement.scrollWidth")
-            assert width <= SIZES[look][0], f"{name} is {width} pixels wide"
-            if found := await shown.faults():
-                faults[name] = found
+            faults |= await shown.faults_by_look(name, looks)
         assert faults == {}
         assert shown.complaints == []
 

@@ -22,9 +22,8 @@ from tocsin.testing.clock import EPOCH_US, DriftingClock
 from tocsin.testing.simulation_loop import SimulationLoop
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
-from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.engine.window import stored
 
 from .ledger import NAMESPACE_POLICY
 

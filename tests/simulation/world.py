@@ -21,8 +21,7 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.timers.engine.limits import EngineLimits
-from tocsin.timers.engine.rows import Row
-from tocsin.timers.engine.window import stored
+from tocsin.timers.engine.rows import Row, stored
 
 from .chaos import Chaos
 from .clients import Client

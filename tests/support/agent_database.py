@@ -21,6 +21,7 @@ from tocsin.service_calls.orchestration.ports import Change, Transaction
 from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
 from tocsin.service_calls.timer.ports import TimerEntry
 from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ async def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest_asyncio.fixture
 async def database(database_url: str) -> AsyncIterator[AgentDatabase]:
     """An open database."""
-    opened = AgentDatabase(database_url)
+    opened = agent_database(database_url)
     await opened.open()
     try:
         yield opened
@@ -159,9 +160,9 @@ async def rows(database: AgentDatabase, sql: str) -> list[tuple[Any, ...]]:
     def work(connection: Connection) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.exec_driver_sql(sql)]
 
-    return await database.backend.read(work)
+    return await database.read(work)
 
 
 async def write(database: AgentDatabase, work: Callable[[Connection], T]) -> T:
     """Runs one transaction."""
-    return await database.backend.write(work)
+    return await database.write(work)

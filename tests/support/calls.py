@@ -61,30 +61,34 @@ class Inbox:
 
 
 class Api:
-    """The timer API of one server."""
+    """The timer API of one server. `namespace` is the one of requests for a timer that name none."""
 
-    def __init__(self, server: ServerProcess, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, server: ServerProcess, headers: dict[str, str] | None = None, namespace: str = "default"
+    ) -> None:
+        self.namespace = namespace
         self._client = Client(server.address, headers)
 
     async def __call__(self, path: str, **body: Any) -> tuple[int, Any]:
         """Status and body of `POST /api/v1/{path}`."""
         return await self._client.post(f"/api/v1/{path}", body)
 
-    async def create(self, identifier: str, url: str, *, namespace: str = "default", **body: Any) -> Any:
+    async def create(self, identifier: str, url: str, *, namespace: str | None = None, **body: Any) -> Any:
         """The created timer; due at once unless executeAt or delay is given."""
         if "executeAt" not in body:
             body.setdefault("delay", "0s")
-        status, timer = await self("timers/create", namespace=namespace, id=identifier, callbackUrl=url, **body)
+        body |= {"namespace": namespace or self.namespace, "id": identifier, "callbackUrl": url}
+        status, timer = await self("timers/create", **body)
         assert status == 200, timer
         return timer
 
-    async def get(self, identifier: str, *, namespace: str = "default") -> Any:
+    async def get(self, identifier: str, *, namespace: str | None = None) -> Any:
         """The timer."""
-        status, timer = await self("timers/get", namespace=namespace, timerId=identifier)
+        status, timer = await self("timers/get", namespace=namespace or self.namespace, timerId=identifier)
         assert status == 200, timer
         return timer
 
-    async def attempted(self, identifier: str, attempts: int, *, namespace: str = "default") -> Any:
+    async def attempted(self, identifier: str, attempts: int, *, namespace: str | None = None) -> Any:
         """The timer, once so many attempts have ended."""
         async with asyncio.timeout(PATIENCE_S):
             while (timer := await self.get(identifier, namespace=namespace))["attempts"] < attempts:  # noqa: ASYNC110
@@ -92,7 +96,7 @@ class Api:
         return timer
 
     async def settled(
-        self, identifier: str, status: str, *, namespace: str = "default", timeout_s: float = PATIENCE_S
+        self, identifier: str, status: str, *, namespace: str | None = None, timeout_s: float = PATIENCE_S
     ) -> Any:
         """The timer, once it has this status. The API has no notifications, so this polls."""
         async with asyncio.timeout(timeout_s):

@@ -7,6 +7,7 @@ written to disk, so that SIGKILL may lose the latest transaction.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.needs import lacking
@@ -85,6 +87,36 @@ class DynamoServer:
         """Ends it and removes its data."""
         self._end(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def shared_by_run(run: str) -> Iterator[DynamoServer]:
+    """A server that all processes of a test run share: the first one starts it, the last one removes it. Java takes long
+    to start, and its first answers take long, too."""
+    server = DynamoServer()
+    with (Path(tempfile.gettempdir()) / f"tocsin-dynamodb-{run}").open("a+") as users:
+        fcntl.flock(users, fcntl.LOCK_EX)
+        users.seek(0)
+        if started := users.read().split():
+            shutil.rmtree(server.folder)
+            server.port, pid, server.folder = int(started[0]), int(started[1]), Path(started[2])
+        else:
+            server.start()
+            assert server.process is not None
+            pid = server.process.pid
+            users.write(f"{server.port} {pid} {server.folder}")
+            users.flush()
+        # Held while the server is in use.
+        fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            yield server
+        finally:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.kill(pid, signal.SIGKILL)
+                server.remove()
+                users.truncate(0)
+                Path(users.name).unlink()
 
 
 def _java() -> str:

@@ -1,13 +1,14 @@
-"""Fixtures of real servers: one a test process and kind, fresh data for each test."""
+"""Fixtures of real servers: one a kind and test process, of DynamoDB one a test run; fresh data for each test."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import pytest_asyncio
 
-from tests.support.dynamodb import DynamoServer
+from tests.support.dynamodb import DynamoServer, shared_by_run
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
@@ -97,13 +98,9 @@ def mysql() -> Iterator[MysqlServer]:
 
 @pytest.fixture(scope="session")
 def shared_dynamodb() -> Iterator[DynamoServer]:
-    """A server that nobody may stop; take `dynamodb` for one's own."""
-    server = DynamoServer()
-    try:
-        server.start()
+    """A server that nobody may stop; take `dynamodb` for one's own. All processes of a test run share it."""
+    with shared_by_run(os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tocsin.service_calls.api.validation import CallRules, PageRequest, Submissi
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.web.api.operations import OPERATIONS
-from tocsin.web.api.templates import read_query
+from tocsin.web.api.routes import read_query
 from tocsin.web.http import wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.reading import JsonReader, check_content_type

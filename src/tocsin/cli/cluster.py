@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-import typer
-
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
+from tocsin.cli.options import LOCAL_SERVER, AsJson, Server
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("cluster", epilog="Example: tocsin cluster --server http://timers.internal:8080")(cluster)
-
-
-def cluster(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
+def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Show the nodes and shards: owners, timers in the window, lag."""
-    from tocsin.cli.client import Client
-
-    with Client(server, key) as client:
+    with server.client() as client:
         answer = client.get("/cluster")
     if as_json:
         output.print_json(answer)

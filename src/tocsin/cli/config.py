@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli import output
+from tocsin.cli.command import command
 from tocsin.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ app = typer.Typer(
 )
 
 
-@app.command("show", epilog="Example: tocsin config show --changed")
+@command(app, "show", example="config show --changed")
 def show(
     config: ConfigFile = None,
     changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
@@ -59,7 +60,7 @@ def show(
     )
 
 
-@app.command("check", epilog="Example: tocsin config check --config tocsin.toml")
+@command(app, "check", example="config check --config tocsin.toml")
 def check(
     config: ConfigFile = None,
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from tocsin.cli.failure import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,6 +122,42 @@ def print_line(parts: Iterable[tuple[str, str]]) -> None:
     from tocsin.model.visible import visible
 
     console().print(Text.assemble(*((visible(text), style) for text, style in parts)), soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress(what: str, *, total: int | None = None, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr, if that is a terminal. Yields what advances it by a number of rows."""
+    bars = console(stderr=True)
+    if not shown or not bars.is_terminal:
+        yield lambda rows: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    time_column = TimeElapsedColumn() if total is None else TimeRemainingColumn()
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), time_column)
+    with Progress(*columns, console=bars, transient=True) as running:
+        task = running.add_task("", total=total)
+        yield lambda rows: running.advance(task, rows)
+
+
+def each_done(ids: Iterable[str], act: Callable[[str], object], done: str) -> None:
+    """Does something to each of these, and notes for each that it is `done`. Raises Refused with all that were refused."""
+    refused = []
+    for each in ids:
+        try:
+            act(each)
+            note(f"{each} is {done}.")
+        except Refused as refusal:
+            refused.append(f"{each}: {refusal}")
+    if refused:
+        raise Refused("\n".join(refused))
 
 
 def relative(instant: str | None) -> str:

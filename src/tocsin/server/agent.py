@@ -25,6 +25,7 @@ from tocsin.service_calls.events import (
 )
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.telemetry.agent_logs import AgentLog
 from tocsin.telemetry.agent_metrics import AgentMetrics
@@ -33,7 +34,7 @@ from tocsin.timers.service import TimerService
 
 def agent_database_shared(settings: Settings) -> bool:
     """Whether nodes can take over the agent from one another through its database. If so, any worker may run the agent."""
-    return AgentDatabase(settings.agent_database_url(), settings.sql_settings()).shared
+    return agent_database(settings.agent_database_url(), settings.sql_settings()).shared
 
 
 class ServiceAgent:
@@ -140,7 +141,7 @@ class ServiceAgent:
     # ------------------------------------------------------------------ turns
 
     def _new_database(self) -> AgentDatabase:
-        return AgentDatabase(self._settings.agent_database_url(), self._sql, self._claimant)
+        return agent_database(self._settings.agent_database_url(), self._sql, self._claimant)
 
     def _can_stand_by(self, database: AgentDatabase) -> bool:
         """False for timers in an engine that other nodes do not share: a takeover would lose them."""

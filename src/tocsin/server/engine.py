@@ -107,7 +107,7 @@ async def start_engine(
     if peers is not None:
         cluster = Cluster(
             supervisor.incarnation,
-            supervisor,
+            supervisor.placement,
             service,
             service.report,
             secret=peers.peering.secret,
@@ -115,9 +115,9 @@ async def start_engine(
             limits=settings.cluster_limits(),
             observe=observers.observe,
         )
-        cluster.serve = serve
-        cluster.statistics_here = observers.statistics.report
-        supervisor.announce = cluster.announce
+        cluster.here.serve = serve
+        cluster.here.statistics = observers.statistics.report
+        supervisor.placement.announce = cluster.announce
         service.connect(cluster.router, cluster)
         stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
         await cluster.listen(peers.listener)

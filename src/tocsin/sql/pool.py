@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -38,31 +40,42 @@ class Session(Protocol):
 C = TypeVar("C", bound=Session)
 
 
-class PoolSettings(Protocol):
-    """The settings that pools of every kind of server have."""
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """A database server, how many connections are for what, and time limits.
+
+    Each of `writers` connections commits for its own share of the shards. `loaders` connections serve the engine (loads,
+    claims, heartbeats), `readers` connections lists and administration, so that a long list never delays a claim.
+
+    The server ends a statement after `statement_timeout_s`, which is a definite failure. If its answer takes
+    `answer_grace_s` longer, the connection is closed. `lock_timeout_s` limits the wait for another transaction,
+    `connect_timeout_s` that for a new connection (also for its end), `acquire_timeout_s` that for a free connection of a
+    pool. `read_bytes_max` limits the records in one page of `load` or `list`. Without `create`, a missing schema raises
+    StoreUnavailable.
+    """
+
+    scheme: ClassVar[str]
+
+    url: str
+    writers: int = 1
+    loaders: int = 3
+    readers: int = 2
+    connect_timeout_s: float = 5.0
+    statement_timeout_s: float = 20.0
+    answer_grace_s: float = 5.0
+    lock_timeout_s: float = 10.0
+    acquire_timeout_s: float = 10.0
+    read_bytes_max: int = 16 * 1024 * 1024
+    application_name: str = "tocsin"
+    create: bool = True
 
     @property
     def safe_url(self) -> str:
         """The database's URL without user and password, for messages."""
-
-    @property
-    def connect_timeout_s(self) -> float:
-        """The time limit for opening or closing a connection."""
-
-    @property
-    def statement_timeout_s(self) -> float:
-        """The time after which the server ends a statement."""
-
-    @property
-    def answer_grace_s(self) -> float:
-        """How much longer than that its answer is awaited."""
-
-    @property
-    def acquire_timeout_s(self) -> float:
-        """The time limit for waiting until a connection of the pool is free."""
+        return f"{self.scheme}://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
 
-S = TypeVar("S", bound=PoolSettings)
+S = TypeVar("S", bound=ServerSettings)
 
 
 class Pool(ABC, Generic[S, C]):

@@ -114,8 +114,7 @@ def _owners(
     """Owner and epoch of each shard: as read from the store, or as the owner reports if its epoch is newer."""
     owners: dict[int, tuple[bytes | None, int]] = {}
     for shard_id in range(supervisor.total_shards):
-        state = supervisor.states.get(shard_id)
-        owner, epoch = (state.owner, state.epoch) if state is not None else (None, 0)
+        _, epoch, owner = supervisor.placement.state(shard_id)
         newest = reported.get(shard_id)
         if newest is not None and newest[1].epoch >= epoch:
             owner, epoch = newest[0], newest[1].epoch

@@ -23,7 +23,7 @@ from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.web.api.app import Api
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}
@@ -95,7 +95,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock, limits = Clock(), AgentLimits()
     new_id = Uuid7Source(clock.now_us)
     registry = Registry(new_id, clock.now_us)
-    database = AgentDatabase(f"sqlite:///{tmp_path / 'agent.db'}")
+    database = agent_database(f"sqlite:///{tmp_path / 'agent.db'}")
     await database.open()
     bus = EmbeddedBus(BusLimits(), registry.check, lambda event: None)
     context = AgentContext(registry, clock, limits, lambda event: None)

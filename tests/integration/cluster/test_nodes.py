@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
-from tests.support.cluster import DATABASES, new_database, node, now_us, owners, running, shared_by, until, view
+from tests.support.cluster import node, now_us, owners, running, shared_by, until, view
 from tests.support.http import Client, Receiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
@@ -20,10 +18,8 @@ def _timer(number: int, url: str, at: str = FAR) -> dict[str, object]:
     return {"namespace": "default", "id": f"t{number}", "executeAt": at, "callbackUrl": url}
 
 
-@pytest.mark.parametrize("database", DATABASES)
-async def test_either_node_accepts_every_write(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
-    url = await new_database(request, database)
-    one, two = (node(tmp_path, name, url) for name in ("one", "two"))
+async def test_either_node_accepts_every_write(tmp_path: Path, postgresql_url: str) -> None:
+    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
     async with running(one, two):
         await shared_by([one, two], {"one", "two"})
         clients = [Client(server.address) for server in (one, two)]

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.support.cluster import DATABASES, new_database, proxies_to
+from tests.support.cluster import new_database, proxies_to
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Timer
@@ -50,7 +50,7 @@ class _Node:
             random=random.Random(name), incarnation=name.encode().ljust(16, b"."),
         )  # fmt: skip
         self.supervisor = Supervisor(context, node=name, address="", total_shards=SHARDS, fatal=self._fatal)
-        self.supervisor.watch(self._looked.set)
+        self.supervisor.placement.watch(self._looked.set)
         self.service = TimerService(context, self.supervisor, namespace_num_shards=SHARDS, retention_us=10**12)
 
     def _observe(self, event: Event) -> None:
@@ -109,9 +109,14 @@ async def _node(name: str, url: str) -> AsyncIterator[_Node]:
         await store.close()
 
 
+# A request that comes late is one to every database, and tests of the stores prove that it has no effect. What the databases
+# do differently is a batch that has begun: PostgreSQL ends it, MySQL keeps it open, and DynamoDB gets it again.
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("answers_only", [False, True], ids=["silence", "answers-lost"])
-@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize(
+    ("database", "answers_only"),
+    [("postgresql", False), ("postgresql", True), ("mysql", True), ("dynamodb", True)],
+    ids=["postgresql-silence", "postgresql-answers-lost", "mysql-answers-lost", "dynamodb-answers-lost"],
+)
 async def test_only_the_newer_of_two_shard_owners_can_write(
     database: str, answers_only: bool, request: pytest.FixtureRequest
 ) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.support.calls import Api
 from tests.support.scripted import Reply, ScriptedReceiver
@@ -57,6 +58,15 @@ ROWS: list[tuple[str, list[Reply], str, int, str | None]] = [
     ("final-whatever-the-body", [reply({"ok": True, "nextExecuteAt": "2099-01-01T00:00:00Z"}, 400)], "failed", 1, "HTTP_4"),
     ("closed", [Reply(0), Reply(0), OK], "completed", 2, None),
 ]  # fmt: skip
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
+    """One for all tests here: none looks at timers but its own."""
+    running = ServerProcess(tmp_path_factory.mktemp("responses") / "data")
+    await running.start()
+    yield running
+    await running.stop()
 
 
 async def test_every_response_has_its_documented_effect(server: ServerProcess) -> None:

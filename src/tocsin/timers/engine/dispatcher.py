@@ -20,7 +20,7 @@ from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
-from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
 from tocsin.timers.engine.shard import Shard
 
 #: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
@@ -197,7 +197,7 @@ class Dispatcher:
         """Queues the suspension of a deferred row."""
         window = shard.window
         assert window is not None
-        window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
+        window.suspend(row, reason)
         shard.lane.schedule(shard, urgent=False)
         shard.suspended.note(reason)
         self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))

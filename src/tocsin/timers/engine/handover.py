@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.rows import Conclusion, InFlightAttempt, Row, WriteOp
-from tocsin.timers.engine.window import conclusion_op
+from tocsin.timers.engine.rows import Answer, Conclusion, InFlightAttempt, WriteOp, conclusion_op
 
 #: How long after its time-out a handed-over attempt counts as lost and is made again. It leaves time for the result to reach
 #: the owner, and for two clocks that each differ from the store's as much as is allowed.
@@ -19,9 +18,8 @@ MARGIN_US = 5_000_000
 #: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
 POLL_INTERVAL_S = 0.01
 
-_Answer = Row | TocsinError | None
 #: Sends a write to the shard's owner, which answers through the callback. Raises a TocsinError if it can't be sent.
-Submit = Callable[[int, WriteOp, Callable[[_Answer], None]], None]
+Submit = Callable[[int, WriteOp, Callable[[Answer], None]], None]
 
 
 class HasInFlight(Protocol):
@@ -38,7 +36,7 @@ class HandedOverResults:
     Sending a result twice is harmless: it applies to one generation of the row and ends that generation.
     """
 
-    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
         self.submit: Submit | None = None
         #: Results not yet confirmed by an owner.
@@ -74,9 +72,9 @@ class HandedOverResults:
         if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
             self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
 
-    async def _ask(self, shard_id: int, op: WriteOp) -> _Answer:
+    async def _ask(self, shard_id: int, op: WriteOp) -> Answer:
         assert self.submit is not None
-        answered: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         try:
             self.submit(shard_id, op, lambda answer: None if answered.done() else answered.set_result(answer))
         except Unavailable as error:

@@ -27,6 +27,7 @@ from tocsin.web.api.request import ApiLimits
 from tocsin.web.http import agent_wire, wire
 from tocsin.web.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.web.http.callback_wire import Callback, CallbackAnswer
+from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.repeated import KEY_CHARS_MAX
 
 Json = dict[str, Any]
@@ -62,15 +63,16 @@ _INSTANTS = (
 _DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention")
 
 #: Errors of every operation, besides its own.
-_ALWAYS = {431: ("HEADERS_TOO_LARGE",), 500: ("INTERNAL",)}
-_WITH_KEY = {401: ("UNAUTHENTICATED",), 403: ("FORBIDDEN",), 429: ("TOO_MANY_FAILURES",)}
-_WITH_BODY: dict[int, tuple[str, ...]] = {
-    400: ("INVALID_INPUT", "MALFORMED_BODY"),
-    408: ("REQUEST_TIMEOUT",),
-    413: ("BODY_TOO_LARGE",),
-    415: ("UNSUPPORTED_MEDIA_TYPE",),
-    503: ("NO_ROOM_FOR_BODY",),
-}
+_ALWAYS = ("HEADERS_TOO_LARGE", "INTERNAL")
+_WITH_KEY = ("UNAUTHENTICATED", "FORBIDDEN", "TOO_MANY_FAILURES")
+_WITH_BODY = (
+    "INVALID_INPUT",
+    "MALFORMED_BODY",
+    "REQUEST_TIMEOUT",
+    "BODY_TOO_LARGE",
+    "UNSUPPORTED_MEDIA_TYPE",
+    "NO_ROOM_FOR_BODY",
+)
 
 _HEADERS: Json = {"x-correlation-id": {"$ref": "#/components/headers/CorrelationId"}}
 _RETRY_AFTER: Json = {"retry-after": {"$ref": "#/components/headers/RetryAfter"}}
@@ -186,7 +188,7 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     if operation.answer is not None:
         content = {"schema": ref(operation.answer), "example": answer_example(operation.answer)}
         success["content"] = {operation.media_type: content}
-    elif operation.media_type is not None:
+    elif operation.has_answer:
         success["content"] = {operation.media_type: {"schema": {"type": "string"}}}
     responses = {str(operation.status): success}
     for status, codes in sorted(_errors(operation, is_open).items()):
@@ -203,21 +205,22 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     return responses
 
 
-def _errors(operation: Operation, is_open: bool) -> dict[int, tuple[str, ...]]:
+def _errors(operation: Operation, is_open: bool) -> dict[int, list[str]]:
     """The operation's error codes, by status."""
-    found: dict[int, tuple[str, ...]] = dict(_ALWAYS)
+    codes = [*operation.errors, *_ALWAYS]
     if not is_open:
-        found.update(_WITH_KEY)
+        codes += _WITH_KEY
     if operation.request is not None:
-        found.update(_WITH_BODY)
+        codes += _WITH_BODY
+    elif not operation.any_query:
+        codes.append("INVALID_INPUT")
     if operation.request in (wire.CreateTimer, wire.UpdateTimer, agent_wire.SubmitServiceCall):
-        found[413] = (*found[413], "PAYLOAD_TOO_LARGE")
-    if not operation.any_query:
-        found[400] = found.get(400, ("INVALID_INPUT",))
+        codes.append("PAYLOAD_TOO_LARGE")
     if operation.of_agent:
-        found[404] = ("ROUTE_NOT_FOUND",)
-    for status, codes in operation.errors.items():
-        found[status] = (*codes, *found.get(status, ()))
+        codes.append("ROUTE_NOT_FOUND")
+    found: dict[int, list[str]] = {}
+    for code in codes:
+        found.setdefault(kind_of_code(code).status, []).append(code)
     return found
 
 
