@@ -110,7 +110,7 @@ def _numbers_kept(connection: sa.Connection) -> Iterator[None]:
 
 
 def _clean(connection: sa.Connection) -> None:
-    """Gives instants the fixed form, and removes rows without a service call: SQLite checks references only if told to."""
+    """Gives instants the fixed form, and removes rows without a service call: SQLite checks references only if asked to."""
     driver: Any = connection.connection.dbapi_connection
     driver.create_function("fixed_instant", 1, lambda text: None if text is None else to_text(parse_instant(text)))
     for table, names in INSTANTS.items():
