@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.service_calls.api.validation import CallStatus, PageRequest
+from tocsin.service_calls.api.validation import PageRequest
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.pages.calls.presentation import STAR
 from tocsin.web.pages.context import Fields
 from tocsin.web.pages.filters import ListFilters

@@ -11,7 +11,6 @@ from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, IdempotencyConflict, InvalidInput, TocsinError, Unavailable
 from tocsin.service_calls.api.validation import Submission
 from tocsin.web.http import agent_wire as wire
-from tocsin.web.http.agent_convert import submission
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.calls.forms import METHODS, SPEC, CallForm, command
@@ -78,7 +77,7 @@ class CallSubmission(CallPart):
         return HTMLResponse(self._pages.text("timers/equivalent.html", context, self._equivalent(context, form)))
 
     def _sent(self, form: CallForm, now_us: int) -> Submission:
-        return submission(_reader.read(msgspec.json.encode(form.request(now_us))))
+        return _reader.read(msgspec.json.encode(form.request(now_us))).submission
 
     def _equivalent(self, context: RequestContext, form: CallForm) -> dict[str, Any]:
         try:
