@@ -11,11 +11,10 @@ from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Status
-from tocsin.timers.service import ClusterView, ShardView, TimerService, TimerView
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.overview.statistics import Statistics
-from tocsin.web.pages.pages import Pages
+from tocsin.timers.service import ClusterView, ShardView, TimerView
+from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import relative, span
+from tocsin.web.pages.site import Part, route
 from tocsin.web.pages.timers.derived_ids import neighbours
 
 #: Notices after an action, by the `notice` parameter of the redirect.
@@ -51,19 +50,10 @@ class Explanation:
     paused: bool
 
 
-class DetailHandlers:
-    """The page of one timer."""
+class TimerDetail(Part):
+    """The page of one timer. Its path matches ids with slashes, so it must come after all others."""
 
-    def __init__(self, service: TimerService, pages: Pages, statistics: Statistics, *, id_chars_max: int) -> None:
-        self._service = service
-        self._pages = pages
-        self._statistics = statistics
-        self._id_chars_max = id_chars_max
-
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers. The pattern matches ids with slashes, so it must come after all others."""
-        return [("GET", "/timers/{namespace}/{id:path}", self.show)]
-
+    @route("GET", "/timers/{namespace}/{id:path}")
     async def show(self, context: RequestContext) -> Response:
         """The page, or for a script the part of it that changes while it is open."""
         parameters = context.request.path_params
