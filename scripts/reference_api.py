@@ -8,6 +8,7 @@ from typing import Any
 
 from tocsin.web.api.openapi import describe
 from tocsin.web.http.codes import CODES, FAILURES
+from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
 
@@ -67,7 +68,8 @@ def api_page(generated: str) -> str:
     document: Json = json.loads(describe())
     schemas = document["components"]["schemas"]
     always = (
-        f"{status} {_names(code for code, row in CODES.items() if str(row.status) == status)}" for status in _EVERYWHERE
+        f"{status} {_names(code for code in CODES if str(kind_of_code(code).status) == status)}"
+        for status in _EVERYWHERE
     )
     lines = [generated, _API_INTRO.replace("{always}", ", ".join(always))]
     asked: dict[str, str] = {}
@@ -95,7 +97,8 @@ def errors_page(generated: str) -> str:
     lines = [generated, _ERRORS_INTRO.replace("{example}", json.dumps(example, indent=2))]
     lines += ["| code | status | cause | remedy |", "| --- | --- | --- | --- |"]
     lines += [
-        f'| <a id="{code}"></a>`{code}` | {row.status} | {row.when} | {row.remedy} |' for code, row in CODES.items()
+        f'| <a id="{code}"></a>`{code}` | {kind_of_code(code).status} | {row.when} | {row.remedy} |'
+        for code, row in CODES.items()
     ]
     failures = [
         f"| `{kind}` | {'yes' if row.repeated else 'no'} | {row.when} | {row.remedy} |"

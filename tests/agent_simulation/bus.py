@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from tocsin.messaging.delivery import DeadLetter, Subscription
+from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.messaging.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUnanswered, Responder
 from tocsin.service_calls.messages import Registry
@@ -179,15 +178,11 @@ class SimulatedBus:
         await asyncio.sleep(self._broker.rng.uniform(0.0005, 0.005))
         if self._broker.away or self._closed:
             raise BusUnavailable("the broker is away")
-        future: asyncio.Future[Envelope | Exception] = asyncio.get_running_loop().create_future()
-        self._dispatchers[envelope.type].offer(envelope, lambda reply: future.done() or future.set_result(reply))
         try:
             async with asyncio.timeout(timeout_us / 1e6):
-                reply = await future
+                reply = await self._dispatchers[envelope.type].offer(envelope)
         except TimeoutError:
             raise RequestUnanswered("no reply came") from None
-        if isinstance(reply, Exception):
-            raise reply
         if self._broker.away:
             raise BusUnavailable("the reply was lost")
         return reply

@@ -18,8 +18,9 @@ from tests.simulation.mutation_operators import (
 
 CALL = "tocsin.service_calls.orchestration.service_call:"
 SCHEDULES = "tocsin.stores.service_calls.timer_schedules:"
-CHECKS = "tocsin.service_calls.execution.checks:"
-EXECUTOR = "tocsin.service_calls.execution.executor:Executor."
+EXECUTION = "tocsin.service_calls.execution."
+CHECKS = EXECUTION + "handlers:"
+EXECUTOR = EXECUTION + "executor:Executor."
 OUTBOX = "tocsin.service_calls.outbox.dispatcher:OutboxDispatcher."
 
 #: Where these are hunted, with how many seeds.
@@ -53,17 +54,15 @@ MUTATIONS = [
         leave_out(CALL + "watch", "check", in_="StartExecution"),
     ),
     _agent(
-        "an end is not reported again", narrow(CHECKS + "ExecutionChecks.answer", "self._event", and_="row is None")
+        "an end is not reported again", narrow(CHECKS + "ExecutionHandlers._answer", "self._event", and_="row is None")
     ),
     _agent("an execution under way counts as interrupted", never(EXECUTOR + "knows", "self._orders")),
     _agent(
         "an end with a response always counts as a success",
-        narrow(CHECKS + "end_event", "end.error_message is not None", and_="response is None"),
+        narrow(EXECUTION + "order:end_event", "end.error_message is not None", and_="response is None"),
     ),
-    _agent("an interruption is reported as a failure", never(CHECKS + "end_event", "INTERRUPTED")),
-    _agent(
-        "overdue orders are executed", always("tocsin.service_calls.execution.outgoing:_overdue", "start_timeout_us")
-    ),
+    _agent("an interruption is reported as a failure", never(CHECKS + "logged_event", "INTERRUPTED")),
+    _agent("overdue orders are executed", always(EXECUTION + "order:_overdue", "start_timeout_us")),
     _agent(
         "an unknown commit is left to the sweep",
         drop(OUTBOX + "_outcome_unknown", "self._in_doubt_new"),
@@ -85,7 +84,7 @@ MUTATIONS = [
             replace(
                 SCHEDULES + "MARK_FIRED",
                 "given.names(timer_schedules, *_FIRED)",
-                by="given.names(timer_schedules, *_KEY)",
+                by="given.names(timer_schedules, *KEY)",
             ),
         ),
         (),

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.support.simulation_loop import NODE
 from tocsin.model.answer import NoResponse
 from tocsin.ports.http import Reply, Request, Result
-from tocsin.testing.simulation_loop import NODE
 
 if TYPE_CHECKING:
     from .world import World
@@ -36,8 +36,8 @@ class Receivers:
         #: When the process that runs the agent sent the last request of each call, in microseconds.
         self.sent_at: dict[int, int] = {}
         self.answers: dict[str, Answer] = {}
-        #: The client's result of each request of a call, in order.
-        self.results: dict[int, list[str]] = {}
+        #: The client's result of each request of a call, by the request's number: a frozen process gets results late.
+        self.results: dict[int, dict[int, str]] = {}
 
     def arrive(self, call: int) -> None:
         """A request arrives."""
@@ -68,7 +68,7 @@ class SimulatedClient:
         receivers, rng, world = self._receivers, self._receivers.rng, self._world
         parts = urlsplit(request.url)
         call, began_us, finished = int(parts.path[1:]), world.now_us(), False
-        receivers.sent[call] = receivers.sent.get(call, 0) + 1
+        number = receivers.sent[call] = receivers.sent.get(call, 0) + 1
         if NODE.get() == world.process.name:
             receivers.sent_at[call] = began_us
         fate = receivers.fate(parts.netloc)
@@ -78,7 +78,7 @@ class SimulatedClient:
             if not finished:
                 finished = True
                 world.log("result", call, what)
-                receivers.results.setdefault(call, []).append(what)
+                receivers.results.setdefault(call, {})[number] = what
                 done(Result(outcome, began_us, world.now_us() - began_us))
 
         def later(delay_s: float, outcome: Reply | NoResponse, what: str) -> None:

@@ -19,6 +19,7 @@ from tocsin.service_calls.orchestration.ports import Change, Transaction
 from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.outbox.ports import OutboxRow
 from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
 
 T = TypeVar("T")
@@ -44,13 +45,13 @@ async def test_a_second_agent_is_locked_out_until_the_first_closes(
     tmp_path: Path, shared_postgresql: PostgresServer
 ) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
-        first, second = AgentDatabase(url), AgentDatabase(url, IMPATIENT)
+        first, second = agent_database(url), agent_database(url, IMPATIENT)
         await first.open()
         with pytest.raises(StoreLocked, match="in use by another agent"):
             await second.open()
         await first.close()
         await first.close()
-        third = AgentDatabase(url, SqlSettings(lock_wait_s=PATIENCE_S))
+        third = agent_database(url, SqlSettings(lock_wait_s=PATIENCE_S))
         await third.open()
         await third.close()
         with pytest.raises(StoreUnavailable, match="not open"):
@@ -61,7 +62,7 @@ async def test_a_second_agent_is_locked_out_until_the_first_closes(
 
 async def test_open_waits_for_an_agent_that_is_closing(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
-        first, second = AgentDatabase(url), AgentDatabase(url, SqlSettings(lock_wait_s=PATIENCE_S))
+        first, second = agent_database(url), agent_database(url, SqlSettings(lock_wait_s=PATIENCE_S))
         await first.open()
         opening = asyncio.create_task(second.open())
         await asyncio.sleep(0)
@@ -122,7 +123,7 @@ async def test_a_concurrently_deleted_call_drops_only_its_own_schedule(database:
 async def test_unknown_databases_are_refused() -> None:
     for url in ("mysql://localhost/x", "no url"):
         with pytest.raises(ConfigError, match="agent_database"):
-            AgentDatabase(url)
+            agent_database(url)
 
 
 # ------------------------------------------------------------------ PostgreSQL
@@ -132,7 +133,7 @@ async def test_unknown_databases_are_refused() -> None:
 async def test_a_restarted_server_is_used_again(
     postgresql: PostgresServer, end: Callable[[PostgresServer], None]
 ) -> None:
-    database = AgentDatabase(postgresql.url(), IMPATIENT)
+    database = agent_database(postgresql.url(), IMPATIENT)
     await database.open()
     one = call()
     await insert(database, one)
@@ -150,12 +151,12 @@ async def test_a_restarted_server_is_used_again(
     assert await change(database, running(one)) == {one.key}
     # The lock is held again, too.
     with pytest.raises(StoreLocked):
-        await AgentDatabase(postgresql.url(), IMPATIENT).open()
+        await agent_database(postgresql.url(), IMPATIENT).open()
     await database.close()
 
 
 async def test_a_server_crash_leaves_only_whole_transactions(postgresql: PostgresServer) -> None:
-    database = AgentDatabase(postgresql.url(), IMPATIENT)
+    database = agent_database(postgresql.url(), IMPATIENT)
     await database.open()
     done: list[ServiceCall] = []
     unknown: list[ServiceCall] = []
@@ -196,7 +197,7 @@ async def test_a_server_crash_leaves_only_whole_transactions(postgresql: Postgre
 
 
 async def test_a_terminated_session_is_replaced_without_an_error(postgresql_url: str) -> None:
-    database = AgentDatabase(postgresql_url)
+    database = agent_database(postgresql_url)
     await database.open()
     one = call()
     await insert(database, one)
@@ -208,7 +209,7 @@ async def test_a_terminated_session_is_replaced_without_an_error(postgresql_url:
 
 
 async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) -> None:
-    database = AgentDatabase(postgresql_url, IMPATIENT)
+    database = agent_database(postgresql_url, IMPATIENT)
     await database.open()
     other = await asyncpg.connect(postgresql_url)
     # The other agent waits for the lock when the first one's session ends.
@@ -231,7 +232,7 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
 
 
 async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgresql_url: str) -> None:
-    database = AgentDatabase(postgresql_url)
+    database = agent_database(postgresql_url)
     await database.open()
     # A constraint that is checked at COMMIT by a slow function: the session ends during it.
     setup = await asyncpg.connect(postgresql_url)
@@ -270,7 +271,7 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
 
 
 async def test_a_conflict_is_retried(postgresql_url: str) -> None:
-    database = AgentDatabase(postgresql_url)
+    database = agent_database(postgresql_url)
     await database.open()
     tries = 0
 
@@ -281,7 +282,7 @@ async def test_a_conflict_is_retried(postgresql_url: str) -> None:
             connection.exec_driver_sql("DO $$ BEGIN RAISE EXCEPTION SQLSTATE '40P01'; END $$")
         return tries
 
-    assert await database.backend.write(work) == 3
+    assert await database.write(work) == 3
     await database.close()
 
 

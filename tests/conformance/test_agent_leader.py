@@ -16,6 +16,7 @@ from tests.support.agent_database import call, insert, load, write
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import LOCK_KEY, Claimant, Holder, Watch
 from tocsin.stores.service_calls.settings import SqlSettings
 
@@ -34,7 +35,7 @@ QUICK = SqlSettings(
 
 
 def agent(url: str, node: str, settings: SqlSettings = QUICK) -> AgentDatabase:
-    return AgentDatabase(url, settings, Claimant(node, node))
+    return agent_database(url, settings, Claimant(node, node))
 
 
 async def claimed_by_another(url: str, node: str = "other") -> None:
@@ -321,7 +322,7 @@ async def test_releasing_the_lock_can_be_cancelled(postgresql_url: str) -> None:
     """Otherwise an agent that is asked to stop would begin its next turn."""
     first = agent(postgresql_url, "one")
     await first.open()
-    lock = first.backend._lock
+    lock = first._lock
     assert lock is not None
     releasing = asyncio.create_task(lock.release())
     # It has begun, and waits for the transaction that blocks the claim.

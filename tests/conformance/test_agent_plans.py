@@ -159,7 +159,7 @@ async def filled(database: AgentDatabase) -> None:
     def analyze(connection: Connection) -> None:
         connection.exec_driver_sql("ANALYZE")
 
-    await database.backend.write(analyze)
+    await database.write(analyze)
 
 
 @pytest.fixture(params=["empty", "filled"])
@@ -190,7 +190,7 @@ async def test_every_statement_uses_its_index(database: AgentDatabase, contents:
                 index = or_index
             check(f"{name}:\n{plan}", index, kind)
 
-    await database.backend.write(work)
+    await database.write(work)
 
 
 async def test_every_page_uses_its_index(database: AgentDatabase, contents: str) -> None:
@@ -212,7 +212,7 @@ async def test_every_page_uses_its_index(database: AgentDatabase, contents: str)
             plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))
             check(f"{name}:\n{plan}", index, kind)
 
-    await database.backend.write(work)
+    await database.write(work)
 
 
 def test_every_statement_has_a_plan_test() -> None:

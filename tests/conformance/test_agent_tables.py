@@ -216,7 +216,7 @@ async def test_secrets_belong_to_one_tenant_and_a_refused_change_stores_nothing(
         await secrets.change(TENANT, refuse)
     assert await secrets.find([TENANT]) == {}
     assert await secrets.change(TENANT, lambda known: known.rotated("a", NOW, 10)) == SigningSecrets("a")
-    assert await SqlTenantSecrets(database.backend).find([TENANT, OTHER_TENANT]) == {TENANT: SigningSecrets("a")}
+    assert await SqlTenantSecrets(database).find([TENANT, OTHER_TENANT]) == {TENANT: SigningSecrets("a")}
 
 
 async def test_concurrent_changes_of_secrets_are_not_lost(database: AgentDatabase) -> None:

@@ -14,9 +14,9 @@ from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
 from tocsin.model.validation import InputRules
 from tocsin.server.agent import ServiceAgent
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.settings import Settings
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.telemetry.clock import SystemClock
@@ -29,7 +29,7 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     settings = Settings(store="memory://", agent_database=postgresql_url, data_dir=tmp_path)
     clock, egress = SystemClock(), EgressPolicy(True, ())
     http = HttpCaller(settings.callback_limits(), egress, clock)
-    caller = AgentCaller(http, clock, 1)
+    caller = DueCaller(clock, 1)
     agent = ServiceAgent(
         settings,
         http,
@@ -47,7 +47,7 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     assert database is not None
     # It waits for what is in progress.
     writing = asyncio.create_task(
-        database.backend.write(lambda connection: connection.execute(text(f"SELECT pg_advisory_xact_lock({GATE})")))
+        database.write(lambda connection: connection.execute(text(f"SELECT pg_advisory_xact_lock({GATE})")))
     )
     handover = asyncio.create_task(agent._abandon())
     await asyncio.sleep(0)
@@ -56,8 +56,9 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
     await agent.stop()
     await asyncio.wait([writing])
-    other = AgentDatabase(postgresql_url, SqlSettings(lock_wait_s=0, leader_lease_s=PATIENCE_S))
+    other = agent_database(postgresql_url, SqlSettings(lock_wait_s=0, leader_lease_s=PATIENCE_S))
     await other.open()
     await other.close()
     await caller.close()
+    await http.close()
     await gate.close()

@@ -19,17 +19,17 @@ from tocsin.model.timer import Status as TimerStatus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
 from tocsin.ports.callback import Exchange, Invocation
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
-from tocsin.service_calls.adapters.engine_timers import NAMESPACE, EngineTimers
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentEvent, DuePollFailed
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, RequestSpec
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.messages import CallKey, CallStatus, Registry, RequestSpec
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.timer.handlers import envelope_id
 from tocsin.service_calls.timer.polling import PollingTimers
 from tocsin.service_calls.timer.ports import TimerEntry, Timers, TimerStore
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
@@ -41,6 +41,7 @@ KINDS = ["memory table", "sqlite", "postgresql", "engine"]
 LIMITS = AgentLimits(polling_batch_max=7)
 CLOCK = SystemClock()
 new_id = Uuid7Source(CLOCK.now_us)
+REGISTRY = Registry(new_id, CLOCK.now_us)
 
 
 class Listener:
@@ -127,7 +128,7 @@ class PollingHarness:
 
     async def open(self) -> None:
         store = cast(TimerStore, Noticed(self._store, self._notify))
-        self.timers = PollingTimers(store, CLOCK, LIMITS, self._observe)
+        self.timers = PollingTimers(store, AgentContext(REGISTRY, CLOCK, LIMITS, self._observe))
 
     async def prepare(self, keys: Sequence[CallKey]) -> None:
         pass
@@ -158,12 +159,12 @@ class SqlHarness(PollingHarness):
     """The table of the agent's database."""
 
     def __init__(self, url: str) -> None:
-        self._database = AgentDatabase(url)
+        self._database = agent_database(url)
         super().__init__(self._database.timers)
         self._url = url
 
     async def open(self) -> None:
-        self._database = AgentDatabase(self._url)
+        self._database = agent_database(self._url)
         await self._database.open()
         self._store = self._database.timers
         await super().open()
@@ -171,7 +172,7 @@ class SqlHarness(PollingHarness):
     async def prepare(self, keys: Sequence[CallKey]) -> None:
         calls = [
             ServiceCall(
-                *key, "n", Status.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
+                *key, "n", CallStatus.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
             )
             for key in keys
         ]
@@ -207,10 +208,11 @@ class EngineHarness:
 
     async def open(self) -> None:
         shards = await self._store.open(4)
-        self._caller = AgentCaller(NoHttp(), CLOCK, LIMITS.polling_batch_max)
+        self._caller = DueCaller(CLOCK, LIMITS.polling_batch_max)
         context = Context(
             store=self._store,
-            caller=self._caller,
+            caller=NoHttp(),
+            internal={NAMESPACE: self._caller},
             clock=CLOCK,
             limits=EngineLimits(),
             observe=lambda event: self._committed.set(),
@@ -221,7 +223,7 @@ class EngineHarness:
         self._service = TimerService(context, self._supervisor, namespace_num_shards=4, retention_us=10**12)
         await self._supervisor.start()
         assert await self._supervisor.all_owned(int(PATIENCE_S * 1e6))
-        self.timers = EngineTimers(self._service, self._caller, CLOCK, LIMITS)
+        self.timers = EngineTimers(self._service, self._caller, AgentContext(REGISTRY, CLOCK, LIMITS, print))
 
     def _fatal(self, error: BaseException) -> None:
         raise error

@@ -19,6 +19,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Timer, decode_record
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
 from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.assembly import Assembly
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
@@ -29,8 +30,9 @@ from tocsin.timers.engine.rows import (
     OpKind,
     Row,
     WriteOp,
+    decoded_row,
 )
-from tocsin.timers.engine.window import Window, decoded_row
+from tocsin.timers.engine.window import Window
 
 _LEASE = 24
 _LOOK_AHEAD = 30
@@ -129,7 +131,7 @@ class Interleaving:
         self.owners.remove(owner)
         if owner.letter is not None:
             for op in owner.letter.batch.ops:
-                self._reply(op, Unavailable("unknown"))
+                op.answer(Unavailable("unknown"))
         window = owner.window
         window.refuse_clients(Unavailable("lost"), self.now)
 
@@ -206,10 +208,6 @@ class Interleaving:
         self.say("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)
 
-    def _reply(self, op: WriteOp, answer: Any) -> None:
-        if op.reply is not None:
-            op.reply(answer)
-
     def _reply_received(self, uuid: bytes, token: int, added: bool, answer: Any) -> None:
         if self.busy.pop(uuid, None) is None:
             return
@@ -240,15 +238,18 @@ class Interleaving:
         finished_max = rows_max if owner.cut is None else 0
         uuids = window.to_fetch(rows_max)
         found = at_once(self.store.fetch(0, uuids))
-        batch = window.assemble(
-            now_us=self.now + self.skew[owner.node], boot_us=self.now, rows_max=rows_max,
-            bytes_max=rng.choice((300, 100_000)), exact_after_us=0 if all_of_it else rng.choice((0, 4, 1_000)),
-            history_rule=_keep_all, fetched=found, fetched_uuids=uuids, finished_max=finished_max,
+        batch = Assembly(
+            window, now_us=self.now + self.skew[owner.node], boot_us=self.now, history_rule=_keep_all,
+            fetched={uuid: found.get(uuid) for uuid in uuids},
+        ).batch(
+            rows_max=rows_max, bytes_max=rng.choice((300, 100_000)), finished_max=finished_max,
+            exact_after_us=0 if all_of_it else rng.choice((0, 4, 1_000)),
         )  # fmt: skip
         if owner.cut is not None and not batch.ops:
             owner.cut = None
             if window.finished and rng.random() < 0.5:
-                batch = window.assemble_one(rng.choice(list(window.finished.values())), self.now, _keep_all)
+                assembly = Assembly(window, now_us=self.now, boot_us=self.now, history_rule=_keep_all)
+                batch = assembly.only(rng.choice(list(window.finished.values())))
         if not batch.ops and not batch.finished:
             return
         for op in batch.ops:
@@ -299,10 +300,10 @@ class Interleaving:
         if letter.result is Applied.DURABLE:
             owner.window.committed(batch, self.now)
             for op, answer in zip(batch.ops, batch.answers, strict=True):
-                self._reply(op, answer)
+                op.answer(answer)
         elif letter.result is Applied.OWNERSHIP_LOST:
             for op in batch.ops:
-                self._reply(op, Unavailable("fenced"))
+                op.answer(Unavailable("fenced"))
             owner.letter = None
             self._drop(owner)
         else:
@@ -507,6 +508,7 @@ class Interleaving:
         for part in (
             window.rows,
             window.awaiting_write,
+            window.superseded,
             window.retrying,
             window.finished,
             window._client_ops,

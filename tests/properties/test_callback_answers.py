@@ -11,7 +11,7 @@ import h11
 import pytest
 
 from tocsin.http_client.attempt import Attempt, AttemptOutcome
-from tocsin.http_client.connection import Connection, Memory
+from tocsin.http_client.connection import Connection, ResponseCache
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.target import parse_url
 from tocsin.model.answer import NoResponse, Response
@@ -66,10 +66,10 @@ class Recorder:
         self.losses += 1
 
 
-def deliver(pieces: list[bytes], memory: Memory) -> tuple[AttemptOutcome, bool]:
+def deliver(pieces: list[bytes], cache: ResponseCache) -> tuple[AttemptOutcome, bool]:
     """The outcome of a request answered by these pieces, and whether a second request might have gone on the connection."""
     owner, wire = Recorder(), Wire()
-    connection = Connection(owner, LIMITS, ORIGIN.destination, memory)
+    connection = Connection(owner, LIMITS, ORIGIN.destination, cache)
     connection.connection_made(wire)
     connection.start(Attempt(ORIGIN, b"", False, 1_000_000, lambda exchange: None), 0)
     taken = 0
@@ -160,13 +160,13 @@ def in_pieces(stream: bytes, draw: random.Random) -> list[bytes]:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_any_stream_in_any_pieces(seed: int) -> None:
     draw = random.Random(seed)
-    memory = Memory(LIMITS)
+    cache = ResponseCache(LIMITS)
     answers = reused = 0
     for _ in range(STREAMS_PER_SEED):
         stream = a_stream(draw)
-        whole = deliver([stream], memory)
-        assert deliver([stream], memory) == whole, stream
-        outcome, usable = deliver(in_pieces(stream, draw), Memory(LIMITS))
+        whole = deliver([stream], cache)
+        assert deliver([stream], cache) == whole, stream
+        outcome, usable = deliver(in_pieces(stream, draw), ResponseCache(LIMITS))
         elsewhere = judged_elsewhere(stream)
         if elsewhere is not None:
             status, body, proper = elsewhere

@@ -17,8 +17,9 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record
 from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
-from tocsin.timers.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
-from tocsin.timers.engine.window import Window, decoded_row
+from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp, decoded_row
+from tocsin.timers.engine.window import Window
 
 _CHUNK = 250
 _PENDING = Status.PENDING
@@ -147,10 +148,12 @@ class Run:
         before = self.model.copy()
         for uuid, entry in window.finished.items():
             self.model.end(uuid, entry.timer.status)
-        batch = window.assemble(
-            now_us=self.now, boot_us=self.now, rows_max=rows_max, bytes_max=100_000,
-            exact_after_us=rng.choice((0, 1_000)), history_rule=lambda _: (self.model.mode, self.retention_us),
-            fetched=fetched, fetched_uuids=uuids, finished_max=rng.choice((0, 100)),
+        batch = Assembly(
+            window, now_us=self.now, boot_us=self.now, history_rule=lambda _: (self.model.mode, self.retention_us),
+            fetched={uuid: fetched.get(uuid) for uuid in uuids},
+        ).batch(
+            rows_max=rows_max, bytes_max=100_000, exact_after_us=rng.choice((0, 1_000)),
+            finished_max=rng.choice((0, 100)),
         )  # fmt: skip
         self.check_answers(batch)
         if rng.random() < 0.1:

@@ -235,7 +235,7 @@ class Client:
     def _view(self, node: Node) -> None:
         shard = node.shard(self.shard_id)
         if shard is not None and shard.window is not None:
-            shard.window.view(self.uuid)
+            shard.window.present(self.uuid)
 
     # ------------------------------------------------------------------ an answer implies durability
 

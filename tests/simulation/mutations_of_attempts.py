@@ -72,7 +72,9 @@ MUTATIONS = [
     mutation(
         "the result of a handed-over attempt applies to any generation",
         25,
-        narrow(WINDOW + "_resolve", "present.generation", and_="kind is not OpKind.CONCLUDE"),
+        narrow(
+            "tocsin.timers.engine.assembly:Assembly._resolve", "present.generation", and_="kind is not OpKind.CONCLUDE"
+        ),
         caught_by=_WINDOW + "test_handed_over_result_is_ignored_after_the_timer_changed",
     ),
 ]

@@ -79,7 +79,7 @@ MUTATIONS = [
     mutation(
         "a forwarded write is accepted after its deadline",
         21,
-        never(SERVICE + "_accept", "write.deadline_us"),
+        never(SERVICE + "accept", "write.deadline_us"),
         caught_by=_FORWARDED + "test_late_or_misdirected_forwarded_write_is_refused",
     ),
     mutation(

@@ -6,20 +6,21 @@ from .mutation import mutation
 from .mutation_operators import drop, insert, leave_out, never, only_if, replace, rewrite
 
 WINDOW = "tocsin.timers.engine.window:Window."
+ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
 STORE = "tocsin.stores.memory:MemoryStore."
 _WINDOW = "tests/unit/test_window.py::"
 
 
 MUTATIONS = [
     # batches
-    mutation("deletes and upserts of a batch overlap", 4, leave_out(WINDOW + "_take", "key[1] not in batch.final")),
+    mutation("deletes and upserts of a batch overlap", 4, leave_out(ASSEMBLY + "_take", "key[1] not in batch.final")),
     mutation(
-        "a bisected batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
+        "a bisected batch keeps the finished timers that it rewrites", 5, drop(ASSEMBLY + "batch", "batch.relied_on")
     ),
     mutation(
         "one bad row blocks the batch",
         5,
-        drop("tocsin.timers.engine.committer:CommitLane._bisect_ops", "shard.refuse_first"),
+        drop("tocsin.timers.engine.committer:CommitLane._bisect_ops", "refuse_first"),
     ),
     mutation(
         "an operation that the store refused is forgotten",
@@ -107,7 +108,7 @@ MUTATIONS = [
             WINDOW + "accept",
             "op.generation = ...",
             to="""
-            last = self._present(op.uuid)
+            last = self.present(op.uuid)
             count = int.from_bytes(last.generation[-8:], "big") + 1 if last is not None else 1
             op.generation = generation(1, bytes(16), count)
             """,
@@ -117,20 +118,20 @@ MUTATIONS = [
         "a delete under way allows a retry",
         10,
         drop(WINDOW + "accept", "self.in_flight"),
-        drop(WINDOW + "_resolve", "answered is None"),
+        drop(ASSEMBLY + "_resolve", "answered is None"),
         never(WINDOW + "dispatch", "uuid in self._client_ops"),
     ),
     mutation(
         "an update that keeps the instant keeps the firing",
         10,
-        only_if(WINDOW + "_update", "timer.firing", condition="op.changes.execute_at is not msgspec.UNSET"),
+        only_if(ASSEMBLY + "_update", "timer.firing", condition="op.changes.execute_at is not msgspec.UNSET"),
     ),
-    mutation("a retry overwrites an earlier operation", 18, drop(WINDOW + "_resolve", "answered is None")),
+    mutation("a retry overwrites an earlier operation", 18, drop(ASSEMBLY + "_resolve", "answered is None")),
     mutation(
         "a retry is written in a later batch than its end",
         18,
         rewrite(
-            WINDOW + "_resolve",
+            ASSEMBLY + "_resolve",
             "answered is None",
             to="""
             if op.reason is None:
@@ -155,18 +156,18 @@ MUTATIONS = [
             WINDOW + "accept",
             """
             if op.kind is OpKind.DELETE:
-                seen = self._present(op.uuid)
+                seen = self.present(op.uuid)
                 op.expected = seen.generation if seen is not None else b""
             """,
             after="op.generation = ...",
         ),
         insert(
-            WINDOW + "_resolve",
+            ASSEMBLY + "_resolve",
             """
             if op.expected and present.generation != op.expected:
                 return None
             """,
-            before="self._delete",
+            before="Status.CANCELED",
         ),
     ),
     mutation(
@@ -185,44 +186,43 @@ MUTATIONS = [
     mutation(
         "not-pending replies do not wait for the finished delete",
         16,
-        drop(WINDOW + "_resolve", "batch.relied_on"),
+        drop(ASSEMBLY + "_present", "batch.relied_on"),
         caught_by=_WINDOW + "test_not_pending_reply_commits_with_the_finished_delete",
     ),
     mutation(
         "a write that waited is written after its deadline",
         21,
-        never(WINDOW + "assemble", "op.deadline_us is not None", "boot_us"),
+        never(ASSEMBLY + "batch", "op.deadline_us is not None", "self._boot_us"),
     ),
     # the delete watermark
-    mutation("the delete watermark passes the window", 11, leave_out(WINDOW + "_first_unfinished", "self._order")),
+    mutation("the delete watermark passes the window", 11, leave_out(WINDOW + "first_unfinished", "self._order")),
     mutation(
-        "the delete watermark passes deferred timers", 11, leave_out(WINDOW + "_first_unfinished", "self._deferred")
+        "the delete watermark passes deferred timers", 11, leave_out(WINDOW + "first_unfinished", "self._deferred")
     ),
     mutation(
-        "the delete watermark passes in-flight attempts", 11, drop(WINDOW + "_first_unfinished", "min(limit, key)")
+        "the delete watermark passes in-flight attempts", 11, drop(WINDOW + "first_unfinished", "min(limit, key)")
     ),
-    mutation(
-        "the delete watermark passes superseded results", 11, drop(WINDOW + "_first_unfinished", "awaiting.row.key")
-    ),
-    mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "_first_unfinished", "row.key")),
-    mutation("the delete watermark passes the batch's upserts", 11, drop(WINDOW + "_first_unfinished", "upsert.uuid")),
-    mutation("the delete watermark passes the horizon", 11, leave_out(WINDOW + "_take_finished", "self.horizon")),
+    mutation("the delete watermark passes superseded results", 11, drop(WINDOW + "first_unfinished", "waiting.key")),
+    mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "first_unfinished", "row.key")),
+    mutation("the delete watermark passes the batch's upserts", 11, drop(ASSEMBLY + "_take_finished", "upsert.uuid")),
+    mutation("the delete watermark passes the horizon", 11, leave_out(ASSEMBLY + "_take_finished", "window.horizon")),
     mutation(
         "the delete watermark of an empty window is the horizon",
         11,
         insert(
-            WINDOW + "_take_finished",
+            ASSEMBLY + "_take_finished",
             """
-            if self.range_delete and limit == KEY_MAX and self.finished and self.horizon > KEY_MIN:
-                watermark = self.horizon
-            self.floor = max(getattr(self, "floor", KEY_MIN), watermark or KEY_MIN)
+            from tocsin.ports.store import KEY_MAX, KEY_MIN
+            if window.range_delete and limit == KEY_MAX and window.finished and window.horizon > KEY_MIN:
+                watermark = window.horizon
+            window.floor = max(getattr(window, "floor", KEY_MIN), watermark or KEY_MIN)
             """,
             before="batch.store.delete_to",
         ),
         replace(
-            WINDOW + "_resolve",
+            ASSEMBLY + "_resolve",
             "op.timer.execute_at",
-            by='max(op.timer.execute_at, getattr(self, "floor", KEY_MIN)[0] + 1)',
+            by='max(op.timer.execute_at, getattr(window, "floor", (0, b""))[0] + 1)',
         ),
     ),
     # what the store keeps

@@ -7,11 +7,11 @@ import contextvars
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tests.support.simulation_loop import NODE
 from tocsin.cluster.cluster import Cluster
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import AttemptFinished, BatchCommitted, ClockOffset, Event, PageLoaded
 from tocsin.testing.clock import DriftingClock
-from tocsin.testing.simulation_loop import NODE
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.supervisor import Supervisor
@@ -128,7 +128,7 @@ class Node:
         service = TimerService(self.context, supervisor, namespace_num_shards=1, retention_us=3_600_000_000)
         self.cluster = Cluster(
             incarnation,
-            supervisor,
+            supervisor.placement,
             service,
             service.report,
             secret="",
@@ -137,7 +137,7 @@ class Node:
             observe=self._observe,
             dial_with=self._world.network.dial_from(self, incarnation),
         )
-        supervisor.announce = self.cluster.announce
+        supervisor.placement.announce = self.cluster.announce
         service.connect(self.cluster.router, self.cluster)
         self._world.network.listen(self, self.cluster, incarnation)
         return service
@@ -207,7 +207,7 @@ class Node:
             window = shard.window
             if window is None:
                 continue
-            for part in ("rows", "in_flight", "finished", "awaiting_write", "retrying", "pending"):
+            for part in ("rows", "in_flight", "finished", "awaiting_write", "superseded", "retrying", "pending"):
                 left = {
                     uuid: row for uuid, row in dict.fromkeys(getattr(window, part)).items() if part != "pending"
                 } or (window.pending if part == "pending" else ())
@@ -239,7 +239,7 @@ class Node:
         )
         yield "results on their way to another owner", supervisor.results.pending
         # One task for each lane and each periodic job, and at most one for each shard.
-        most = len(supervisor._lanes) + 4 + supervisor.total_shards
+        most = len(supervisor.ownership.lanes) + 4 + supervisor.total_shards
         yield "tasks", len(supervisor._tasks) if len(supervisor._tasks) > most else 0
         if self.service is not None:
             yield "writes that wait for a batch", self.service.writes_waiting

@@ -11,9 +11,8 @@ from tests.simulation.crowd import SECOND, Crowd
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
-from tocsin.timers.engine.membership import is_leaving
-from tocsin.timers.engine.rows import OpKind, Reply, WriteOp
-from tocsin.timers.engine.window import stored
+from tocsin.timers.engine.membership import Flag, flags_of
+from tocsin.timers.engine.rows import OpKind, Reply, WriteOp, stored
 
 OTHER = b"o" * 16
 
@@ -122,7 +121,7 @@ def test_slow_heartbeat_does_not_clear_the_leaving_flag() -> None:
     crowd.run(10)
     assert slow
     ((member,),) = rows
-    assert is_leaving(member)
+    assert Flag.LEAVING in flags_of(member)
 
 
 def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
@@ -152,7 +151,7 @@ def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
 @pytest.mark.parametrize("lost", ["during the reading", "after the reading"])
 def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
     """Between the two claims another node owned the shard, and created the timer that the first read did not find."""
-    crowd = Crowd()
+    crowd = Crowd(shards=2)
     created = stored(crowd.row("t", "fine", 60))
     answers: list[object] = []
 
@@ -170,25 +169,26 @@ def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
         shard.own(ours)
 
     async def delete() -> None:
-        shard, read = crowd.supervisor.shards[0], crowd.store.fetch
-        assert shard.window is not None
+        first, second = crowd.supervisor.shards.values()
+        read = crowd.store.fetch
+        assert first.window is not None
+        assert second.window is not None
         # Without scheduling the lane: this scenario takes the lane's part.
-        shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=lambda answer: None))
+        first.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a"))
+        second.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a"))
 
         async def fetch(shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
             found = await read(shard_id, uuids)
-            if lost == "during the reading":
+            if shard_id == (0 if lost == "during the reading" else 1):
                 await change_hands()
+                first.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=answers.append))
             return found
 
         crowd.store.fetch = fetch  # type: ignore[method-assign]
-        await shard.fetch(100)
+        batches = await first.lane._assembled([first, second], 100, 0)
         crowd.store.fetch = read  # type: ignore[method-assign]
-        if lost == "after the reading":
-            await change_hands()
-        shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=answers.append))
-        assert shard.assemble(100, 0) is None
-        shard.lane.schedule(shard, urgent=True)
+        assert [shard for shard, _ in batches] == [second]
+        first.lane.schedule(first, urgent=True)
 
     crowd.run(5, delete)
     assert answers == [None]

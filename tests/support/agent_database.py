@@ -16,11 +16,12 @@ from tests.support.postgresql import PostgresServer
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import uuid7_text
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.service_calls.messages import CallKey, RequestSpec
+from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec
 from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.timer.ports import TimerEntry
 from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ async def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest_asyncio.fixture
 async def database(database_url: str) -> AsyncIterator[AgentDatabase]:
     """An open database."""
-    opened = AgentDatabase(database_url)
+    opened = agent_database(database_url)
     await opened.open()
     try:
         yield opened
@@ -64,7 +65,7 @@ def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
         tenant_id=tenant_id,
         service_call_id=new_id(),
         name="reminder",
-        status=Status.SCHEDULED,
+        status=CallStatus.SCHEDULED,
         submitted_at=NOW,
         due_at=NOW + 1_000_000,
         request_spec=RequestSpec(
@@ -79,7 +80,7 @@ def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
 
 def running(before: ServiceCall, **fields: Any) -> Change:
     """The change that orders its execution."""
-    changed = {"status": Status.RUNNING, "execution_id": new_id(), "executions": before.executions + 1, **fields}
+    changed = {"status": CallStatus.RUNNING, "execution_id": new_id(), "executions": before.executions + 1, **fields}
     return Change(before, msgspec.structs.replace(before, **changed))
 
 
@@ -159,9 +160,9 @@ async def rows(database: AgentDatabase, sql: str) -> list[tuple[Any, ...]]:
     def work(connection: Connection) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in connection.exec_driver_sql(sql)]
 
-    return await database.backend.read(work)
+    return await database.read(work)
 
 
 async def write(database: AgentDatabase, work: Callable[[Connection], T]) -> T:
     """Runs one transaction."""
-    return await database.backend.write(work)
+    return await database.write(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from copy import copy
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -12,6 +13,7 @@ from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.session import PeerSession
+from tocsin.cluster.this_node import ThisNode
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
@@ -96,6 +98,19 @@ class Map:
         pass
 
 
+@dataclass
+class Spawning(ThisNode):
+    """Keeps the tasks that have ended."""
+
+    ended: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def spawn(self, work) -> None:
+        before = set(self.tasks)
+        super().spawn(work)
+        for task in self.tasks - before:
+            task.add_done_callback(self.ended.append)
+
+
 class Pair:
     """A requesting node and an owner, each with its own clock."""
 
@@ -117,16 +132,13 @@ class Pair:
         self.serves: bytes | None = b""
         #: The owner's statistics; None: its release does not send them.
         self.counted: StatisticsReport | None = None
-        self.link = PeerLink(
-            b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
-            observe=self.events.append, spawn=self._spawn,
-        )  # fmt: skip
+        self.link = PeerLink(b"b" * 16, "there", self._node(self.here), self._dial)
 
-    def _spawn(self, work) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        task.add_done_callback(self.ended.append)
+    def _node(self, clock: FakeClock) -> ThisNode:
+        return Spawning(
+            self.map, self.owned, lambda: NodeReport("1", True, None, False, []), clock, self.limits,
+            self.events.append, self._serve, lambda after_us: self.counted, self.tasks, self.ended,
+        )  # fmt: skip
 
     async def _serve(self, request: RelayedRequest) -> RelayedResponse:
         if self.serves is None:
@@ -141,11 +153,7 @@ class Pair:
         self.ours, self.theirs = Pipe(), Pipe()
         if self.session is not None:
             self.session.void()
-        self.session = PeerSession(
-            self.theirs, local=self.owned, placement=self.map, report=lambda: NodeReport("1", True, None, False, []),
-            statistics=lambda after_us: self.counted, serve=self._serve, clock=self.there, limits=self.limits,
-            spawn=self._spawn, ended=lambda session: None,
-        )  # fmt: skip
+        self.session = PeerSession(self.theirs, self._node(self.there), lambda session: None)
         end.opened(self.ours)
         self.session.begin()
 

@@ -12,7 +12,8 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -24,6 +25,7 @@ from tocsin.service_calls.events import (
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
+    CallStatus,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
@@ -40,7 +42,7 @@ from tocsin.service_calls.messages import (
     UntagServiceCall,
 )
 from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.orchestration.unit_of_work import ChangedMeanwhile
 from tocsin.service_calls.orchestration.watchdog import Watchdog
 from tocsin.testing.clock import EPOCH_US, FakeClock
@@ -79,8 +81,9 @@ class World:
         self.tables = MemoryTables()
         self.events: list[AgentEvent] = []
         self.store = MemoryServiceCalls(self.tables)
-        self.orchestration = Orchestration(self.store, self.registry, self.clock, self.limits, self.events.append)
-        self.watchdog = Watchdog(self.store, self.registry, self.clock, self.limits, self.events.append)
+        context = AgentContext(self.registry, self.clock, self.limits, self.events.append)
+        self.orchestration = Orchestration(self.store, context)
+        self.watchdog = Watchdog(self.store, context)
         self.tenant = self.new_id()
 
     def key(self, tenant: str | None = None) -> CallKey:
@@ -104,7 +107,7 @@ class World:
         return self.seal(key, message, correlation_id)
 
     async def ask(self, *envelopes: Envelope) -> list[Message]:
-        replies = await self.orchestration.commands.answer(envelopes)
+        replies = await self.orchestration.answer(envelopes)
         for envelope, reply in zip(envelopes, replies, strict=True):
             assert reply.causation_id == envelope.id
         return [self.registry.open(reply) for reply in replies]
@@ -164,7 +167,7 @@ class TestSubmit:
         await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k", correlation_id="first"))
         again = world.submission(key, ahead_us=SECOND, idempotency_key="k", correlation_id="second")
         under_another_id = world.submission(other, ahead_us=SECOND, idempotency_key="k", correlation_id="third")
-        replies = await world.orchestration.commands.answer([again, under_another_id])
+        replies = await world.orchestration.answer([again, under_another_id])
         assert [reply.correlation_id for reply in replies] == ["first", "first"]
         accepted = CommandAccepted(key.service_call_id, "Scheduled", created=False)
         assert [world.registry.open(reply) for reply in replies] == [accepted, accepted]
@@ -321,14 +324,14 @@ class TestEvents:
         world.clock.advance(SECOND + 250)
         due = world.seal(key, DueTimeReached(id, world.call(key).due_at, world.clock.now_us()))
         await world.deliver(due)
-        assert world.call(key).status is Status.RUNNING
+        assert world.call(key).status is CallStatus.RUNNING
         running, start = world.tables.messages(key)[-2:]
         assert (running.causation_id, start.causation_id) == (due.id, due.id)
         assert [e.lag_us for e in world.events if isinstance(e, ServiceCallChanged)] == [None, 250]
         await world.deliver(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
         assert world.call(key).started_at == world.clock.now_us()
         await world.deliver(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
-        assert world.call(key).status is Status.SUCCEEDED
+        assert world.call(key).status is CallStatus.SUCCEEDED
         assert world.types(key)[3:] == ["ServiceCallRunning", "StartExecution", "ServiceCallSucceeded"]
 
     async def test_several_messages_about_one_call_are_one_change(self, world: World):
@@ -348,7 +351,7 @@ class TestEvents:
             world.seal(key, ExecutionSucceeded(key.service_call_id, execution_id, EPOCH_US, OK)),
         )
         assert world.tables.commits == commits + 2
-        assert world.call(key).status is Status.RUNNING
+        assert world.call(key).status is CallStatus.RUNNING
         assert world.call(key).executions == 2
         assert world.types(key).count("StartExecution") == 2
 
@@ -381,7 +384,7 @@ class TestEvents:
         def once() -> None:
             world.tables.before_change = None
             changed = msgspec.structs.replace(
-                world.call(key), status=Status.RUNNING, execution_id=world.new_id(), executions=1
+                world.call(key), status=CallStatus.RUNNING, execution_id=world.new_id(), executions=1
             )
             world.tables.calls[key] = changed
 
@@ -397,7 +400,7 @@ class TestEvents:
         def always() -> None:
             execution_id = world.new_id()
             world.tables.calls[key] = msgspec.structs.replace(
-                world.call(key), status=Status.SCHEDULED, execution_id=execution_id
+                world.call(key), status=CallStatus.SCHEDULED, execution_id=execution_id
             )
 
         world.tables.before_change = always
@@ -425,10 +428,10 @@ class TestWatchdog:
             unstarted.service_call_id: "repeated",
             stuck.service_call_id: "checked",
         }
-        assert world.call(overdue).status is Status.RUNNING
+        assert world.call(overdue).status is CallStatus.RUNNING
         assert world.execution_id(unstarted) == execution_id
-        assert world.call(stuck).status is Status.RUNNING
-        assert world.call(waiting).status is Status.SCHEDULED
+        assert world.call(stuck).status is CallStatus.RUNNING
+        assert world.call(waiting).status is CallStatus.SCHEDULED
         last = {envelope.aggregate_id: envelope for envelope in world.tables.messages()}
         assert last[unstarted.service_call_id].type == "StartExecution"
         assert last[stuck.service_call_id].type == "CheckExecution"
@@ -443,7 +446,7 @@ class TestWatchdog:
             await world.scheduled(SECOND)
         world.clock.advance(60 * SECOND)
         assert await world.watchdog.check() == 5
-        assert all(call.status is Status.RUNNING for call in world.tables.calls.values())
+        assert all(call.status is CallStatus.RUNNING for call in world.tables.calls.values())
 
     async def test_watchdog_purges_calls_after_the_retention_time(self):
         world = World(AgentLimits(purge_batch_max=2))
@@ -461,7 +464,7 @@ class TestWatchdog:
         limits = replace(AgentLimits(), watchdog_grace_us=1, watchdog_interval_us=1, purge_interval_us=3_600 * SECOND)
         world = World(limits)
         key = await world.scheduled(SECOND)
-        rescued, failures = Alarm(), []
+        rescued, failures = Wakeup(), []
 
         def observe(event: AgentEvent) -> None:
             if isinstance(event, AgentStepFailed):
@@ -471,10 +474,10 @@ class TestWatchdog:
 
         world.clock.advance(2 * SECOND)
         world.tables.fail_next += [StoreUnavailable("gone"), RuntimeError("a fault")]
-        watchdog = Watchdog(world.store, world.registry, world.clock, limits, observe)
+        watchdog = Watchdog(world.store, AgentContext(world.registry, world.clock, limits, observe))
         watchdog.start()
         assert await rescued.wait(20 * SECOND)
         await watchdog.close()
         await watchdog.close()
         assert [failure.step for failure in failures] == ["watchdog", "watchdog"]
-        assert world.call(key).status is not Status.SCHEDULED
+        assert world.call(key).status is not CallStatus.SCHEDULED

@@ -16,7 +16,8 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -87,14 +88,12 @@ class World:
         self.outbox = MemoryOutbox(self.tables)
         self.bus = ScriptedBus()
         self.events: list[AgentEvent] = []
-        self.happened = Alarm()
+        self.happened = Wakeup()
         self.tenant = self.new_id()
         self.dispatcher = OutboxDispatcher(
             self.outbox,
             self.bus,  # type: ignore[arg-type]
-            self.clock,
-            limits,
-            self._observe,
+            AgentContext(self.registry, self.clock, limits, self._observe),
             random.Random(1),
         )
 
@@ -357,9 +356,7 @@ async def test_a_published_but_unrecorded_row_is_published_again_after_a_crash()
     after.dispatcher = OutboxDispatcher(
         after.outbox,
         after.bus,  # type: ignore[arg-type]
-        after.clock,
-        LIMITS,
-        after.events.append,
+        AgentContext(after.registry, after.clock, LIMITS, after.events.append),
         random.Random(1),
     )
     after.dispatcher.start()

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, make_url
 
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls import sqlite as module
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.sqlite import SqliteDatabase
 from tocsin.stores.service_calls.types import from_text, to_text
@@ -40,13 +40,15 @@ async def test_concurrent_writes_are_committed_together_and_reported_in_order(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups: list[int] = []
-    together = database._write_together
+    writer = database._writer
+    assert writer is not None
+    together = writer._write_together
 
-    def counted(connection: Connection, jobs: list[object]) -> object:
+    def counted(jobs: list[object]) -> object:
         groups.append(len(jobs))
-        return together(connection, jobs)  # type: ignore[arg-type]
+        return together(jobs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(database, "_write_together", counted)
+    monkeypatch.setattr(writer, "_write_together", counted)
     reported: list[int] = []
     works = [
         database.write(lambda c, n=n: add(c, n), lambda n=n: reported.append(n))  # type: ignore[misc]
@@ -103,17 +105,27 @@ async def test_writes_fail_on_a_full_disk_and_succeed_afterwards(database: Sqlit
 async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
     database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Connection.commit
+    writer = database._writer
+    assert writer is not None
+    driver = writer._driver
 
-    def failing(self: Connection) -> None:
-        commit(self)
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
-        raise error
+    class Failing:
+        """Reports that the disk failed after each commit."""
+
+        in_transaction = False
+
+        def execute(self, sql: str) -> object:
+            result = driver.execute(sql)
+            self.in_transaction = driver.in_transaction
+            if sql == "COMMIT":
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+                raise error
+            return result
 
     reported: list[int] = []
     with monkeypatch.context() as patched:
-        patched.setattr(Connection, "commit", failing)
+        patched.setattr(writer, "_driver", Failing())
         with pytest.raises(OutcomeUnknown):
             await database.write(lambda c: add(c, 1), lambda: reported.append(1), lambda: reported.append(-1))
     assert reported == [-1]
@@ -130,14 +142,14 @@ async def test_readers_see_committed_rows_and_cannot_write(database: SqliteDatab
 
 async def test_the_pragmas_are_set(tmp_path: Path) -> None:
     for synchronous, number in (("FULL", 2), ("NORMAL", 1)):
-        opened = AgentDatabase(f"sqlite:///{tmp_path / 'agent.db'}", SqlSettings(synchronous=synchronous))
+        opened = agent_database(f"sqlite:///{tmp_path / 'agent.db'}", SqlSettings(synchronous=synchronous))
         await opened.open()
 
         def pragmas(connection: Connection) -> list[object]:
             names = ("journal_mode", "foreign_keys", "synchronous", "busy_timeout", "wal_autocheckpoint")
             return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
 
-        assert await opened.backend.write(pragmas) == ["wal", 1, number, 5_000, 8_000]
+        assert await opened.write(pragmas) == ["wal", 1, number, 5_000, 8_000]
         await opened.close()
 
 
@@ -159,20 +171,20 @@ async def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None
     path = tmp_path / "agent.db"
     path.write_bytes(b"something else " * 1_000)
     with pytest.raises(StoreCorrupted, match="not a SQLite database"):
-        await AgentDatabase(f"sqlite:///{path}").open()
+        await agent_database(f"sqlite:///{path}").open()
     # The lock was released.
     path.unlink()
-    opened = AgentDatabase(f"sqlite:///{path}")
+    opened = agent_database(f"sqlite:///{path}")
     await opened.open()
     await opened.close()
 
 
 async def test_a_missing_folder_is_created_or_named_in_the_error(tmp_path: Path) -> None:
-    opened = AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
+    opened = agent_database(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
     await opened.open()
     await opened.close()
     with pytest.raises(StoreUnavailable, match=r"cannot create .*agent.db"):
-        await AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
+        await agent_database(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
 
 
 async def test_the_lock_names_its_holder(database: SqliteDatabase, tmp_path: Path) -> None:
@@ -185,7 +197,7 @@ def test_an_old_sqlite_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module.sqlite3, "sqlite_version_info", (3, 36, 0))
     monkeypatch.setattr(module.sqlite3, "sqlite_version", "3.36.0")
     with pytest.raises(StoreUnavailable, match=r"requires SQLite 3.37.0 or newer; this Python has 3.36.0"):
-        AgentDatabase("sqlite://")
+        agent_database("sqlite://")
 
 
 @pytest.mark.parametrize("instant_us", [-62_135_596_800_000_000, -1, 0, 1, 999_999, 1_800_000_000_123_456])

@@ -14,7 +14,8 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source, is_uuid7
 from tocsin.ports.bus import BusUnavailable, InvalidMessage
-from tocsin.service_calls.alarm import Alarm
+from tocsin.service_calls.background import Wakeup
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentStepFailed,
@@ -100,9 +101,7 @@ class TestModule:
         self.module = TimerModule(
             self.timers,
             self.bus,  # type: ignore[arg-type]
-            self.registry,
-            self.clock,
-            self.events.append,
+            AgentContext(self.registry, self.clock, AgentLimits(), self.events.append),
         )
 
     async def deliver(self, *messages: tuple[CallKey, Message] | Envelope) -> list[OneDelivery]:
@@ -200,8 +199,10 @@ class Worker:
         self.store = MemoryTimerStore()
         self.events: list[AgentEvent] = []
         self.published: list[list[TimerEntry]] = []
-        self.happened = Alarm()
-        self.timers = PollingTimers(self.store, clock, limits, self._observe)
+        self.happened = Wakeup()
+        self.timers = PollingTimers(
+            self.store, AgentContext(Registry(new_id, clock.now_us), clock, limits, self._observe)
+        )
 
     def _observe(self, event: AgentEvent) -> None:
         self.events.append(event)

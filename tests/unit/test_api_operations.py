@@ -9,7 +9,8 @@ import pytest
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
 from tocsin.model.validation import InputLimits
 from tocsin.web.api import request
-from tocsin.web.api.operations import OPERATIONS, Reach
+from tocsin.web.api.operation import Reach
+from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.http import errors
 
 
@@ -48,7 +49,7 @@ def test_every_error_has_a_status() -> None:
 
 @pytest.mark.parametrize("error", [KeyError("secret"), DefiniteFailure("secret"), OutcomeUnknown("secret")])
 def test_unknown_errors_reveal_no_details(error: Exception) -> None:
-    body = errors.problem(error, instance="/x", correlation_id="c-1", now_us=0)
+    body = errors.problem(error, instance="/x", correlation_id="c-1", now_us=0).body
     assert b"secret" not in body
     assert b"c-1" in body
 

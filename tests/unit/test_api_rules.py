@@ -17,8 +17,6 @@ from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.ports import PagePosition
 from tocsin.service_calls.api.validation import (
     CallRules,
-    CallStatus,
-    Checks,
     PolicySent,
     Submission,
     decode_cursor,
@@ -27,7 +25,6 @@ from tocsin.service_calls.api.validation import (
 )
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import RequestSpec, RetrySpec
-from tocsin.service_calls.orchestration.service_call import Status
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8058"
 
@@ -40,10 +37,6 @@ def print_of(body: bytes | None = None, **fields: object) -> str:
         spec["due"],  # type: ignore[arg-type]
         spec["tags"],  # type: ignore[arg-type]
     )
-
-
-def test_statuses_are_those_of_orchestration() -> None:
-    assert [status.value for status in CallStatus] == [status.value for status in Status]
 
 
 @pytest.mark.parametrize(
@@ -109,18 +102,22 @@ def test_a_changed_cursor_is_refused(change: object) -> None:
         decode_cursor(change(text))  # type: ignore[operator]
 
 
-INPUT = InputRules(InputLimits(), lambda url: None)
-
-
 def rules(**limits: int) -> CallRules:
-    checks = Checks(
-        request=lambda method, url, headers, body: [("headers", "is odd")] if "x" in headers else [],
-        url=lambda url: None,
-        due=lambda due_us, now_us: "is past" if due_us < now_us else None,
-        delay=INPUT.delay,
-        retry=INPUT.retry,
+    return CallRules(
+        AgentLimits(**limits),
+        AnyUrl(InputLimits(), lambda url: None),
+        lambda method, url, headers, body: [("headers", "is odd")] if "x" in headers else [],
     )
-    return CallRules(AgentLimits(**limits), checks)
+
+
+class AnyUrl(InputRules):
+    """Accepts any URL, and every instant that has not passed."""
+
+    def url(self, url: str) -> str | None:
+        return None
+
+    def instant(self, instant_us: int, now_us: int) -> str | None:
+        return "is past" if instant_us < now_us else None
 
 
 def sent(**fields: object) -> Submission:

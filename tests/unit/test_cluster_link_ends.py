@@ -239,12 +239,13 @@ async def test_requests_are_answered_and_fail_with_a_lost_connection() -> None:
     pair = Pair()
     asking = asyncio.ensure_future(pair.link.ask())
     await pair.turn()
-    assert (await asking).release == "1"
+    assert (await asking).report.release == "1"
     # A release that sends statistics, and one that does not.
     for pair.counted in (StatisticsReport(1, 2, [b"point"], b"present", False), None):
-        statistics = asyncio.ensure_future(pair.link.ask_statistics(5))
+        statistics = asyncio.ensure_future(pair.link.ask(5))
         await pair.turn()
-        assert await statistics == (NodeReport("1", True, None, False, []), pair.counted)
+        answer = await statistics
+        assert (answer.report, answer.statistics) == (NodeReport("1", True, None, False, []), pair.counted)
     asking = asyncio.ensure_future(pair.link.ask())
     await pair.turn(to_owner=False)
     pair.reachable = False

@@ -152,7 +152,7 @@ async def test_a_closed_cluster_sends_and_receives_nothing(node: Node) -> None:
     link = node.cluster.link(B, "b:1")
     link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, reported.append)
     await asyncio.sleep(0)
-    tasks = set(node.cluster._tasks)
+    tasks = set(node.cluster.here.tasks)
     assert tasks
     node.cluster.close()
     node.cluster.announce()

@@ -87,13 +87,13 @@ ALLOWED = [
 @pytest.mark.parametrize(("kind", "ip"), [(kind, ip) for kind, ips in REFUSED.items() for ip in ips])
 def test_refused_addresses(kind: str, ip: str) -> None:
     assert kind_refused(ipaddress.ip_address(ip)) == kind
-    assert not PUBLIC.permits(ip, "innocent.example", 443)
-    assert EgressPolicy(allow_private=True).permits(ip, "innocent.example", 443)
+    assert PUBLIC.refusal(ip, "innocent.example", 443)
+    assert EgressPolicy(allow_private=True).refusal(ip, "innocent.example", 443) is None
 
 
 @pytest.mark.parametrize("ip", ALLOWED)
 def test_public_addresses(ip: str) -> None:
-    assert PUBLIC.permits(ip, "hooks.example", 443)
+    assert PUBLIC.refusal(ip, "hooks.example", 443) is None
 
 
 @given(st.ip_addresses())
@@ -247,7 +247,7 @@ def test_urls_that_can_be_called(url: str) -> None:
     ],
 )
 def test_allowed_exceptions(entry: str, ip: str, host: str, port: int, permitted: bool) -> None:
-    assert EgressPolicy(allow=[entry]).permits(ip, host, port) is permitted
+    assert (EgressPolicy(allow=[entry]).refusal(ip, host, port) is None) is permitted
 
 
 def test_localhost_is_permitted_if_one_of_its_addresses_is() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from tocsin.service_calls.execution.outgoing import encode_body
+from tocsin.service_calls.execution.order import encode_body
 from tocsin.service_calls.execution.slots import Slots
 
 TEXT = "text/plain; charset=utf-8"

@@ -63,7 +63,7 @@ class Node:
         self.supervisor = Supervisor(self.context, node="n", address="", total_shards=1, fatal=self._fatal)
         self.service = TimerService(self.context, self.supervisor, namespace_num_shards=1, retention_us=10**12)
         self.owned = asyncio.Event()
-        self.supervisor.watch(lambda: self.owned.set() if self.supervisor.shards[0].window else None)
+        self.supervisor.placement.watch(lambda: self.owned.set() if self.supervisor.shards[0].window else None)
 
     def _fatal(self, error: BaseException) -> None:
         raise error
@@ -169,7 +169,7 @@ async def test_node_without_recent_heartbeat_neither_accepts_nor_forwards_writes
 ) -> None:
     elsewhere = Elsewhere()
     node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
-    monkeypatch.setattr(node.supervisor, "_last_ok", node.clock.boottime_us() - node.context.limits.node_lease_us)
+    monkeypatch.setattr(node.supervisor.lease, "_last_ok", node.clock.boottime_us() - node.context.limits.node_lease_us)
     with pytest.raises(ShardMoved):
         await node.service.create(timer("t"))
     assert elsewhere.writes == []

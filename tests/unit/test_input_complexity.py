@@ -18,11 +18,11 @@ from tocsin.http_client.target import parse_url
 from tocsin.model.answer import Response, judge
 from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url
 from tocsin.model.validation import InputLimits, InputRules
-from tocsin.service_calls.api.validation import CallRules, Checks, PageRequest, Submission
+from tocsin.service_calls.api.validation import CallRules, PageRequest, Submission
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.web.api.operations import OPERATIONS
-from tocsin.web.api.templates import read_query
+from tocsin.web.api.routes import read_query
 from tocsin.web.http import wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.reading import JsonReader, check_content_type
@@ -117,8 +117,7 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
 #: As many entries as a body of 256 KB, or the largest query, can have.
 _MANY = [f"{number:x}" for number in range(35_000)]
 _rules = InputRules(InputLimits(), lambda url: None)
-_CHECKS = Checks(check_request, lambda url: None, lambda due_us, now_us: None, _rules.delay, _rules.retry)
-_calls = CallRules(AgentLimits(), _CHECKS)
+_calls = CallRules(AgentLimits(), _rules, check_request)
 _queries = next(operation for operation in OPERATIONS if operation.name == "listServiceCalls")
 _TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 

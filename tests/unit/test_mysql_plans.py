@@ -11,25 +11,30 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tocsin.model.access import ApiKey, Role
+from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
-from tocsin.ports.store import KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
+from tocsin.ports.store import KEY_MAX, KEY_MIN, AuditQuery, ListQuery, Member, ShardBatch, SignIn
+from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.rows import LIVE
+from tocsin.sql.rows import LIVE, LoadQuery
+from tocsin.sql.store import purge_history, release
 from tocsin.stores.mysql import lists as mysql_list
 from tocsin.stores.mysql import reads as mysql_read
 from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.mysql import writes as mysql_write
-from tocsin.stores.mysql.connection import connect
+from tocsin.stores.mysql.connection import MysqlSettings, connect
+from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.store import MysqlStore
-from tocsin.stores.mysql.text import hexed
+from tocsin.stores.mysql.text import filled, hexed
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, uuid_of
 
 #: Sizes in bytes of the keys' parts: shard_id, row_type, instant, uuid with its length, uuid, generation.
 SHARD, TYPE, AT, UUID, FINISHED_UUID, GENERATION = 4, 1, 8, 18, 16, 32
 PLACE = SHARD + TYPE + AT + UUID
 
-LIMITS = mysql_write.WriteLimits(1 << 22, 10_000, 0)
+SETTINGS = MysqlSettings("mysql://h/d", undone_retries_max=0)
 BATCH = ShardBatch(
     1,
     1,
@@ -103,6 +108,10 @@ async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, in
     return steps
 
 
+def written(step: Step) -> bytes:
+    return filled(step.sql, step.values)
+
+
 async def test_loads_use_the_primary_key(session: Connection) -> None:
     for each_max in (None, 16_000):
         for first, last in (((3, uuid_of(2)), (900, uuid_of(4))), ((5, uuid_of(1)), (5, uuid_of(2)))):
@@ -124,11 +133,11 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
 
 
 async def test_shard_rows_are_read_by_primary_key(session: Connection) -> None:
-    assert await plan(session, mysql_read.shard_rows(range(4))) == [("timers", "PRIMARY", PLACE)]
+    assert await plan(session, mysql_read.shard_rows(range(4)).encode()) == [("timers", "PRIMARY", PLACE)]
     for count in (1, 2, 64):
         fence = mysql_write.fence([replace(BATCH, shard_id=shard_id) for shard_id in range(count)])
         assert await plan(session, fence) == [("timers", "PRIMARY", PLACE)]
-    assert await plan(session, mysql_write.release(1, 1, ALICE)) == [("timers", "PRIMARY", PLACE)]
+    assert await plan(session, written(release(DIALECT, 1, 1, ALICE))) == [("timers", "PRIMARY", PLACE)]
 
 
 async def test_deletes_use_their_indexes(session: Connection) -> None:
@@ -139,7 +148,7 @@ async def test_deletes_use_their_indexes(session: Connection) -> None:
     # In a table of fewer rows than the list has uuids, it may read the shard, but no other.
     ((_, index, size),) = await plan(session, many)
     assert (index, size >= SHARD) == ("timers_by_uuid", True)
-    assert await plan(session, mysql_write.purge(500, 100)) == [("history", "history_by_expiry", AT)]
+    assert await plan(session, written(purge_history(DIALECT, 500, 100))) == [("history", "history_by_expiry", AT)]
 
 
 async def test_lists_read_each_range_in_order_from_its_position(session: Connection) -> None:
@@ -161,22 +170,48 @@ _FOREIGN = re.compile(
 )
 
 
+async def _everything_else(recorder: Any) -> None:
+    """Runs the statements that all SQL stores have."""
+
+    class Recorded(MysqlStore):
+        async def _load(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+            return await work(recorder)
+
+        _read = _load
+
+        async def _change(self, *steps: Step) -> int:
+            return await self._transact(recorder, steps)
+
+    store = Recorded("mysql://h/d")
+    await store.claim(2, expected_epoch=0, owner=ALICE)
+    await store.claim(2, expected_epoch=1, owner=ALICE, presumed_dead=(ALICE, 1))
+    await store.release(2, epoch=1, owner=ALICE)
+    await store.heartbeat(Member(ALICE, "a", "http://a", 1))
+    await store.members()
+    await store.forget_member(ALICE, 1)
+    await store.purge_history(5, 5)
+    await store.put_namespace(Namespace("n", 4, 1, 1), create=True)
+    await store.put_namespace(Namespace("n", 4, 1, 1, version=2), create=False)
+    await store.put_api_key(ApiKey("k", "0", Role.READ))
+    await store.put_sign_in(SignIn("h", "k", 1, 2), 1, 1)
+    await store.sign_ins(["h"])
+    await store.touch_sign_in("h", 2)
+    await store.delete_api_key("k")
+    await store.shared_secret("s", "fresh")
+    await store.audit(AuditQuery(frozenset({"a"}), "k", "s", 1, 2, (1, bytes(16))))
+    await store.purge_audit(1, 1)
+
+
 async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> None:
     session = await connect(store._settings)
     recorder: Any = Recorder(session)
     batch = await claimed(store, 1)
     everything = replace(BATCH, epoch=batch.epoch, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
-    await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), LIMITS)
-    await mysql_write.claim(recorder, 2, 0, ALICE, None, 0)
-    await mysql_write.claim(recorder, 2, 1, ALICE, (ALICE, 1), 0)
-    await mysql_write.changes(recorder, mysql_write.release(2, 1, ALICE), 0)
-    await mysql_write.changes(recorder, mysql_write.heartbeat(Member(ALICE, "a", "http://a", 1)), 0)
-    await mysql_write.changes(recorder, mysql_write.purge(5, 5), 0)
-    await recorder.rows(mysql_write.NOW)
-    await mysql_read.load(recorder, LIVE, 1, KEY_MIN, KEY_MAX, 5, 1)
+    await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), SETTINGS)
+    await _everything_else(recorder)
+    await mysql_read.load(recorder, LoadQuery(LIVE, 1, KEY_MIN, KEY_MAX, 5), 1)
     await mysql_read.fetch(recorder, 1, [uuid_of(1)])
-    await mysql_read.shards(recorder, 4)
-    await mysql_read.members(recorder)
+    await recorder.rows(mysql_read.shard_rows(range(4)).encode())
     await mysql_list.list_rows(recorder, ListQuery("default", (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100)
     schema = [each for _, sql in mysql_schema.migrations() for each in mysql_schema.statements(sql)]
     settings = store._settings.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)

@@ -62,7 +62,7 @@ async def test_read_that_began_before_a_change_does_not_undo_it(by_itself: bool)
     """Otherwise a paused namespace would fire until the next read."""
     node, store = await opened(exclusive=True)
     gate = store.reading = Gate()
-    read = node.supervisor._read_namespaces if by_itself else node.service.namespaces
+    read = node.supervisor.lease.read_namespaces if by_itself else node.service.namespaces
     reading = asyncio.create_task(read())
     await gate.reached.wait()
     store.reading = None
@@ -81,7 +81,7 @@ async def test_read_that_began_before_a_change_does_not_undo_it(by_itself: bool)
 async def test_read_that_began_earlier_does_not_undo_a_later_read() -> None:
     node, store = await opened(exclusive=False)
     gate = store.reading = Gate()
-    earlier = asyncio.create_task(node.supervisor._read_namespaces())
+    earlier = asyncio.create_task(node.supervisor.lease.read_namespaces())
     await gate.reached.wait()
     store.reading = None
     (stored,) = await store.namespaces()

@@ -12,10 +12,12 @@ import pytest
 import pytest_asyncio
 
 from tocsin.sql.keys import LeftEdges
+from tocsin.sql.store import purge_history
 from tocsin.stores.postgresql import lists as postgresql_list
 from tocsin.stores.postgresql import reads as postgresql_read
 from tocsin.stores.postgresql import writes as postgresql_write
 from tocsin.stores.postgresql.connection import connect
+from tocsin.stores.postgresql.dialect import DIALECT, numbered
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance_base import claimed, finished, row, uuid_of
 
@@ -90,7 +92,7 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
 
 
 async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:
-    lines = await session.fetch(f"EXPLAIN {postgresql_read.SHARDS}")
+    lines = await session.fetch(f"EXPLAIN {DIALECT.shards}")
     assert scans("\n".join(line[0] for line in lines)) == ["Index Scan using timers_shards on timers"]
 
 
@@ -104,9 +106,9 @@ async def test_lists_read_each_range_in_order_from_its_position(session: Any) ->
 
 
 async def test_purge_uses_the_expiry_index(session: Any) -> None:
-    assert scans(await plan(session, postgresql_write.PURGE)) == [
-        "Index Scan using history_by_expiry on history",
-        "Tid Scan on history history_1",
+    assert scans(await plan(session, numbered(purge_history(DIALECT, 5, 5).sql))) == [
+        "Index Scan using history_by_expiry on history history_1",
+        "Tid Scan on history",
     ]
 
 
@@ -125,11 +127,7 @@ async def test_all_statements_of_a_batch_use_their_indexes(store: PostgresStore,
         delete_to=(5, uuid_of(9)),
         history=[finished(row(3))],
     )
-
-    async def execute(work: Any) -> list[int]:
-        return await work(session)
-
-    await postgresql_write.apply(execute, [parts], LeftEdges())
+    await postgresql_write.apply(session, [parts], LeftEdges())
     plans = {
         name: next(text for text in logged if re.search(pattern, text))
         for name, pattern in {

@@ -124,11 +124,11 @@ async def test_a_full_database_refuses_and_recovers(tmp_path: Path) -> None:
     await store.open(4)
     batch = await claimed(store)
     await put(store, first := row(1, 1))
-    await store._threads[0].run(lambda connection: connection.pragma("max_page_count", connection.pragma("page_count")))
+    await store._writer.run(lambda connection: connection.pragma("max_page_count", connection.pragma("page_count")))
     with pytest.raises(StoreUnavailable, match="full"):
         await store.apply([replace(batch, upserts=[row(i, i, record=b"x" * 4000) for i in range(2, 50)])])
     assert await loaded(store) == [first]
-    await store._threads[0].run(lambda connection: connection.pragma("max_page_count", 1_000_000))
+    await store._writer.run(lambda connection: connection.pragma("max_page_count", 1_000_000))
     assert await store.apply([replace(batch, upserts=[row(2, 2, record=b"x" * 9000)])]) == [Applied.DURABLE]
     await store.close()
 
@@ -237,7 +237,7 @@ async def test_older_schema_is_migrated(store: SqliteStore, tmp_path: Path, monk
     again = SqliteStore(tmp_path / "tocsin.db")
     await again.open(None)
     assert await loaded(again) == [kept]
-    version = await again._threads[0].run(lambda connection: connection.pragma("user_version"))
+    version = await again._writer.run(lambda connection: connection.pragma("user_version"))
     assert version == newer[-1][0]
     await again.close()
 
@@ -252,7 +252,7 @@ async def test_failed_migration_has_no_effect(tmp_path: Path, monkeypatch: pytes
             await SqliteStore(path).open(4)
     store = SqliteStore(path)
     assert await store.open(4) == 4
-    tables = await store._threads[0].run(
+    tables = await store._writer.run(
         lambda connection: connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").get
     )
     assert tables == 0

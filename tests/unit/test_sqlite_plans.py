@@ -9,10 +9,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tocsin.sql.store import purge_history
 from tocsin.stores.sqlite import lists as sqlite_list
 from tocsin.stores.sqlite import reads as sqlite_read
 from tocsin.stores.sqlite import writes as sqlite_write
 from tocsin.stores.sqlite.connection import SqliteSettings, connect, migrate
+from tocsin.stores.sqlite.dialect import DIALECT
 
 RANGE = r"shard_id=\? AND row_type=\? AND \(timer_execute_at,timer_uuid\)"
 PLACE = r"shard_id=\? AND \(timer_execute_at,timer_uuid,timer_generation\)>\(\?,\?,\?\)"
@@ -76,7 +78,7 @@ def test_purge_uses_the_index_of_expiry(connection: apsw.Connection) -> None:
     key = r"shard_id=\? AND timer_execute_at=\? AND timer_uuid=\? AND timer_generation=\?"
     assert_plan(
         connection,
-        sqlite_write.PURGE,
+        purge_history(DIALECT, 5, 5).sql,
         rf"SEARCH history USING PRIMARY KEY \({key}\)",
         r"SEARCH history USING COVERING INDEX history_by_expiry \(timer_expires_at<\?\)",
     )

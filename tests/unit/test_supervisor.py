@@ -117,8 +117,8 @@ class Node:
 
     async def step(self) -> None:
         """Runs one second's supervision."""
-        await self.supervisor._beat_or_report()
-        await self.supervisor._supervise()
+        await self.supervisor.lease.beat_or_report()
+        await self.supervisor.supervise()
         while self.supervisor._tasks:
             await asyncio.wait(set(self.supervisor._tasks))
 
@@ -173,7 +173,7 @@ async def test_shard_of_a_living_owner_is_not_claimed(node: Node) -> None:
     await node.store.claim(0, expected_epoch=0, owner=OTHER)
     await node.seconds(6, alive=(OTHER,))
     node.store.claims.clear()
-    await node.supervisor._claim(node.supervisor.shards[0])
+    await node.supervisor.ownership.claim(node.supervisor.shards[0])
     assert node.store.claims == []
     assert (await node.store.shards())[0] == ShardState(0, 1, OTHER)
 
@@ -197,7 +197,7 @@ async def test_dead_member_is_removed_unless_it_owns_a_shard(node: Node) -> None
     await node.beat_of(OTHER)
     await node.beat_of(THIRD, "t")
     await node.store.claim(0, expected_epoch=0, owner=THIRD)
-    node.supervisor._backing_off_until[0] = 10**18
+    node.supervisor.ownership._backing_off_until[0] = 10**18
     await node.seconds(60)
     assert {member.incarnation for member in await node.store.members()} == {OWN, OTHER, THIRD}
     await node.seconds(1)
@@ -214,7 +214,7 @@ async def test_node_without_heartbeats_neither_claims_nor_releases(node: Node) -
     node.store.down = False
     await node.seconds(1, alive=(OTHER,))
     assert node.supervisor.dispatcher.paused_reason is None
-    assert not node.supervisor._settled(node.clock.boottime_us())
+    assert not node.supervisor.placement.settled(node.clock.boottime_us())
 
 
 async def test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired(node: Node) -> None:
@@ -222,7 +222,7 @@ async def test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired(n
     await node.seconds(20, stops=True)
     assert node.supervisor.dispatcher.paused_reason == "lease"
     await node.store.claim(2, expected_epoch=1, owner=OTHER)
-    await node.supervisor._beat_or_report()
+    await node.supervisor.lease.beat_or_report()
     assert node.owned == {0, 1, 3}
     assert node.supervisor.dispatcher.paused_reason is None
     assert 2 not in node.supervisor.dispatcher.shards
@@ -259,13 +259,13 @@ async def test_node_with_a_wrong_clock_hands_its_shards_over_until_it_is_right()
     await node.seconds(2, alive=(OTHER,))
     assert node.owned == set()
     assert (await node.store.shards())[min(share)].owner is None
-    assert node.supervisor.clock_distrusted
+    assert node.supervisor.lease.clock_distrusted
     node.clock.jump(-30 * SECOND)
     await node.seconds(5, alive=(OTHER,))
     assert node.owned == set()
     await node.seconds(2, alive=(OTHER,))
     assert node.owned == share
-    assert not node.supervisor.clock_distrusted
+    assert not node.supervisor.lease.clock_distrusted
     reported = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
     assert reported == ["ClockDistrusted", "ClockTrusted"]
     await node.supervisor.kill()
@@ -276,7 +276,7 @@ async def test_node_that_starts_with_a_wrong_clock_claims_nothing_beside_others(
     await node.beat_of(OTHER)
     await node.seconds(8, alive=(OTHER,))
     assert node.owned == set()
-    assert node.supervisor.clock_distrusted
+    assert node.supervisor.lease.clock_distrusted
     await node.supervisor.kill()
 
 
@@ -289,7 +289,7 @@ async def test_single_node_with_a_wrong_clock_keeps_its_shards() -> None:
     await node.seconds(10)
     assert node.owned == {0, 1, 2, 3}
     assert node.supervisor.dispatcher.paused_reason == "clock_skew"
-    assert not node.supervisor.clock_distrusted
+    assert not node.supervisor.lease.clock_distrusted
     await node.supervisor.kill()
 
 
@@ -315,10 +315,14 @@ async def test_lost_claim_is_retried_after_a_pause(node: Node) -> None:
     shard = node.supervisor.shards[1]
     await node.store.claim(1, expected_epoch=1, owner=OTHER)
     shard.lose("fenced")
-    node.supervisor.states[1] = ShardState(1, 1, OWN)
-    await node.supervisor._claim(shard)
+    node.supervisor.placement.states[1] = ShardState(1, 1, OWN)
+    await node.supervisor.ownership.claim(shard)
     assert [event.shard_id for event in node.events if isinstance(event, ClaimFailed)] == [1]
-    assert 0 < node.supervisor._backing_off_until[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
+    assert (
+        0
+        < node.supervisor.ownership._backing_off_until[1] - node.clock.boottime_us()
+        <= node.context.limits.claim_backoff_us
+    )
 
 
 async def test_nodes_with_one_name_never_own_a_shard_twice(node: Node) -> None:
@@ -339,21 +343,21 @@ async def test_node_without_heartbeats_claims_neither_dead_nodes_nor_free_shards
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
     await node.seconds(7, alive=(OTHER,))
-    assert node.supervisor.joined
+    assert node.supervisor.placement.joined
     node.store.claims.clear()
     node.clock.advance(3 * SECOND)
     for _ in range(10):
-        await node.supervisor._supervise()
+        await node.supervisor.supervise()
         node.clock.advance(SECOND)
     await node.store.release(0, epoch=1, owner=OTHER)
-    await node.supervisor._supervise()
+    await node.supervisor.supervise()
     assert node.supervisor._tasks == {}
     assert node.store.claims == []
 
 
 async def test_failed_or_late_heartbeat_restarts_the_stability_period(node: Node) -> None:
     def settled() -> bool:
-        return node.supervisor._settled(node.clock.boottime_us())
+        return node.supervisor.placement.settled(node.clock.boottime_us())
 
     await node.seconds(7)
     assert settled()
@@ -376,7 +380,7 @@ async def test_shard_released_in_its_name_is_dropped_after_the_lease_expired(nod
     await node.step()
     await node.store.release(2, epoch=1, owner=OWN)
     await node.seconds(20, stops=True)
-    await node.supervisor._beat_or_report()
+    await node.supervisor.lease.beat_or_report()
     assert node.owned == {0, 1, 3}
 
 
@@ -395,7 +399,7 @@ async def test_claim_that_succeeds_while_the_node_closes_is_released(node: Node)
     claim = node.store.claim
 
     async def claim_at_the_end(shard_id: int, **how: object) -> int | None:
-        node.supervisor.closing = True
+        node.supervisor.lease.leaving = True
         return await claim(shard_id, **how)  # type: ignore[arg-type]
 
     node.store.claim = claim_at_the_end  # type: ignore[method-assign]
@@ -409,10 +413,10 @@ async def test_claim_that_succeeds_during_lease_renewal_is_kept(node: Node) -> N
     await node.step()
     shard = node.supervisor.shards[0]
     shard.lose("fenced")
-    node.supervisor.states = {state.shard_id: state for state in await node.store.shards()}
+    node.supervisor.placement.states = {state.shard_id: state for state in await node.store.shards()}
     await node.seconds(4, stops=True)
-    node.store.after_shards = lambda: node.supervisor._claim(shard)
-    await node.supervisor._beat_or_report()
+    node.store.after_shards = lambda: node.supervisor.ownership.claim(shard)
+    await node.supervisor.lease.beat_or_report()
     assert shard.window is not None
     assert (await node.store.shards())[0] == ShardState(0, shard.window.epoch, OWN)
 
@@ -424,7 +428,7 @@ async def test_claim_under_release_is_not_used_again(node: Node) -> None:
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
     await node.store.claim(theirs, expected_epoch=0, owner=OWN)
     node.store.releases.clear()
-    await node.supervisor._supervise()
+    await node.supervisor.supervise()
 
     async def given_back() -> None:
         node.store.releases.set()

@@ -13,8 +13,19 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record, encode_record
 from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
-from tocsin.timers.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
-from tocsin.timers.engine.window import Window, conclusion_op, decoded_row
+from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.rows import (
+    Batch,
+    ExistingRow,
+    FinalAttempt,
+    NextAttempt,
+    OpKind,
+    Row,
+    WriteOp,
+    conclusion_op,
+    decoded_row,
+)
+from tocsin.timers.engine.window import Window
 
 UUID, OTHER = b"u" * 16, b"v" * 16
 OWNER = b"o" * 16
@@ -57,16 +68,16 @@ class Bench:
 
     def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
         uuids = self.window.to_fetch(rows_max)
-        return self.window.assemble(
+        found = at_once(self.store.fetch(0, uuids))
+        assembly = Assembly(
+            self.window,
             now_us=0,
             boot_us=0,
-            rows_max=rows_max,
-            bytes_max=100_000,
-            exact_after_us=exact_after,
             history_rule=lambda _: (HistoryMode.ALL, 1_000),
-            fetched=at_once(self.store.fetch(0, uuids)),
-            fetched_uuids=uuids,
-            finished_max=finished_max,
+            fetched={uuid: found.get(uuid) for uuid in uuids},
+        )
+        return assembly.batch(
+            rows_max=rows_max, bytes_max=100_000, finished_max=finished_max, exact_after_us=exact_after
         )
 
     def apply(self, batch: Batch) -> None:
@@ -76,8 +87,7 @@ class Bench:
         self.apply(batch)
         self.window.committed(batch, 0)
         for op, answer in zip(batch.ops, batch.answers, strict=True):
-            if op.reply is not None:
-                op.reply(answer)
+            op.answer(answer)
 
     def fire(self, now: int = 100) -> Row:
         row = self.window.due(now)

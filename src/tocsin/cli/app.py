@@ -23,7 +23,9 @@ from tocsin.cli import (
     timers,
     version,
 )
+from tocsin.cli.command import command
 from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
+from tocsin.cli.setting_flags import SettingFlags
 from tocsin.model.visible import visible
 from tocsin.private_files import OTHERS
 
@@ -37,19 +39,19 @@ app = typer.Typer(
     # Plain help: importing what draws the boxes takes longer than all the rest.
     rich_markup_mode=None,
 )
-serve.register(app)
-demo.register(app)
-echo.register(app)
+command(app, "serve", example="serve --port 9000 --data-dir /var/lib/tocsin", cls=SettingFlags)(serve.serve)
+command(app, "demo", example="demo --plain")(demo.demo)
+command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(echo.echo)
 app.add_typer(timers.app, name="timers")
 app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
-cluster.register(app)
+command(app, "cluster", example="cluster --server http://timers.internal:8080")(cluster.cluster)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
-audit.register(app)
-migrate.register(app)
+command(app, "audit", example="audit --action key_created --limit 20")(audit.audit)
+command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.migrate)
 app.add_typer(config.app, name="config")
-version.register(app)
+command(app, "version", example="version --json")(version.version)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
+from tocsin.cli.options import LOCAL_SERVER, AsJson, Server
 
 #: Entries per page.
 PAGE_ENTRIES = 100
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("audit", epilog="Example: tocsin audit --action key_created --limit 20")(audit)
 
 
 def audit(
@@ -28,23 +24,15 @@ def audit(
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries at or after this instant.")] = None,
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries before this instant.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 100,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""
-    from tocsin.cli.client import Client
-
     filters = {"action": action, "keyId": key_id, "subject": subject, "after": after, "before": before}
     wanted: dict[str, Any] = {name: value for name, value in filters.items() if value}
-    entries: list[dict[str, Any]] = []
-    with Client(server, key) as client:
-        while len(entries) < limit:
-            page = client.post("/audit/list", {**wanted, "limit": min(PAGE_ENTRIES, limit - len(entries))})
-            entries += page["entries"]
-            if "nextCursor" not in page:
-                break
-            wanted["cursor"] = page["nextCursor"]
+    with server.client() as client:
+        pages = client.pages("/audit/list", {**wanted, "limit": min(PAGE_ENTRIES, limit)})
+        entries = list(islice((entry for page in pages for entry in page["entries"]), limit))
     if as_json:
         output.print_json(entries)
         return

@@ -10,23 +10,20 @@ from urllib.parse import quote
 import typer
 
 from tocsin.cli import output
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import Interrupted, Refused, WrongUsage
 from tocsin.cli.options import (
-    SERVER_DEFAULT,
-    ApiKeyOption,
+    LOCAL_SERVER,
+    NO_RETRIES,
     AsJson,
-    RetryAttempts,
-    RetryFactor,
-    RetryFor,
-    RetryInitial,
-    RetryMax,
+    RetryOptions,
     Server,
     Tenant,
     checked_duration,
     checked_instant,
+    given,
     headers,
     json_content,
-    retry_policy,
 )
 
 if TYPE_CHECKING:
@@ -40,11 +37,9 @@ POLL_INTERVAL_MAX_S = 5.0
 FINISHED = ("Succeeded", "Failed")
 WAITING = ("Scheduled", "Retrying")
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Service calls: HTTP requests to make now or later. Submit, show, tag and delete them.",
-    epilog="Example: tocsin calls submit invoice http://127.0.0.1:9000/ --in 30s",
+app = group(
+    "Service calls: HTTP requests to make now or later. Submit, show, tag and delete them.",
+    example="calls submit invoice http://127.0.0.1:9000/ --in 30s",
 )
 
 CallId = Annotated[str, typer.Argument(metavar="ID", help="Id of the call.")]
@@ -54,9 +49,7 @@ Wait = Annotated[
 ]
 
 
-@app.command(
-    "submit", epilog="""Example: tocsin calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s"""
-)
+@command(app, "submit", example="""calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s""")
 def submit(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Display name of the call.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to request.")],
@@ -96,16 +89,11 @@ def submit(
         bool,
         typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt"),
     ] = False,
-    retry_attempts: RetryAttempts = None,
-    retry_for: RetryFor = None,
-    retry_initial: RetryInitial = None,
-    retry_factor: RetryFactor = None,
-    retry_max_interval: RetryMax = None,
+    retries: RetryOptions = NO_RETRIES,
     wait: Wait = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     tenant: Tenant = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Submit a call. Once accepted, it is on disk and will be made, whatever crashes.
@@ -113,33 +101,31 @@ def submit(
     A failed attempt is final unless `--retry` or a `--retry-…` option is given: a service may not tolerate repeats.
     """
     from tocsin.cli.calls_shown import show_call
-    from tocsin.cli.client import Client
 
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in conflict; give only one of them, or neither for now")
     path = _path(tenant)
-    retries = retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
+    policy = retries.policy()
     wanted = {
         "name": name,
         "requestSpec": {
             "method": (method or ("GET" if body is None else "POST")).upper(),
             "url": url,
-            **_given(
+            **given(
                 headers=headers("--header", header),
                 body=None if body is None else json_content("--body", body),
             ),
-            **(retries or ({"retryPolicy": {}} if retry else {})),
+            **(policy or ({"retryPolicy": {}} if retry else {})),
         },
-        **_given(
+        **given(
             dueAt=checked_instant("--at", at),
             delay=checked_duration("--in", in_),
             tags=tag or None,
-            # Generated unless something else identifies a repeat: a retry after a 503 must not submit a second call.
-            serviceCallId=_checked(call_id) if call_id or idempotency_key else _new_id(),
+            serviceCallId=_call_id(call_id, idempotency_key),
             idempotencyKey=idempotency_key,
         ),
     }
-    with Client(server, key) as client:
+    with server.client() as client:
         answer = client.call("POST", path, wanted)
         if quiet:
             output.print_plain(answer["serviceCallId"])
@@ -148,10 +134,10 @@ def submit(
         elif as_json and not quiet:
             output.print_json(answer)
         elif not quiet:
-            show_call(answer | _given(dueAt=wanted.get("dueAt")))
+            show_call(answer | given(dueAt=wanted.get("dueAt")))
 
 
-@app.command("get", epilog="Example: tocsin calls get 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f --trace")
+@command(app, "get", example="calls get 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f --trace")
 def get(
     call_id: CallId,
     trace: Annotated[
@@ -159,18 +145,16 @@ def get(
     ] = False,
     wait: Wait = False,
     tenant: Tenant = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show a call with its outcome and executions, or its trace."""
     from tocsin.cli.calls_shown import show_call, show_trace
-    from tocsin.cli.client import Client
 
     if trace and wait:
         raise WrongUsage("--trace and --wait conflict; wait first, then show the trace")
     path, wanted = _path(tenant), _checked(call_id)
-    with Client(server, key) as client:
+    with server.client() as client:
         if wait:
             _show_finished(_finished(client, path, wanted), as_json, quiet=False)
             return
@@ -183,7 +167,7 @@ def get(
         show_call(found)
 
 
-@app.command("list", epilog="Example: tocsin calls list --status Failed --tag billing")
+@command(app, "list", example="calls list --status Failed --tag billing")
 def list_calls(
     status: Annotated[
         list[str] | None,
@@ -206,13 +190,11 @@ def list_calls(
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,
     tenant: Tenant = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List a tenant's calls, newest first."""
     from tocsin.cli.calls_shown import show_list
-    from tocsin.cli.client import Client
 
     query = {
         "status": [word[:1].upper() + word[1:].lower() for word in status or []],
@@ -225,7 +207,7 @@ def list_calls(
         "cursor": cursor,
     }
     path = _path(tenant)
-    with Client(server, key) as client:
+    with server.client() as client:
         pages = _pages(client, path, query)
         if not every:
             # A page of a search by name may be empty although matches follow.
@@ -243,59 +225,42 @@ def list_calls(
             show_list([call for page in pages for call in page["serviceCalls"]])
 
 
-@app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
-def tag_call(
-    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: ApiKeyOption = None
-) -> None:
+@command(app, "tag", example="calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
+def tag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = LOCAL_SERVER) -> None:
     """Add a tag to a call in any state."""
-    _change("PUT", tenant, call_id, tag, server, key)
+    _change("PUT", tenant, call_id, tag, server)
     output.note(f"Added the tag {tag} to {call_id}.")
 
 
-@app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
-def untag_call(
-    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: ApiKeyOption = None
-) -> None:
+@command(app, "untag", example="calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
+def untag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = LOCAL_SERVER) -> None:
     """Remove a tag from a call."""
-    _change("DELETE", tenant, call_id, tag, server, key)
+    _change("DELETE", tenant, call_id, tag, server)
     output.note(f"Removed the tag {tag} from {call_id}.")
 
 
-@app.command("delete", epilog="Example: tocsin calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
+@command(app, "delete", example="calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
 def delete(
     call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
     tenant: Tenant = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
 ) -> None:
     """Delete Scheduled or Retrying calls: they are not made, or not again. Running and finished calls can't be deleted."""
-    from tocsin.cli.client import Client
-
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
-    refused = []
-    with Client(server, key) as client:
-        for call_id in wanted:
-            try:
-                client.call("DELETE", f"{path}/{call_id}")
-                output.note(f"{call_id} is deleted.")
-            except Refused as refusal:
-                refused.append(f"{call_id}: {refusal}")
-    if refused:
-        raise Refused("\n".join(refused))
+    with server.client() as client:
+        output.each_done(wanted, lambda one: client.call("DELETE", f"{path}/{one}"), "deleted")
 
 
-@app.command("new-tenant", epilog="Example: tocsin calls new-tenant")
+@command(app, "new-tenant", example="calls new-tenant")
 def new_tenant() -> None:
     """Print an id for a new tenant, a UUID v7: export TOCSIN_TENANT=$(tocsin calls new-tenant). Tenants need no
     registration."""
     typer.echo(_new_id())
 
 
-def _change(method: str, tenant: str | None, call_id: str, tag: str, server: str, key: str | None) -> None:
-    from tocsin.cli.client import Client
-
+def _change(method: str, tenant: str | None, call_id: str, tag: str, server: Server) -> None:
     path = f"{_path(tenant)}/{_checked(call_id)}/tags/{quote(tag, safe='')}"
-    with Client(server, key) as client:
+    with server.client() as client:
         client.call(method, path)
 
 
@@ -312,22 +277,25 @@ def _path(tenant: str | None) -> str:
     return f"/api/tenants/{tenant.lower()}/service-calls"
 
 
-def _checked(call_id: str | None) -> str | None:
+def _checked(call_id: str) -> str:
     from tocsin.model.uuid7 import is_uuid7
 
-    if call_id is not None and not is_uuid7(call_id.lower()):
+    if not is_uuid7(call_id.lower()):
         raise WrongUsage(f"ID: {call_id!r} is not a UUID v7, the form of call ids; `tocsin calls list` shows them")
-    return call_id and call_id.lower()
+    return call_id.lower()
+
+
+def _call_id(given_id: str | None, idempotency_key: str | None) -> str | None:
+    if not (given_id or idempotency_key):
+        # Something has to identify a repeat: a retry after a 503 must not submit a second call.
+        return _new_id()
+    return None if given_id is None else _checked(given_id)
 
 
 def _new_id() -> str:
     from tocsin.model.uuid7 import Uuid7Source
 
     return Uuid7Source(lambda: time.time_ns() // 1_000)()
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _pages(client: Client, path: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -61,6 +61,15 @@ class Client:
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded response to `POST /api/v1<path>`, None if it is empty. Raises ServerRefused, Unreachable."""
         return self.post_for(Any, path, body)
+
+    def pages(self, path: str, body: Mapping[str, Any]) -> Iterator[Any]:
+        """The decoded responses to `POST /api/v1<path>` for the page at the body's cursor, if any, and all further pages."""
+        while True:
+            page = self.post(path, body)
+            yield page
+            if not page.get("nextCursor"):
+                return
+            body = {**body, "cursor": page["nextCursor"]}
 
     def create(self, body: Mapping[str, Any]) -> tuple[Any, str]:
         """The timer, and "" if it was created, else "existing" or "replayed"."""

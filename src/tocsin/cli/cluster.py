@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-import typer
-
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
+from tocsin.cli.options import LOCAL_SERVER, AsJson, Server
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("cluster", epilog="Example: tocsin cluster --server http://timers.internal:8080")(cluster)
-
-
-def cluster(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
+def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Show the nodes and shards: owners, timers in the window, lag."""
-    from tocsin.cli.client import Client
-
-    with Client(server, key) as client:
+    with server.client() as client:
         answer = client.get("/cluster")
     if as_json:
         output.print_json(answer)
@@ -40,7 +31,7 @@ def cluster(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: 
         ],
     )
     columns = list(dict.fromkeys(name for shard in shards for name in shard))
-    output.print_table(columns, [[_cell(shard.get(name)) for name in columns] for shard in shards])
+    output.print_table(columns, [[output.cell(shard.get(name)) for name in columns] for shard in shards])
     for name, number in Counter(node["node"] for node in nodes if node.get("sharesName")).items():
         output.note(
             f"Warning: {number} live nodes have the name {name}. Only one of them gets shards: "
@@ -62,8 +53,4 @@ def _state(node: dict[str, object]) -> str:
 
 def _known(value: object) -> object:
     """The value, or `unknown` for what only an unreachable node knows."""
-    return "unknown" if value is None else _cell(value)
-
-
-def _cell(value: object) -> object:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    return "unknown" if value is None else output.cell(value)

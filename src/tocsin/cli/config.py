@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli import output
+from tocsin.cli.command import command, group
 from tocsin.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from tocsin.settings import Settings
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Show and check the settings.",
-    epilog="Example: tocsin config show --changed",
-)
+app = group("Show and check the settings.", example="config show --changed")
 
 
-@app.command("show", epilog="Example: tocsin config show --changed")
+@command(app, "show", example="config show --changed")
 def show(
     config: ConfigFile = None,
     changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
@@ -59,7 +55,7 @@ def show(
     )
 
 
-@app.command("check", epilog="Example: tocsin config check --config tocsin.toml")
+@command(app, "check", example="config check --config tocsin.toml")
 def check(
     config: ConfigFile = None,
 ) -> None:

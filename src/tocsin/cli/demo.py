@@ -11,11 +11,6 @@ import typer
 from tocsin.cli import output
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("demo", epilog="Example: tocsin demo --plain")(demo)
-
-
 def demo(
     data_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for the data.", show_default="a temporary folder")
@@ -31,13 +26,11 @@ def demo(
     import asyncio
     import tempfile
 
-    if agent:
-        from tocsin.cli.demo_calls import play
-    else:
-        from tocsin.cli.demo_scenes import play
+    from tocsin.cli.demo_calls import CallsDemo
+    from tocsin.cli.demo_timers import TimersDemo
 
     with contextlib.ExitStack() as stack:
         folder = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-demo-")))
         plain = plain or not output.console().is_terminal
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(play(folder, plain=plain, keep=keep))
+            asyncio.run((CallsDemo() if agent else TimersDemo()).play(folder, plain=plain, keep=keep))

@@ -11,11 +11,6 @@ from tocsin.cli.options import AsJson, duration_us
 FAILING_STATUS = 500
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("echo", epilog="Example: tocsin echo --port 9000 --fail-rate 0.2 --delay 50ms")(echo)
-
-
 def echo(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = 9_000,

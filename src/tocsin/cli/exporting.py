@@ -7,32 +7,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, IdPrefix, Namespace, Server, Status, checked_instant
+from tocsin.cli.failure import Refused
+from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, Format, Server, TimerFilters
 
 PAGE_ROWS = 1_000
-FORMATS = ("csv", "jsonl")
-
-
-def register(timers: typer.Typer) -> None:
-    """Adds the command."""
-    timers.command("export", epilog="Example: tocsin timers export --status pending --output timers.jsonl")(export)
 
 
 def export(
-    namespace: Namespace = "default",
-    status: Status = None,
-    id_prefix: IdPrefix = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")
-    ] = None,
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None,
+    filters: TimerFilters = ALL_TIMERS,
     target: Annotated[
         Path | None,
         typer.Option(
@@ -43,34 +30,19 @@ def export(
             show_default="standard output",
         ),
     ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
-    ] = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    form: Format = None,
+    server: Server = LOCAL_SERVER,
 ) -> None:
     """Write all matching timers, in the order in which they are due, as CSV or JSON Lines."""
-    from tocsin.cli.client import Client
-    from tocsin.cli.rows import CsvWriter, JsonLinesWriter, Page
+    from tocsin.cli.rows import CsvWriter, JsonLinesWriter, Page, format_of
 
-    form = form or ("csv" if target is not None and target.suffix.lower() == ".csv" else "jsonl")
-    if form not in FORMATS:
-        raise WrongUsage(f"--format: {form!r} is not one of csv, jsonl")
-    body = {
-        "namespace": namespace,
-        "status": status or None,
-        "idPrefix": id_prefix,
-        "tags": tag or None,
-        "executeAfter": checked_instant("--after", after),
-        "executeBefore": checked_instant("--before", before),
-        "limit": PAGE_ROWS,
-    }
-    body = {name: value for name, value in body.items() if value is not None}
+    form = format_of(form, "" if target is None else target.name)
+    body = filters.query(limit=PAGE_ROWS)
     count, started = 0, time.monotonic()
-    with Client(server, key) as client:
+    with server.client() as client:
         # The first page before the file: a refused request must not leave an empty file behind.
         page = client.post_for(Page, "/timers/list", body)
-        with _opened(target) as stream, _progress(target) as advance:
+        with _opened(target) as stream, output.progress("exporting", shown=target is not None) as advance:
             writer = CsvWriter(stream) if form == "csv" else JsonLinesWriter(stream)
             while True:
                 writer.write(page.timers)
@@ -94,17 +66,3 @@ def _opened(target: Path | None) -> Iterator[TextIO]:
         raise Refused(f"--output: {target} can't be written: {error.strerror}") from error
     with stream:
         yield stream
-
-
-@contextlib.contextmanager
-def _progress(target: Path | None) -> Iterator[Any]:
-    console = output.console(stderr=True)
-    if target is None or not console.is_terminal:
-        yield lambda rows: None
-        return
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("exporting"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda rows: progress.advance(task, rows)

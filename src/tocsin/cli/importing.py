@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
+from tocsin.cli.options import LOCAL_SERVER, AsJson, Format, Server
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -29,11 +28,6 @@ BATCH_BYTES_MAX = 4 * 1024 * 1024
 IN_FLIGHT_DEFAULT = 4
 #: Errors that are printed; the report has all.
 ERRORS_SHOWN_MAX = 5
-
-
-def register(timers: typer.Typer) -> None:
-    """Adds the command."""
-    timers.command("import", epilog="Example: tocsin timers import timers.csv --namespace billing")(import_timers)
 
 
 @dataclass
@@ -58,9 +52,7 @@ class Tally:
 
 def import_timers(
     source: Annotated[str, typer.Argument(metavar="FILE", help="CSV or JSON Lines; - for standard input.")],
-    form: Annotated[
-        str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
-    ] = None,
+    form: Format = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
     ] = "default",
@@ -73,8 +65,7 @@ def import_timers(
     ] = False,
     from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.
@@ -82,54 +73,45 @@ def import_timers(
     A row without an id gets a new one. Importing a row again replaces its pending timer: if all rows have ids, an
     interrupted import can be repeated.
     """
-    from tocsin.cli.client import Client
+    from tocsin.cli.rows import format_of
 
     report_path = errors or Path("import.errors.jsonl" if source == "-" else source + ".errors.jsonl")
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
-    started = time.monotonic()
-    with _opened(source) as stream, _Report(report_path) as report, Client(server, key) as client:
-        read = _Reader(stream, _format(form, source), namespace, include_finished, from_line)
-        with _progress(source) as advance:
-            tally = _Importer(client, report, in_flight, advance).run(read)
+    started, tally = time.monotonic(), Tally()
+    with _opened(source) as stream, _Report(report_path) as report, server.client() as client:
+        rows = _rows(stream, format_of(form, source), namespace, from_line, None if include_finished else tally)
+        with output.progress("importing", total=_lines(source)) as advance:
+            _Importer(client, report, in_flight, advance, tally).run(rows, from_line)
     took_s = max(1e-6, time.monotonic() - started)
     _conclude(tally, report_path, took_s, as_json)
 
 
-class _Reader:
-    """The rows of the file. An invalid one is a (line number, reason) tuple."""
+def _rows(
+    stream: TextIO, form: str, namespace: str, from_line: int, skipping: Tally | None
+) -> Iterator[Row | tuple[int, str]]:
+    """The rows of the file from a line on; an invalid one is a (line number, reason) tuple. With `skipping`, finished timers
+    are left out and counted there."""
+    from tocsin.cli.rows import READ_ONLY, BadRow, read_csv, read_json_lines
 
-    def __init__(self, stream: TextIO, form: str, namespace: str, include_finished: bool, from_line: int) -> None:
-        self._stream = stream
-        self._form = form
-        self._namespace = namespace
-        self._include_finished = include_finished
-        self.from_line = from_line
-        self.skipped = 0
-
-    def __iter__(self) -> Iterator[Row | tuple[int, str]]:
-        from tocsin.cli.rows import READ_ONLY, BadRow, read_csv, read_json_lines
-
-        try:
-            for line, row in read_csv(self._stream) if self._form == "csv" else read_json_lines(self._stream):
-                if line < self.from_line:
-                    continue
-                if isinstance(row, BadRow):
-                    yield line, str(row)
-                elif not self._include_finished and _text(row.get("status", "pending")) != "pending":
-                    self.skipped += 1
-                else:
-                    yield Row(line, self._completed({name: row[name] for name in row if name not in READ_ONLY}))
-        except BadRow as error:
-            raise WrongUsage(f"FILE: can't be imported: {error}") from None
-        except UnicodeDecodeError as error:
-            raise WrongUsage(f"FILE: is not UTF-8 text ({error.reason})") from None
-
-    def _completed(self, timer: dict[str, Any]) -> dict[str, Any]:
-        timer.setdefault("namespace", self._namespace)
-        if "id" not in timer:
-            timer["id"] = str(uuid.uuid4())
-        return timer
+    try:
+        for line, row in read_csv(stream) if form == "csv" else read_json_lines(stream):
+            if line < from_line:
+                continue
+            if isinstance(row, BadRow):
+                yield line, str(row)
+            elif skipping is not None and _text(row.get("status", "pending")) != "pending":
+                skipping.skipped += 1
+            else:
+                timer = {name: row[name] for name in row if name not in READ_ONLY}
+                timer.setdefault("namespace", namespace)
+                if "id" not in timer:
+                    timer["id"] = str(uuid.uuid4())
+                yield Row(line, timer)
+    except BadRow as error:
+        raise WrongUsage(f"FILE: can't be imported: {error}") from None
+    except UnicodeDecodeError as error:
+        raise WrongUsage(f"FILE: is not UTF-8 text ({error.reason})") from None
 
 
 class _Report:
@@ -159,21 +141,21 @@ class _Report:
 
 
 class _Importer:
-    def __init__(self, client: Client, report: _Report, in_flight: int, advance: Callable[[int], None]) -> None:
+    def __init__(
+        self, client: Client, report: _Report, in_flight: int, advance: Callable[[int], None], tally: Tally
+    ) -> None:
         self._client = client
         self._report = report
         self._in_flight = in_flight
         self._advance = advance
-        self._tally = Tally()
-        self._last_line = 0
+        self._tally = tally
 
-    def run(self, reader: _Reader) -> Tally:
-        """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight."""
+    def run(self, rows: Iterable[Row | tuple[int, str]], unsent: int) -> None:
+        """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight. `unsent` is the first line."""
         in_flight: dict[Future[list[BatchResult]], list[Row]] = {}
-        unsent = reader.from_line
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             try:
-                for batch in self._batches(reader):
+                for batch in self._batches(rows):
                     in_flight[threads.submit(self._send, batch)] = batch
                     unsent = batch[-1].line + 1
                     self._settle(in_flight, self._in_flight)
@@ -184,13 +166,11 @@ class _Importer:
             self._settle(in_flight, 1)
         if self._tally.stopped_by is not None:
             self._tally.unread_from = unsent
-        self._tally.skipped = reader.skipped
-        return self._tally
 
-    def _batches(self, reader: _Reader) -> Iterator[list[Row]]:
+    def _batches(self, rows: Iterable[Row | tuple[int, str]]) -> Iterator[list[Row]]:
         batch: list[Row] = []
         size = 0
-        for row in reader:
+        for row in rows:
             if isinstance(row, tuple):
                 self._fail(row[0], row[1], None)
                 continue
@@ -217,25 +197,17 @@ class _Importer:
                 batch = in_flight.pop(future)
                 self._advance(len(batch))
                 try:
-                    results = future.result()
-                except Unreachable as error:
-                    self._tally.stopped_by = error
-                    self._fail_all(batch, str(error))
-                except Refused as error:
-                    self._fail_all(batch, str(error))
-                else:
-                    self._take(batch, results)
-
-    def _take(self, batch: list[Row], results: list[BatchResult]) -> None:
-        for row, result in itertools.zip_longest(batch, results):
-            if result is not None and result.error is None:
-                self._tally.created += 1
-            else:
-                self._fail(row.line, _reason(result.error if result is not None else "no answer"), row.timer)
-
-    def _fail_all(self, batch: list[Row], reason: str) -> None:
-        for row in batch:
-            self._fail(row.line, reason, row.timer)
+                    errors = [result.error for result in future.result()]
+                except (Unreachable, Refused) as error:
+                    if isinstance(error, Unreachable):
+                        self._tally.stopped_by = error
+                    errors = [str(error)] * len(batch)
+                errors += ["no answer"] * (len(batch) - len(errors))
+                for row, problem in zip(batch, errors, strict=False):
+                    if problem is None:
+                        self._tally.created += 1
+                    else:
+                        self._fail(row.line, _reason(problem), row.timer)
 
     def _fail(self, line: int, reason: str, timer: dict[str, Any] | None) -> None:
         self._tally.failed += 1
@@ -256,13 +228,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else bytes(value).decode().strip('"')
 
 
-def _format(form: str | None, source: str) -> str:
-    form = form or ("csv" if source.lower().endswith(".csv") else "jsonl")
-    if form not in ("csv", "jsonl"):
-        raise WrongUsage(f"--format: {form!r} is not one of csv, jsonl")
-    return form
-
-
 @contextlib.contextmanager
 def _opened(source: str) -> Iterator[TextIO]:
     if source == "-":
@@ -276,22 +241,12 @@ def _opened(source: str) -> Iterator[TextIO]:
         yield stream
 
 
-@contextlib.contextmanager
-def _progress(source: str) -> Iterator[Callable[[int], None]]:
-    console = output.console(stderr=True)
-    if not console.is_terminal:
-        yield lambda rows: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    total = None
-    if source != "-":
-        with Path(source).open("rb") as counted:
-            total = sum(1 for _ in counted)
-    columns = (TextColumn("importing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda rows: progress.advance(task, rows)
+def _lines(source: str) -> int | None:
+    """The number of lines, which only the terminal shows; None for standard input."""
+    if source == "-" or not sys.stderr.isatty():
+        return None
+    with Path(source).open("rb") as counted:
+        return sum(1 for _ in counted)
 
 
 def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from tocsin.cli import output
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import AsJson, ConfigFile, DataDir, Store
+from tocsin.cli.options import LOCAL_STORE, AsJson, StoreOptions, duration_us
 
 if TYPE_CHECKING:
     from tocsin.model.access import ApiKey
@@ -23,15 +24,13 @@ T = TypeVar("T")
 #: Time before its expiry from which the list marks a key as expiring soon.
 SOON_US = 14 * 86_400 * 1_000_000
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
-    epilog="Example: tocsin keys create --role write --namespace billing",
+app = group(
+    "API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
+    example="keys create --role write --namespace billing",
 )
 
 
-@app.command("create", epilog="Example: tocsin keys create --role write --namespace billing --note 'billing service'")
+@command(app, "create", example="keys create --role write --namespace billing --note 'billing service'")
 def create(
     role: Annotated[str, typer.Option(help="read, write or admin; each includes the previous ones.")] = "write",
     namespace: Annotated[
@@ -46,9 +45,7 @@ def create(
         str | None,
         typer.Option("--expires-in", metavar="DURATION", help="Lifetime of the key: 90d.", show_default="never"),
     ] = None,
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    store: Store = None,
+    store: StoreOptions = LOCAL_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Create a key and show its secret once: only a hash is stored."""
@@ -77,7 +74,7 @@ def create(
         except TooManyKeys as error:
             raise Refused(str(error)) from None
 
-    if _with_store(config, data_dir, store, add, create=_store_is_named(config, data_dir, store)):
+    if _with_store(store, add, create=_store_is_named(store)):
         output.note(
             "This is the first key: a server that required none requires one from now on, and calls private addresses only "
             "if egress.allow lists them."
@@ -88,20 +85,18 @@ def create(
     else:
         until = "" if key.expires_at is None else f", valid until {format_instant(key.expires_at)}"
         output.note(
-            f"Key {key_id} ({role}{until}), stored in {_place(config, data_dir, store)}. Its secret is shown only now:"
+            f"Key {key_id} ({role}{until}), stored in {store.settings().store_url_redacted()}. Its secret is shown only now:"
         )
         typer.echo(secret)
 
 
-@app.command("list", epilog="Example: tocsin keys list")
-def list_keys(
-    config: ConfigFile = None, data_dir: DataDir = None, store: Store = None, as_json: AsJson = False
-) -> None:
+@command(app, "list", example="keys list")
+def list_keys(store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
     from tocsin.keys import ApiKeys
     from tocsin.model.instants import format_instant
 
-    found = _with_store(config, data_dir, store, lambda opened: ApiKeys(opened).seen_by(None), create=False)
+    found = _with_store(store, lambda opened: ApiKeys(opened).seen_by(None), create=False)
     if as_json:
         output.print_json(
             [
@@ -135,12 +130,10 @@ def list_keys(
     )
 
 
-@app.command("revoke", epilog="Example: tocsin keys revoke 1f0c9a7be2d4")
+@command(app, "revoke", example="keys revoke 1f0c9a7be2d4")
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Id of the key, from `keys list`.")],
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    store: Store = None,
+    store: StoreOptions = LOCAL_STORE,
 ) -> None:
     """Revoke a key. A running server refuses it within seconds."""
     from tocsin.keys import ApiKeys
@@ -154,7 +147,7 @@ def revoke(
         if not await opened.api_keys():
             output.note("No key is left. A server that requires keys keeps requiring them until it is restarted.")
 
-    _with_store(config, data_dir, store, remove, create=False)
+    _with_store(store, remove, create=False)
     typer.echo(f"Key {key_id} is revoked.")
 
 
@@ -190,12 +183,8 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
 
 def _lifetime_us(text: str) -> int:
     from tocsin.keys import LIFETIME_US_MAX
-    from tocsin.model.instants import parse_duration
 
-    try:
-        lifetime_us = parse_duration(text)
-    except ValueError as error:
-        raise WrongUsage(f"--expires-in: {text!r} {error}") from error
+    lifetime_us = duration_us("--expires-in", text)
     if not 0 < lifetime_us <= LIFETIME_US_MAX:
         raise WrongUsage(
             f"--expires-in: {text!r} must be greater than zero and at most 100 years; without it, a key never expires"
@@ -216,36 +205,22 @@ def _expiry(key: ApiKey) -> str:
     return format_instant(key.expires_at) + word
 
 
-def _store_is_named(config: ConfigFile, data_dir: DataDir, store: Store) -> bool:
+def _store_is_named(store: StoreOptions) -> bool:
     """Whether the store's location was given. Otherwise no new store is created: a server that keeps its data elsewhere
     would never see the key."""
     from tocsin.settings import Origin, sources
 
-    named = sources({"config": config, "data_dir": data_dir, "store": store})
+    named = sources(vars(store))
     return any(named[field].origin is not Origin.DEFAULT for field in ("data_dir", "store"))
 
 
-def _place(config: ConfigFile, data_dir: DataDir, store: Store) -> str:
-    """The store's URL without a password."""
-    from tocsin.settings import load_settings
-
-    return load_settings({"config": config, "data_dir": data_dir, "store": store}).store_url_redacted()
-
-
-def _with_store(
-    config: ConfigFile,
-    data_dir: DataDir,
-    store: Store,
-    work: Callable[[OpenStore], Awaitable[T]],
-    create: bool = True,
-) -> T:
+def _with_store(store: StoreOptions, work: Callable[[OpenStore], Awaitable[T]], *, create: bool) -> T:
     """The result of `work`. A missing store is created only with `create`: a typo in a path must not go unnoticed."""
     import asyncio
 
     from tocsin.server.stores import open_store
-    from tocsin.settings import load_settings
 
-    settings = load_settings({"config": config, "data_dir": data_dir, "store": store})
+    settings = store.settings()
     opened = open_store(settings, node=False, memory=False, create=create)
 
     async def run() -> T:

@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import AgentDatabase, AsJson, ConfigFile, DataDir, Store
+from tocsin.cli.options import LOCAL_STORE, AgentDatabase, AsJson, StoreOptions
 
 if TYPE_CHECKING:
     from tocsin.settings import Settings
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("migrate", epilog="Example: tocsin migrate --data-dir /var/lib/tocsin")(migrate)
-
-
 def migrate(
-    config: ConfigFile = None,
-    data_dir: DataDir = None,
-    store: Store = None,
+    store: StoreOptions = LOCAL_STORE,
     agent_database: AgentDatabase = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Only the timers' store.")] = False,
     as_json: AsJson = False,
@@ -30,17 +23,7 @@ def migrate(
     the same at its start. Stop the server first."""
     import asyncio
 
-    from tocsin.settings import load_settings
-
-    settings = load_settings(
-        {
-            "config": config,
-            "data_dir": data_dir,
-            "store": store,
-            "agent_database": agent_database,
-            "agent_enabled": False if no_agent else None,
-        }
-    )
+    settings = store.settings(agent_database=agent_database, agent_enabled=False if no_agent else None)
     result = asyncio.run(_migrate(settings))
     if as_json:
         output.print_json(result)
@@ -51,7 +34,7 @@ def migrate(
 async def _migrate(settings: Settings) -> dict[str, Any]:
     from tocsin.server.stores import newest_schema, open_store
     from tocsin.settings.values import redacted
-    from tocsin.stores.service_calls import database as agent
+    from tocsin.stores.service_calls.factory import agent_database
 
     opened = open_store(settings, memory=False)
     try:
@@ -61,7 +44,7 @@ async def _migrate(settings: Settings) -> dict[str, Any]:
     result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
     if not settings.has_agent():
         return result
-    database = agent.AgentDatabase(settings.agent_database_url(), settings.sql_settings())
+    database = agent_database(settings.agent_database_url(), settings.sql_settings())
     try:
         await database.open()
         return result | {

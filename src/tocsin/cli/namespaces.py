@@ -7,28 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
-    SERVER_DEFAULT,
-    ApiKeyOption,
+    LOCAL_SERVER,
+    NO_RETRIES,
     AsJson,
-    RetryAttempts,
     RetryDefault,
-    RetryFactor,
-    RetryFor,
-    RetryInitial,
-    RetryMax,
+    RetryOptions,
     Server,
     checked_duration,
-    retry_policy,
+    given,
 )
 from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Namespaces: the scope in which timer ids are unique, and its settings.",
-    epilog="Example: tocsin namespaces create billing --retention 7d",
+app = group(
+    "Namespaces: the scope in which timer ids are unique, and its settings.",
+    example="namespaces create billing --retention 7d",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="1 to 255 of A-Z a-z 0-9 . _ : -")]
@@ -53,7 +48,7 @@ AnswersMode = Annotated[
 ]
 
 
-@app.command("create", epilog="Example: tocsin namespaces create billing --retention 7d --secret new")
+@command(app, "create", example="namespaces create billing --retention 7d --secret new")
 def create(
     name: Name,
     shards: Annotated[
@@ -63,22 +58,16 @@ def create(
     retention: Retention = None,
     secret: Secret = None,
     answers: AnswersMode = None,
-    retry_attempts: RetryAttempts = None,
-    retry_for: RetryFor = None,
-    retry_initial: RetryInitial = None,
-    retry_factor: RetryFactor = None,
-    retry_max_interval: RetryMax = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    retries: RetryOptions = NO_RETRIES,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
-    body = _body(name, history, retention, secret, answers) | ({} if shards is None else {"numShards": shards})
-    body |= retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
-    _show(_post(server, key, "/namespaces/create", body), body, as_json, shown_secret=secret == "new")
+    body = _body(name, history, retention, secret, answers) | given(numShards=shards) | retries.policy()
+    _show(server.post("/namespaces/create", body), body, as_json, shown_secret=secret == "new")
 
 
-@app.command("update", epilog="Example: tocsin namespaces update billing --pause")
+@command(app, "update", example="namespaces update billing --pause")
 def update(
     name: Name,
     history: History = None,
@@ -92,52 +81,42 @@ def update(
         typer.Option("--pause/--resume", help="Stop firing its timers; resume firing.", show_default=False),
     ] = None,
     answers: AnswersMode = None,
-    retry_attempts: RetryAttempts = None,
-    retry_for: RetryFor = None,
-    retry_initial: RetryInitial = None,
-    retry_factor: RetryFactor = None,
-    retry_max_interval: RetryMax = None,
+    retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Change a namespace's settings; options not given keep their value."""
     if remove_secret and secret is not None:
         raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
     body = _body(name, history, retention, secret, answers)
-    body |= retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
-    if retry_default:
-        if "retryPolicy" in body:
-            raise WrongUsage("--retry-default conflicts with the other --retry-… options; give only one kind")
-        body["retryPolicy"] = None
+    body |= retries.policy(remove=retry_default)
     if remove_secret:
         body["secret"] = None
     if paused is not None:
         body["paused"] = paused
     if len(body) == 1:
         raise WrongUsage("no change given; give --history, --retention, --secret, --pause, …")
-    _show(_post(server, key, "/namespaces/update", body), body, as_json, shown_secret=secret == "new")
+    _show(server.post("/namespaces/update", body), body, as_json, shown_secret=secret == "new")
 
 
-@app.command("rotate-secret", epilog="Example: tocsin namespaces rotate-secret billing --grace 48h")
+@command(app, "rotate-secret", example="namespaces rotate-secret billing --grace 48h")
 def rotate_secret(
     name: Name,
     secret: NewSecret = None,
     grace: Grace = None,
     force: Force = False,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Sign with a new secret; the previous one keeps signing during the grace period."""
-    show_rotation(_post(server, key, "/namespaces/rotateSecret", rotation("name", name, secret, grace, force)), as_json)
+    show_rotation(server.post("/namespaces/rotateSecret", rotation("name", name, secret, grace, force)), as_json)
 
 
-@app.command("list", epilog="Example: tocsin namespaces list")
-def list_namespaces(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
+@command(app, "list", example="namespaces list")
+def list_namespaces(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """List the namespaces."""
-    answer = _post(server, key, "/namespaces/list", {})
+    answer = server.post("/namespaces/list", {})
     if as_json:
         output.print_json(answer)
         return
@@ -147,7 +126,7 @@ def list_namespaces(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, a
         for name in dict.fromkeys(name for entry in found for name in entry)
         if name not in ("createdAt", "updatedAt", "retryPolicy")
     ]
-    output.print_table(columns, [[_cell(entry.get(name)) for name in columns] for entry in found])
+    output.print_table(columns, [[output.cell(entry.get(name)) for name in columns] for entry in found])
 
 
 def _body(
@@ -157,29 +136,15 @@ def _body(
         from tocsin.model.secrets import new_secret
 
         secret = new_secret()
-    wanted = {"history": history, "retention": checked_duration("--retention", retention), "secret": secret}
-    wanted["answers"] = answers
-    return {"name": name} | {field: value for field, value in wanted.items() if value is not None}
-
-
-def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
-    from tocsin.cli.client import Client
-
-    with Client(server, key) as client:
-        return client.post(path, body)
+    retention = checked_duration("--retention", retention)
+    return given(name=name, history=history, retention=retention, secret=secret, answers=answers)
 
 
 def _show(answer: dict[str, Any], sent: dict[str, Any], as_json: bool, *, shown_secret: bool) -> None:
     if as_json:
         output.print_json(answer | ({"secret": sent["secret"]} if shown_secret else {}))
         return
-    output.print_fields({name: _cell(value) for name, value in answer.items()})
+    output.print_fields({name: output.cell(value) for name, value in answer.items()})
     if shown_secret:
         output.note("The new secret, for the receivers (it is shown only now):")
         typer.echo(sent["secret"])
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return output.compact(value) if isinstance(value, dict) else value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,23 +15,11 @@ from tocsin.cli.failure import WrongUsage
 if TYPE_CHECKING:
     import msgspec
 
-SERVER_DEFAULT = "http://127.0.0.1:8080"
+    from tocsin.cli.client import Client
+    from tocsin.settings import Settings
 
-Server = Annotated[
-    str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
-]
-ApiKeyOption = Annotated[
-    str | None, typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server requires one.")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="The timers' namespace.")]
-Status = Annotated[
-    list[str] | None,
-    typer.Option("--status", help="Only timers that are pending, completed, failed or canceled; may be repeated."),
-]
-IdPrefix = Annotated[
-    str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only timers whose id has this prefix.")
-]
 Tenant = Annotated[
     str | None,
     typer.Option(
@@ -50,6 +40,9 @@ Store = Annotated[
     ),
 ]
 
+Format = Annotated[
+    str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
+]
 AgentDatabase = Annotated[
     str | None,
     typer.Option(
@@ -60,30 +53,132 @@ AgentDatabase = Annotated[
     ),
 ]
 
-RetryAttempts = Annotated[
-    int | None,
-    typer.Option(
-        "--retry-attempts", metavar="N", help="Maximum number of attempts, including the first.", show_default="10"
-    ),
-]
-RetryFor = Annotated[
-    str | None,
-    typer.Option("--retry-for", metavar="DURATION", help="No attempt starts later than this after the first."),
-]
-RetryInitial = Annotated[
-    str | None,
-    typer.Option("--retry-initial", metavar="DURATION", help="Delay before the second attempt.", show_default="5s"),
-]
-RetryFactor = Annotated[
-    float | None,
-    typer.Option("--retry-factor", metavar="X", help="Factor by which each delay grows.", show_default="3"),
-]
-RetryMax = Annotated[
-    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="Maximum delay.", show_default="4h")
-]
 RetryDefault = Annotated[
     bool, typer.Option("--retry-default", help="Remove the retry policy, so that the default applies.")
 ]
+
+
+@dataclass(frozen=True)
+class Server:
+    """The server that a command calls, and the key for it."""
+
+    server: Annotated[
+        str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
+    ] = "http://127.0.0.1:8080"
+    key: Annotated[
+        str | None,
+        typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server requires one."),
+    ] = None
+
+    def client(self) -> Client:
+        """A client, to be closed."""
+        from tocsin.cli.client import Client
+
+        return Client(self.server, self.key)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The decoded response to one `POST /api/v1<path>`."""
+        with self.client() as client:
+            return client.post(path, body)
+
+
+@dataclass(frozen=True)
+class TimerFilters:
+    """Which timers of a namespace are listed."""
+
+    namespace: Namespace = "default"
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", help="Only timers that are pending, completed, failed or canceled; may be repeated."),
+    ] = None
+    id_prefix: Annotated[
+        str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only timers whose id has this prefix.")
+    ] = None
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None
+    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")] = (
+        None
+    )
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None
+
+    def query(self, *, limit: int, cursor: str | None = None) -> dict[str, Any]:
+        """The request for a page of the list."""
+        return given(
+            namespace=self.namespace,
+            status=self.status or None,
+            idPrefix=self.id_prefix,
+            tags=self.tag or None,
+            executeAfter=checked_instant("--after", self.after),
+            executeBefore=checked_instant("--before", self.before),
+            limit=limit,
+            cursor=cursor,
+        )
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """The store that a command opens itself: settings by flag, and the file with the others."""
+
+    config: ConfigFile = None
+    data_dir: DataDir = None
+    store: Store = None
+
+    def settings(self, **flags: Any) -> Settings:
+        """The settings, with those of further flags."""
+        from tocsin.settings import load_settings
+
+        return load_settings(vars(self) | flags)
+
+
+@dataclass(frozen=True)
+class RetryOptions:
+    """The retry policy of a timer, a namespace or a call."""
+
+    retry_attempts: Annotated[
+        int | None,
+        typer.Option(
+            "--retry-attempts", metavar="N", help="Maximum number of attempts, including the first.", show_default="10"
+        ),
+    ] = None
+    retry_for: Annotated[
+        str | None,
+        typer.Option("--retry-for", metavar="DURATION", help="No attempt starts later than this after the first."),
+    ] = None
+    retry_initial: Annotated[
+        str | None,
+        typer.Option("--retry-initial", metavar="DURATION", help="Delay before the second attempt.", show_default="5s"),
+    ] = None
+    retry_factor: Annotated[
+        float | None,
+        typer.Option("--retry-factor", metavar="X", help="Factor by which each delay grows.", show_default="3"),
+    ] = None
+    retry_max_interval: Annotated[
+        str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="Maximum delay.", show_default="4h")
+    ] = None
+
+    def policy(self, *, remove: bool = False) -> dict[str, Any]:
+        """The request's `retryPolicy`; empty if no option is given, null to `remove` the policy."""
+        policy = given(
+            maxAttempts=self.retry_attempts,
+            maxAttemptsDuration=checked_duration("--retry-for", self.retry_for),
+            initialInterval=checked_duration("--retry-initial", self.retry_initial),
+            backoffMultiplier=self.retry_factor,
+            maxInterval=checked_duration("--retry-max-interval", self.retry_max_interval),
+        )
+        if remove and policy:
+            raise WrongUsage("--retry-default conflicts with the other --retry-… options; give only one kind")
+        return {"retryPolicy": policy or None} if policy or remove else {}
+
+
+#: Without options.
+LOCAL_SERVER = Server()
+ALL_TIMERS = TimerFilters()
+LOCAL_STORE = StoreOptions()
+NO_RETRIES = RetryOptions()
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields of a request whose option was given."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def instant_us(option: str, text: str) -> int:
@@ -155,18 +250,3 @@ def headers(option: str, lines: list[str] | None) -> dict[str, str] | None:
             raise WrongUsage(f"{option}: {line!r} is not a header; write it as 'Name: value'")
         found[name.strip()] = value.strip()
     return found or None
-
-
-def retry_policy(
-    attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
-) -> dict[str, Any]:
-    """The request's `retryPolicy` from the `--retry-…` options; empty if none is given."""
-    policy = {
-        "maxAttempts": attempts,
-        "maxAttemptsDuration": checked_duration("--retry-for", duration),
-        "initialInterval": checked_duration("--retry-initial", initial),
-        "backoffMultiplier": factor,
-        "maxInterval": checked_duration("--retry-max-interval", longest),
-    }
-    given = {name: value for name, value in policy.items() if value is not None}
-    return {"retryPolicy": given} if given else {}

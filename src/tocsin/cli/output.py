@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tocsin.cli.failure import Refused
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Column, Table
     from rich.text import Text
 
 STATUS_STYLES = {
@@ -63,12 +67,17 @@ def print_json(value: Any) -> None:
     sys.stdout.write(visible(msgspec.json.encode(value).decode()) + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a plain table, without lines between rows; values are never interpreted as markup."""
+def plain_table(*columns: Column | str, expand: bool = False) -> Table:
+    """A table without lines between its rows."""
     from rich import box
     from rich.table import Table
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, expand=expand)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a plain table; values are never interpreted as markup."""
+    table = plain_table(*columns)
     for row in rows:
         table.add_row(*(shown(cell, STATUS_STYLES.get(str(cell), "")) for cell in row))
     console().print(table)
@@ -76,11 +85,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 def print_groups(columns: Sequence[str], groups: Mapping[str, Sequence[Sequence[object]]]) -> None:
     """One table with a heading before the rows of each group that has any."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table(*columns)
     for title, rows in groups.items():
         if rows and table.rows:
             table.add_row()
@@ -121,6 +128,42 @@ def print_line(parts: Iterable[tuple[str, str]]) -> None:
     console().print(Text.assemble(*((visible(text), style) for text, style in parts)), soft_wrap=True)
 
 
+@contextlib.contextmanager
+def progress(what: str, *, total: int | None = None, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr, if that is a terminal. Yields what advances it by a number of rows."""
+    bars = console(stderr=True)
+    if not shown or not bars.is_terminal:
+        yield lambda rows: None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    time_column = TimeElapsedColumn() if total is None else TimeRemainingColumn()
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), time_column)
+    with Progress(*columns, console=bars, transient=True) as running:
+        task = running.add_task("", total=total)
+        yield lambda rows: running.advance(task, rows)
+
+
+def each_done(ids: Iterable[str], act: Callable[[str], object], done: str) -> None:
+    """Does something to each of these, and notes for each that it is `done`. Raises Refused with all that were refused."""
+    refused = []
+    for each in ids:
+        try:
+            act(each)
+            note(f"{each} is {done}.")
+        except Refused as refusal:
+            refused.append(f"{each}: {refusal}")
+    if refused:
+        raise Refused("\n".join(refused))
+
+
 def relative(instant: str | None) -> str:
     """The approximate distance of an instant from now: `in 5m`, `2h ago`."""
     if not instant:
@@ -135,6 +178,13 @@ def relative(instant: str | None) -> str:
             break
     text = format_duration(size) if size >= 1_000 else "0s"
     return f"in {text}" if distance_us >= 0 else f"{text} ago"
+
+
+def cell(value: object) -> object:
+    """A value of a response, as shown in a table: `yes` or `no` for a truth value, JSON for an object."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return compact(value) if isinstance(value, dict) else value
 
 
 def compact(value: Any) -> str | None:

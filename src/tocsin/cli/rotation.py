@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import checked_duration
+from tocsin.cli.options import checked_duration, given
 
 NewSecret = Annotated[
     str | None,
@@ -29,8 +29,7 @@ Force = Annotated[bool, typer.Option("--force", help="Rotate even during the gra
 
 def rotation(field: str, name: str, secret: str | None, grace: str | None, force: bool) -> dict[str, Any]:
     """The request that rotates a secret; its owner's `name` goes into `field`."""
-    given = {"secret": secret, "grace": checked_duration("--grace", grace), "force": force or None}
-    return {field: name} | {option: value for option, value in given.items() if value is not None}
+    return {field: name} | given(secret=secret, grace=checked_duration("--grace", grace), force=force or None)
 
 
 def show_rotation(answer: dict[str, Any], as_json: bool) -> None:

@@ -9,6 +9,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from tocsin.cli.failure import WrongUsage
+
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
     "callbackTimeoutSeconds", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError",
@@ -19,6 +21,14 @@ JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
 #: Fields that only the server sets; import ignores them.
 READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "shardId", "timerUuid"}
 TAG_SEPARATOR = ";"
+
+
+def format_of(form: str | None, file_name: str) -> str:
+    """`csv` or `jsonl`: the one that was given, or that of the file's extension. Raises WrongUsage."""
+    form = form or ("csv" if file_name.lower().endswith(".csv") else "jsonl")
+    if form not in ("csv", "jsonl"):
+        raise WrongUsage(f"--format: {form!r} is not one of csv, jsonl")
+    return form
 
 
 class BadRow(ValueError):

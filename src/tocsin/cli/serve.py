@@ -7,17 +7,11 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.options import AgentDatabase, ConfigFile, DataDir, Store
-from tocsin.cli.setting_flags import SettingFlags
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
 
 SHARDS_SHOWN = (
     f"the store's number; for a new store {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}"
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("serve", cls=SettingFlags, epilog="Example: tocsin serve --port 9000 --data-dir /var/lib/tocsin")(serve)
 
 
 def serve(

@@ -9,39 +9,31 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import exporting, importing, output, watch
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
-    SERVER_DEFAULT,
-    ApiKeyOption,
+    ALL_TIMERS,
+    LOCAL_SERVER,
+    NO_RETRIES,
     AsJson,
-    IdPrefix,
     Namespace,
-    RetryAttempts,
     RetryDefault,
-    RetryFactor,
-    RetryFor,
-    RetryInitial,
-    RetryMax,
+    RetryOptions,
     Server,
-    Status,
+    TimerFilters,
     checked_duration,
     checked_instant,
     content,
     duration_us,
+    given,
     headers,
     json_content,
-    retry_policy,
 )
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Create, show, change, import and export timers.",
-    epilog="Example: tocsin timers create http://127.0.0.1:9000/ --in 30s",
-)
-watch.register(app)
-importing.register(app)
-exporting.register(app)
+app = group("Create, show, change, import and export timers.", example="timers create http://127.0.0.1:9000/ --in 30s")
+command(app, "watch", example="timers watch order-17")(watch.watch)
+command(app, "import", example="timers import timers.csv --namespace billing")(importing.import_timers)
+command(app, "export", example="timers export --status pending --output timers.jsonl")(exporting.export)
 
 TimerId = Annotated[str, typer.Argument(metavar="ID", help="Id of the timer.")]
 At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When to fire, such as 2027-01-31T12:00:00Z.")]
@@ -94,9 +86,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-@app.command(
-    "create", epilog="""Example: tocsin timers create http://127.0.0.1:9000/ --in 30s --payload '{"order": 17}'"""
-)
+@command(app, "create", example="""timers create http://127.0.0.1:9000/ --in 30s --payload '{"order": 17}'""")
 def create(
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to call.")],
     at: At = None,
@@ -113,15 +103,10 @@ def create(
     header: Header = None,
     tag: Tag = None,
     timeout: Timeout = None,
-    retry_attempts: RetryAttempts = None,
-    retry_for: RetryFor = None,
-    retry_initial: RetryInitial = None,
-    retry_factor: RetryFactor = None,
-    retry_max_interval: RetryMax = None,
+    retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a timer, or replace the pending one with the same id."""
@@ -137,54 +122,41 @@ def create(
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
         "body": _raw_body(body, content_type, payload),
-        **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        **retries.policy(),
         "onConflict": on_conflict,
         # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
         "idempotencyKey": idempotency_key if idempotency_key is not None else str(uuid.uuid4()),
     }
-    _show(_create(server, key, _given(request)), as_json)
+    with server.client() as client:
+        timer, found = client.create(given(**request))
+    if found == "existing":
+        output.note("A timer with this id exists and was kept; nothing was written.")
+    elif found == "replayed":
+        output.note("An earlier create with this key made the timer; nothing was written.")
+    _show(timer, as_json)
 
 
-@app.command("get", epilog="Example: tocsin timers get order-17")
+@command(app, "get", example="timers get order-17")
 def get(
     timer_id: TimerId,
     namespace: Namespace = "default",
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show one timer, pending or finished."""
-    _show(_post(server, key, "/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
+    _show(server.post("/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
 
 
-@app.command("list", epilog="Example: tocsin timers list --status failed --tag billing")
+@command(app, "list", example="timers list --status failed --tag billing")
 def list_timers(
-    namespace: Namespace = "default",
-    status: Status = None,
-    id_prefix: IdPrefix = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only timers with this tag; may be repeated.")] = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")
-    ] = None,
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None,
+    filters: TimerFilters = ALL_TIMERS,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of timers.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
-    body = {
-        "namespace": namespace,
-        "status": status or None,
-        "idPrefix": id_prefix,
-        "tags": tag or None,
-        "executeAfter": checked_instant("--after", after),
-        "executeBefore": checked_instant("--before", before),
-        "limit": limit,
-        "cursor": cursor,
-    }
-    answer = _post(server, key, "/timers/list", _given(body))
+    answer = server.post("/timers/list", filters.query(limit=limit, cursor=cursor))
     if as_json:
         output.print_json(answer)
         return
@@ -207,7 +179,7 @@ def list_timers(
         output.note(f"More timers: --cursor {answer['nextCursor']}")
 
 
-@app.command("update", epilog="Example: tocsin timers update order-17 --in 5m")
+@command(app, "update", example="timers update order-17 --in 5m")
 def update(
     timer_id: TimerId,
     at: At = None,
@@ -221,14 +193,9 @@ def update(
     header: Header = None,
     tag: Tag = None,
     timeout: Timeout = None,
-    retry_attempts: RetryAttempts = None,
-    retry_for: RetryFor = None,
-    retry_initial: RetryInitial = None,
-    retry_factor: RetryFactor = None,
-    retry_max_interval: RetryMax = None,
+    retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
@@ -239,39 +206,24 @@ def update(
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
         "body": _raw_body(body, content_type, payload),
-        **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
-    changes = _given(changes)
-    if retry_default:
-        if "retryPolicy" in changes:
-            raise WrongUsage("--retry-default conflicts with the other --retry-… options; give only one kind")
-        changes["retryPolicy"] = None
+    changes = given(**changes) | retries.policy(remove=retry_default)
     if not changes:
         raise WrongUsage("no change given; give --in, --at, --url, --payload, …")
-    _show(_post(server, key, "/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)
+    _show(server.post("/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)
 
 
-@app.command("delete", epilog="Example: tocsin timers delete order-17 order-18")
+@command(app, "delete", example="timers delete order-17 order-18")
 def delete(
     timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
     namespace: Namespace = "default",
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
 ) -> None:
     """Cancel pending timers. An attempt that is in flight may still arrive; it is not retried."""
-    from tocsin.cli.client import Client
-    from tocsin.cli.failure import Refused
-
-    refused = []
-    with Client(server, key) as client:
-        for timer_id in timer_ids:
-            try:
-                client.post("/timers/delete", {"namespace": namespace, "timerId": timer_id})
-                output.note(f"{timer_id} is canceled.")
-            except Refused as refusal:
-                refused.append(f"{timer_id}: {refusal}")
-    if refused:
-        raise Refused("\n".join(refused))
+    with server.client() as client:
+        output.each_done(
+            timer_ids, lambda one: client.post("/timers/delete", {"namespace": namespace, "timerId": one}), "canceled"
+        )
 
 
 def _optional(
@@ -303,34 +255,11 @@ def _raw_body(text: str | None, media_type: str | None, payload: str | None) -> 
         return {"base64": base64.b64encode(raw).decode(), **given}
 
 
-def _given(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if value is not None}
-
-
 def _from_now(text: str) -> str:
     """The instant that `--in` means, by this machine's clock."""
     from tocsin.model.instants import format_instant
 
     return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
-
-
-def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
-    from tocsin.cli.client import Client
-
-    with Client(server, key) as client:
-        return client.post(path, body)
-
-
-def _create(server: str, key: str | None, body: dict[str, Any]) -> dict[str, Any]:
-    from tocsin.cli.client import Client
-
-    with Client(server, key) as client:
-        timer, found = client.create(body)
-    if found == "existing":
-        output.note("A timer with this id exists and was kept; nothing was written.")
-    elif found == "replayed":
-        output.note("An earlier create with this key made the timer; nothing was written.")
-    return timer  # type: ignore[no-any-return]
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:

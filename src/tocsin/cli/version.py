@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import platform
 
-import typer
-
 from tocsin.cli import output
 from tocsin.cli.options import AsJson
-
-
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command("version", epilog="Example: tocsin version --json")(version)
 
 
 def version(as_json: AsJson = False) -> None:

@@ -10,17 +10,12 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Namespace, Server, duration_us
+from tocsin.cli.options import LOCAL_SERVER, AsJson, Namespace, Server, duration_us
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 PAGE_ROWS = 1_000
-
-
-def register(timers: typer.Typer) -> None:
-    """Adds the command."""
-    timers.command("watch", epilog="Example: tocsin timers watch order-17")(watch)
 
 
 def watch(
@@ -30,19 +25,16 @@ def watch(
     ] = None,
     namespace: Namespace = "default",
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
-    server: Server = SERVER_DEFAULT,
-    key: ApiKeyOption = None,
+    server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show each change of state until all timers have finished; exit code 1 if one failed."""
-    from tocsin.cli.client import Client
-
     if bool(timer_ids) == bool(tag):
         raise WrongUsage("give either ids or --tag")
     pause_s = max(0.05, duration_us("--interval", interval) / 1e6)
     shown: dict[str, tuple[Any, ...]] = {}
     failed: set[str] = set()
-    with Client(server, key) as client:
+    with server.client() as client:
         while True:
             pending = False
             timers = _by_id(client, namespace, timer_ids, shown) if timer_ids else _by_tag(client, namespace, tag or [])
@@ -78,14 +70,8 @@ def _by_id(
 
 
 def _by_tag(client: Client, namespace: str, tags: list[str]) -> Iterator[dict[str, Any]]:
-    cursor: str | None = None
-    while True:
-        body = {"namespace": namespace, "tags": tags, "limit": PAGE_ROWS}
-        answer = client.post("/timers/list", body | ({"cursor": cursor} if cursor else {}))
-        yield from answer["timers"]
-        cursor = answer.get("nextCursor")
-        if not cursor:
-            return
+    for page in client.pages("/timers/list", {"namespace": namespace, "tags": tags, "limit": PAGE_ROWS}):
+        yield from page["timers"]
 
 
 def _print_state(timer: dict[str, Any], as_json: bool) -> None:

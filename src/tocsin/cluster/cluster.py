@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from tocsin.cluster.channel import Channel, Dial
 from tocsin.cluster.limits import ClusterLimits
@@ -14,22 +15,15 @@ from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import AcceptedConnection, dial
-from tocsin.cluster.wire import RelayedRequest, RelayedResponse
+from tocsin.cluster.this_node import ThisNode
+from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
 from tocsin.ports.observer import Event, PeerRefused
 from tocsin.web.http.access import without_key
 
-Serve = Callable[[RelayedRequest], Awaitable[RelayedResponse]]
-
-
-async def _serves_nothing(request: RelayedRequest) -> RelayedResponse:
-    return RelayedResponse(request.id, 0, [], b"")
-
-
-def _counts_nothing(after_us: int) -> None:
-    return None
+T = TypeVar("T")
 
 
 class Cluster:
@@ -53,28 +47,21 @@ class Cluster:
         dial_with: Dial | None = None,
     ) -> None:
         self._own = own
+        #: `serve` and `statistics` are set by those who can answer for the node.
+        self.here = ThisNode(placement, local, report, clock, limits, observe)
         self._placement = placement
-        self._local = local
-        self._report = report
-        self._secret = secret
-        self._clock = clock
         self._limits = limits
-        self._observe = observe
+        self._secret = secret
         self._dial: Dial = dial_with or partial(dial, limits, secret, own)
         self._links: dict[bytes, PeerLink] = {}
         self._sessions: dict[bytes, PeerSession] = {}
         self._unauthenticated: dict[AcceptedConnection, None] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         #: The node that was last found to run the service agent; None when that proved wrong.
         self._agent_at: bytes | None = None
         self._agent_takes_hashes = False
         self._search: asyncio.Future[bytes | None] | None = None
         self._announcing = False
-        #: Serves HTTP requests that other nodes forward.
-        self.serve: Serve = _serves_nothing
-        #: This node's statistics in points that began after an instant.
-        self.statistics_here: Callable[[int], StatisticsReport | None] = _counts_nothing
         self.router = Router(placement, local, self.link, clock, limits)
         placement.watch(self._forget_gone)
 
@@ -110,15 +97,10 @@ class Cluster:
         for session in list(self._sessions.values()):
             session.void()
         self._sessions.clear()
-        for task in self._tasks:
+        for task in self.here.tasks:
             task.cancel()
         if self._search is not None:
             self._search.cancel()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     # ------------------------------------------------------------------ the serving side
 
@@ -128,25 +110,14 @@ class Cluster:
         )
 
     def _refused(self, address: str, reason: str) -> None:
-        self._observe(PeerRefused(address, reason))
+        self.here.observe(PeerRefused(address, reason))
 
     def arrived(self, incarnation: bytes, channel: Channel) -> PeerSession:
         """Another node has connected. Its former connection is void from now on, including everything unread on it."""
         former = self._sessions.pop(incarnation, None)
         if former is not None:
             former.void()
-        session = PeerSession(
-            channel,
-            local=self._local,
-            placement=self._placement,
-            report=self._report,
-            statistics=self._statistics,
-            serve=self._serve,
-            clock=self._clock,
-            limits=self._limits,
-            spawn=self._spawn,
-            ended=partial(self._ended, incarnation),
-        )
+        session = PeerSession(channel, self.here, partial(self._ended, incarnation))
         if len(self._sessions) >= self._limits.connections_max:
             self._refused("", f"{len(self._sessions)} nodes are already connected")
             session.void()
@@ -159,28 +130,13 @@ class Cluster:
         if self._sessions.get(incarnation) is session:
             del self._sessions[incarnation]
 
-    def _statistics(self, after_us: int) -> StatisticsReport | None:
-        return self.statistics_here(after_us)
-
-    async def _serve(self, request: RelayedRequest) -> RelayedResponse:
-        return await self.serve(request)
-
     # ------------------------------------------------------------------ the requesting side
 
     def link(self, incarnation: bytes, address: str) -> PeerLink:
         """The link to a node; created if there is none."""
         link = self._links.get(incarnation)
         if link is None:
-            link = self._links[incarnation] = PeerLink(
-                incarnation,
-                address,
-                dial=self._dial,
-                placement=self._placement,
-                clock=self._clock,
-                limits=self._limits,
-                observe=self._observe,
-                spawn=self._spawn,
-            )
+            link = self._links[incarnation] = PeerLink(incarnation, address, self.here, self._dial)
         return link
 
     def announce(self) -> None:
@@ -202,25 +158,32 @@ class Cluster:
             for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
                 self._links.pop(incarnation).close()
 
+    async def _each(
+        self, nodes: Mapping[bytes, str], ask: Callable[[PeerLink], Coroutine[Any, Any, T]]
+    ) -> AsyncGenerator[tuple[bytes, T], None]:
+        """Asks the nodes (addresses by incarnation). The answers, as they come, without those that do not come in time."""
+        loop = asyncio.get_running_loop()
+        asked = {
+            asyncio.ensure_future(ask(self.link(incarnation, address))): incarnation
+            for incarnation, address in nodes.items()
+            if address
+        }
+        waiting, deadline = set(asked), loop.time() + self._limits.report_timeout_us / 1e6
+        try:
+            while waiting and (left_s := deadline - loop.time()) > 0:
+                done, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                for question in done:
+                    if question.exception() is None:
+                        yield asked[question], question.result()
+        finally:
+            # Also if the caller was cancelled, or needs no further answer.
+            for question in asked:
+                question.cancel()
+
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
-        asked = {
-            incarnation: asyncio.ensure_future(self.link(incarnation, address).ask())
-            for incarnation, address in self._placement.others().items()
-        }
-        if not asked:
-            return {}
-        try:
-            done, _ = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
-        finally:
-            # Also if the caller was cancelled.
-            for question in asked.values():
-                question.cancel()
-        return {
-            incarnation: question.result()
-            for incarnation, question in asked.items()
-            if question in done and question.exception() is None
-        }
+        others = self._placement.others()
+        return {incarnation: answer.report async for incarnation, answer in self._each(others, PeerLink.ask)}
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """A node's report, and its statistics in points that began after an instant; None from a release without them.
@@ -230,26 +193,15 @@ class Cluster:
             raise Unavailable("the node announces no address for other nodes")
         try:
             async with asyncio.timeout(self._limits.report_timeout_us / 1e6):
-                return await self.link(incarnation, address).ask_statistics(after_us)
+                answer = await self.link(incarnation, address).ask(after_us)
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None
+        return answer.report, answer.statistics
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Makes the nodes (addresses by incarnation) read the namespaces. Returns the incarnations that confirmed it in
         time."""
-        asked = {
-            asyncio.ensure_future(self.link(incarnation, address).refresh()): incarnation
-            for incarnation, address in nodes.items()
-            if address
-        }
-        if not asked:
-            return set()
-        try:
-            done, _ = await asyncio.wait(asked, timeout=self._limits.report_timeout_us / 1e6)
-        finally:
-            for question in asked:
-                question.cancel()
-        return {asked[question] for question in done if question.exception() is None}
+        return {incarnation async for incarnation, _ in self._each(nodes, PeerLink.refresh)}
 
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str = ""
@@ -284,22 +236,12 @@ class Cluster:
         return await asyncio.shield(self._search)
 
     async def _search_agent(self) -> bytes | None:
-        asked = {
-            asyncio.ensure_future(self.link(incarnation, address).ask()): incarnation
-            for incarnation, address in self._placement.others().items()
-        }
-        waiting, deadline = set(asked), asyncio.get_running_loop().time() + self._limits.report_timeout_us / 1e6
-        try:
-            while waiting and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
-                done, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-                for question in done:
-                    if question.exception() is None and question.result().agent:
-                        self._agent_at = asked[question]
-                        self._agent_takes_hashes = question.result().takes_key_hashes
-                        return self._agent_at
-        finally:
-            for question in waiting:
-                question.cancel()
+        async with contextlib.aclosing(self._each(self._placement.others(), PeerLink.ask)) as answers:
+            async for incarnation, answer in answers:
+                if answer.report.agent:
+                    self._agent_at = incarnation
+                    self._agent_takes_hashes = answer.report.takes_key_hashes
+                    return incarnation
         return None
 
     async def _request(self, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:

@@ -17,32 +17,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from tocsin.cluster import wire
 from tocsin.cluster.channel import Channel, Dial, PeerUnreachable
-from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import (
-    Goodbye,
-    NamespacesRefreshed,
-    OwnershipChanged,
-    PeerProtocolError,
-    PeerReport,
-    PeerRequest,
-    PeerWrite,
-    PeerWrites,
-    RefreshNamespaces,
-    RelayedRequest,
-    RelayedResponse,
-    ReportRequest,
-    Tick,
-    WriteResult,
-    WriteResults,
-    decode_reply,
-    decode_result,
-    encode,
-    encode_write,
-)
+from tocsin.cluster.this_node import ThisNode
 from tocsin.model.errors import (
     Overloaded,
     RecordUndecodable,
@@ -52,51 +33,37 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.ports.clock import Clock
-from tocsin.ports.forward import NodeReport, Placement, Settle, StatisticsReport, Write, Written
-from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
+from tocsin.ports.forward import Settle, Write, Written
+from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
+
+
+R = TypeVar("R")
 
 
 class NotSent(Unavailable):
     """The other node certainly did not process the request: it is unreachable or stopping."""
 
 
+@dataclass(slots=True, eq=False)
 class _Sent:
     """A write in flight or queued, and the shard's epoch that it names."""
 
-    __slots__ = ("epoch", "settle", "write")
-
-    def __init__(self, write: Write, epoch: int, settle: Settle) -> None:
-        self.write = write
-        self.epoch = epoch
-        self.settle = settle
+    write: Write
+    epoch: int
+    settle: Settle
 
 
 class PeerLink:
-    """The link to one incarnation of a node. `spawn` runs a coroutine for as long as the cluster lives."""
+    """The link to one incarnation of a node."""
 
-    def __init__(
-        self,
-        incarnation: bytes,
-        address: str,
-        *,
-        dial: Dial,
-        placement: Placement,
-        clock: Clock,
-        limits: ClusterLimits,
-        observe: Callable[[Event], None],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
-    ) -> None:
+    def __init__(self, incarnation: bytes, address: str, here: ThisNode, dial: Dial) -> None:
         self.incarnation = incarnation
         self.address = address
+        self._here = here
+        self._limits = here.limits
         self._dial = dial
-        self._placement = placement
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
-        self._spawn = spawn
         self._channel: Channel | None = None
         self._dialing = False
         self._closed = False
@@ -108,7 +75,7 @@ class PeerLink:
         self._in_flight: dict[int, _Sent] = {}
         self._in_doubt: list[_Sent] = []
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._unsent: list[PeerRequest] = []
+        self._unsent: list[wire.PeerRequest] = []
         self._flush_planned = False
         self._sweep: asyncio.TimerHandle | None = None
 
@@ -128,26 +95,17 @@ class PeerLink:
 
     def announce_ownership(self) -> None:
         """Notifies the other node that ownership has changed, if it is reachable now."""
-        self._send_message(OwnershipChanged())
+        self._send_message(wire.OwnershipChanged())
 
-    async def ask(self) -> NodeReport:
-        """The other node's report. Raises Unavailable."""
-        answer = await self._exchange(lambda number: ReportRequest(number))
-        assert isinstance(answer, PeerReport)
-        return answer.report
-
-    async def ask_statistics(self, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """The other node's report, and its statistics in points that began after an instant; None from a release
-        without them."""
-        answer = await self._exchange(lambda number: ReportRequest(number, after_us))
-        assert isinstance(answer, PeerReport)
-        return answer.report, answer.statistics
+    async def ask(self, statistics_after: int | None = None) -> wire.PeerReport:
+        """The other node's report and, unless that is None, its statistics in points that began after the instant: None
+        from a release without them. Raises Unavailable."""
+        return await self._exchange(wire.PeerReport, wire.ReportRequest, statistics_after)
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces since this call. Raises Unavailable. A release that does
         not know the request never answers it."""
-        answer = await self._exchange(lambda number: RefreshNamespaces(number))
-        assert isinstance(answer, NamespacesRefreshed)
+        await self._exchange(wire.NamespacesRefreshed, wire.RefreshNamespaces)
 
     async def request(
         self,
@@ -157,29 +115,30 @@ class PeerLink:
         body: bytes,
         key_hash: str = "",
         client: str = "",
-    ) -> RelayedResponse:
+    ) -> wire.RelayedResponse:
         """The other node's response to an HTTP request. Raises NotSent, or Unavailable if the request may have been
         served."""
-        answer = await self._exchange(
-            lambda number: RelayedRequest(number, method, target, headers, body, key_hash, client)
+        return await self._exchange(
+            wire.RelayedResponse, wire.RelayedRequest, method, target, headers, body, key_hash, client
         )
-        assert isinstance(answer, RelayedResponse)
-        return answer
 
-    async def _exchange(self, make: Callable[[int], PeerRequest]) -> Any:
+    async def _exchange(self, kind: type[R], make: Callable[..., wire.PeerRequest], *content: Any) -> R:
+        """The answer of this kind to a request with a new number and this content."""
         self._last_id += 1
         number = self._last_id
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         try:
-            self._send_message(make(number))
-            return await answer
+            self._send_message(make(number, *content))
+            reply = await answer
+            assert isinstance(reply, kind)
+            return reply
         finally:
             self._asked.pop(number, None)
 
-    def _send_message(self, message: PeerRequest) -> None:
+    def _send_message(self, message: wire.PeerRequest) -> None:
         if self._channel is not None and self._tick:
-            self._channel.send(encode(message))
+            self._channel.send(wire.encode(message))
         else:
             self._unsent.append(message)
             self._connect()
@@ -210,7 +169,7 @@ class PeerLink:
                 self._connect()
                 self._keep_watch()
             return
-        now, limits = self._clock.boottime_us(), self._limits
+        now, limits = self._here.clock.boottime_us(), self._limits
         while (
             self._queue and self._tick and not self._channel.congested and len(self._in_flight) < limits.in_flight_max
         ):
@@ -218,7 +177,7 @@ class PeerLink:
         self._keep_watch()
 
     def _send_frame(self, now: int) -> None:
-        limits, ops, size = self._limits, list[PeerWrite](), 0
+        limits, ops, size = self._limits, list[wire.PeerWrite](), 0
         room = min(limits.frame_writes_max, limits.in_flight_max - len(self._in_flight))
         while self._queue and len(ops) < room and size < limits.frame_fill_bytes:
             sent = self._queue.popleft()
@@ -228,29 +187,29 @@ class PeerLink:
                 continue
             self._last_id += 1
             self._in_flight[self._last_id] = sent
-            op = encode_write(sent.write, self._last_id, sent.epoch, budget_us)
+            op = wire.encode_write(sent.write, self._last_id, sent.epoch, budget_us)
             size += len(op.body)
             ops.append(op)
         if ops:
             self._send_ops(ops, now)
-            self._observe(WritesSent(len(ops)))
+            self._here.observe(WritesSent(len(ops)))
 
-    def _send_ops(self, ops: list[PeerWrite], now: int) -> None:
+    def _send_ops(self, ops: list[wire.PeerWrite], now: int) -> None:
         assert self._channel is not None
-        self._channel.send(encode(PeerWrites(self._tick, now - self._tick_at, ops)))
+        self._channel.send(wire.encode(wire.PeerWrites(self._tick, now - self._tick_at, ops)))
 
     # ------------------------------------------------------------------ the connection
 
     def _connect(self) -> None:
         if not (self._dialing or self._closed or self._channel is not None):
             self._dialing = True
-            self._spawn(self._dial_once())
+            self._here.spawn(self._dial_once())
 
     async def _dial_once(self) -> None:
         try:
             await self._dial(self.incarnation, self.address, self)
         except PeerUnreachable as error:
-            self._observe(PeerLost(self.address, str(error)))
+            self._here.observe(PeerLost(self.address, str(error)))
             self._gone(str(error))
             # Writes that arrive meanwhile wait for the next try, which has a timeout too.
             await asyncio.sleep(self._limits.reconnect_interval_us / 1e6)
@@ -268,8 +227,8 @@ class PeerLink:
             channel.abort()
             return
         self._channel = channel
-        self._received_at = self._clock.boottime_us()
-        self._observe(PeerConnected(self.address))
+        self._received_at = self._here.clock.boottime_us()
+        self._here.observe(PeerConnected(self.address))
         # The other node has dropped the former connection with everything unread on it.
         doubtful, self._in_doubt = self._in_doubt, []
         self._settle_unknown(doubtful)
@@ -279,13 +238,15 @@ class PeerLink:
         """The connection is lost: unsent writes fail with ShardMoved, sent ones are in doubt."""
         if self._channel is None:
             return
-        self._observe(PeerLost(self.address, reason))
+        self._here.observe(PeerLost(self.address, reason))
         self._gone(reason)
 
     def _gone(self, reason: str) -> None:
         """The connection is lost: unsent writes may go elsewhere, sent ones are in doubt."""
         self._channel, self._tick = None, 0
-        unsent = {message.id for message in self._unsent if not isinstance(message, OwnershipChanged | PeerWrites)}
+        unsent = {
+            message.id for message in self._unsent if not isinstance(message, wire.OwnershipChanged | wire.PeerWrites)
+        }
         self._unsent.clear()
         for number, answer in self._asked.items():
             if not answer.done():
@@ -308,22 +269,20 @@ class PeerLink:
 
     def received(self, payload: bytes) -> None:
         """Handles a message of the other node. A protocol error closes the connection."""
-        self._received_at = self._clock.boottime_us()
+        self._received_at = self._here.clock.boottime_us()
         try:
-            message = decode_reply(payload)
+            message = wire.decode_reply(payload)
             if message is not None:
                 self._take(message)
-        except PeerProtocolError as error:
+        except wire.PeerProtocolError as error:
             self._break_off(f"protocol error: {error}")
 
-    def _take(
-        self, message: Tick | WriteResults | PeerReport | NamespacesRefreshed | RelayedResponse | Goodbye
-    ) -> None:
-        if isinstance(message, WriteResults):
+    def _take(self, message: wire.PeerReply) -> None:
+        if isinstance(message, wire.WriteResults):
             self._settle(message.answers)
-        elif isinstance(message, Tick):
+        elif isinstance(message, wire.Tick):
             self._ticked(message.number)
-        elif isinstance(message, Goodbye):
+        elif isinstance(message, wire.Goodbye):
             self._left(message.last_id)
         else:
             answer = self._asked.get(message.id)
@@ -334,14 +293,14 @@ class PeerLink:
         self._tick, self._tick_at = number, self._received_at
         assert self._channel is not None
         for message in self._unsent:
-            self._channel.send(encode(message))
+            self._channel.send(wire.encode(message))
         self._unsent.clear()
         if self._queue:
             self._plan_flush()
         else:
             self._send_ops([], self._received_at)
 
-    def _settle(self, answers: list[WriteResult]) -> None:
+    def _settle(self, answers: list[wire.WriteResult]) -> None:
         moved = done = 0
         for answer in answers:
             sent = self._in_flight.pop(answer.id, None)
@@ -369,7 +328,7 @@ class PeerLink:
         self._count("moved", len(unread))
         self._break_off("the node is stopping")
         # It has released its shards; its announcement may have been lost with its own connections.
-        self._placement.refresh()
+        self._here.placement.refresh()
 
     def _break_off(self, reason: str) -> None:
         channel = self._channel
@@ -387,7 +346,7 @@ class PeerLink:
 
     def _watch(self) -> None:
         self._sweep = None
-        now, limits = self._clock.boottime_us(), self._limits
+        now, limits = self._here.clock.boottime_us(), self._limits
         if self._channel is not None and now - self._received_at > limits.peer_timeout_us:
             self._break_off("no message within cluster.peer_timeout")
         if self._in_doubt:
@@ -416,7 +375,7 @@ class PeerLink:
         """Whether a sent write can no longer be done, unless it was done already."""
         if now >= sent.write.deadline_us:
             return True
-        owner = self._placement.owner(sent.write.shard_id)
+        owner = self._here.placement.owner(sent.write.shard_id)
         return owner is not None and owner.epoch > sent.epoch
 
     def _settle_unknown(self, writes: list[_Sent]) -> None:
@@ -426,13 +385,13 @@ class PeerLink:
 
     def _count(self, outcome: str, writes: int) -> None:
         if writes:
-            self._observe(WritesForwarded(outcome, writes))
+            self._here.observe(WritesForwarded(outcome, writes))
 
 
-def _read(answer: WriteResult, write: Write) -> Written | TocsinError | None:
+def _read(answer: wire.WriteResult, write: Write) -> Written | TocsinError | None:
     """The result. If only a newer release can decode the record, the write was done all the same and the client has to
     ask again."""
     try:
-        return decode_result(answer, write.timer)
+        return wire.decode_result(answer, write.timer)
     except RecordUndecodable as error:
         return ShardUnavailable(f"the write was done, but this release cannot decode the result: {error}")

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
@@ -14,12 +15,9 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, Placement, Settle, Write, Written
 
 
-class _Waiting:
-    __slots__ = ("settle", "write")
-
-    def __init__(self, write: Write, settle: Settle) -> None:
-        self.write = write
-        self.settle = settle
+class _Waiting(NamedTuple):
+    write: Write
+    settle: Settle
 
 
 class Router:
@@ -137,25 +135,14 @@ class Router:
         by_shard, self._by_shard, self._count = self._by_shard, {}, 0
         now = self._clock.boottime_us()
         for shard_id, waiting in by_shard.items():
-            while waiting:
-                entry = waiting[0]
+            blocked = False
+            for entry in waiting:
                 if entry.write.deadline_us <= now:
-                    waiting.popleft()
                     entry.settle(
                         RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
                     )
-                elif self._dispatch(entry.write, entry.settle):
-                    waiting.popleft()
-                else:
-                    break
-            for entry in waiting:
-                self._requeue(shard_id, entry, now)
-
-    def _requeue(self, shard_id: int, entry: _Waiting, now: int) -> None:
-        if entry.write.deadline_us <= now:
-            entry.settle(
-                RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
-            )
-            return
-        self._by_shard.setdefault(shard_id, deque()).append(entry)
-        self._count += 1
+                elif blocked or not self._dispatch(entry.write, entry.settle):
+                    # Later writes wait, too: they keep their order.
+                    blocked = True
+                    self._by_shard.setdefault(shard_id, deque()).append(entry)
+                    self._count += 1

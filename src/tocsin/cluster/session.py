@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
+from tocsin.cluster import wire
 from tocsin.cluster.channel import Channel
-from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import (
-    Goodbye,
-    NamespacesRefreshed,
-    PeerProtocolError,
-    PeerReport,
-    PeerWrite,
-    PeerWrites,
-    RefreshNamespaces,
-    RelayedRequest,
-    RelayedResponse,
-    ReportRequest,
-    Tick,
-    WriteResult,
-    WriteResults,
-    decode_request,
-    decode_write,
-    encode,
-    encode_result,
-)
+from tocsin.cluster.this_node import ThisNode
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
-from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport, Write, Written
+from tocsin.ports.forward import Write, Written
 
 #: The number of latest ticks by which a write may be dated.
 _TICKS_KEPT = 64
@@ -41,39 +21,20 @@ class PeerSession:
     only in the epoch that it names, before its deadline by this node's clock, once, and not after the session became
     void."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        *,
-        local: LocalWrites,
-        placement: Placement,
-        report: Callable[[], NodeReport],
-        statistics: Callable[[int], StatisticsReport | None],
-        serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
-        clock: Clock,
-        limits: ClusterLimits,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
-        ended: Callable[[PeerSession], None],
-    ) -> None:
+    def __init__(self, channel: Channel, here: ThisNode, ended: Callable[[PeerSession], None]) -> None:
         self._channel = channel
-        self._local = local
-        self._placement = placement
-        self._report = report
-        self._statistics = statistics
-        self._serve = serve
-        self._clock = clock
-        self._limits = limits
-        self._spawn = spawn
+        self._here = here
+        self._limits = here.limits
         self._ended = ended
         self._void = False
         self._last_id = 0
         self._number = 0
         self._ticks: dict[int, int] = {}
         self._in_flight = 0
-        self._answers: list[WriteResult] = []
+        self._answers: list[wire.WriteResult] = []
         self._flush_planned = False
         self._timer: asyncio.TimerHandle | None = None
-        self._received_at = clock.boottime_us()
+        self._received_at = here.clock.boottime_us()
         self.quiet = asyncio.Event()
         self.quiet.set()
 
@@ -99,13 +60,13 @@ class PeerSession:
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
-        self._channel.send(encode(Goodbye(self._last_id)))
+        self._channel.send(wire.encode(wire.Goodbye(self._last_id)))
         self._channel.close()
 
     # ------------------------------------------------------------------ time
 
     def _tick(self) -> None:
-        now = self._clock.boottime_us()
+        now = self._here.clock.boottime_us()
         if now - self._received_at > 2 * self._limits.peer_timeout_us:
             # The other node answers each tick.
             self.lost("no message within twice cluster.peer_timeout")
@@ -114,7 +75,7 @@ class PeerSession:
         self._number += 1
         self._ticks[self._number] = now
         self._ticks.pop(self._number - _TICKS_KEPT, None)
-        self._channel.send(encode(Tick(self._number)))
+        self._channel.send(wire.encode(wire.Tick(self._number)))
         self._timer = asyncio.get_running_loop().call_later(self._limits.keepalive_interval_us / 1e6, self._tick)
 
     # ------------------------------------------------------------------ received messages
@@ -123,31 +84,31 @@ class PeerSession:
         """Handles a message of the other node. A protocol error ends the session."""
         if self._void:
             return
-        self._received_at = self._clock.boottime_us()
+        self._received_at = self._here.clock.boottime_us()
         try:
-            message = decode_request(payload)
-            if isinstance(message, PeerWrites):
+            message = wire.decode_request(payload)
+            if isinstance(message, wire.PeerWrites):
                 self._take(message)
-            elif isinstance(message, ReportRequest):
+            elif isinstance(message, wire.ReportRequest):
                 self._last_id = max(self._last_id, message.id)
                 after_us = message.statistics_after
-                statistics = None if after_us is None else self._statistics(after_us)
-                self._channel.send(encode(PeerReport(message.id, self._report(), statistics)))
-            elif isinstance(message, RefreshNamespaces):
+                statistics = None if after_us is None else self._here.statistics(after_us)
+                self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report(), statistics)))
+            elif isinstance(message, wire.RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
-                self._spawn(self._refresh(message.id))
-            elif isinstance(message, RelayedRequest):
+                self._here.spawn(self._refresh(message.id))
+            elif isinstance(message, wire.RelayedRequest):
                 self._last_id = max(self._last_id, message.id)
-                self._spawn(self._relay(message))
+                self._here.spawn(self._relay(message))
             elif message is not None:
-                self._placement.refresh()
-        except PeerProtocolError as error:
+                self._here.placement.refresh()
+        except wire.PeerProtocolError as error:
             self.lost(str(error))
             self.void()
 
-    def _take(self, message: PeerWrites) -> None:
+    def _take(self, message: wire.PeerWrites) -> None:
         issued = self._ticks.get(message.tick)
-        unread: list[tuple[PeerWrite, Write]] = []
+        unread: list[tuple[wire.PeerWrite, Write]] = []
         for op in message.ops:
             if op.id <= self._last_id:
                 continue
@@ -158,7 +119,7 @@ class PeerSession:
                     # The sender may have died meanwhile, and its client may have written again through another node.
                     raise ShardMoved("the write arrived too late (cluster.message_age_max)")
                 write = _decode_write(op, issued + message.elapsed_us + op.budget_us)
-                if self._local.knows_namespace(op.namespace, op.namespace_version):
+                if self._here.local.knows_namespace(op.namespace, op.namespace_version):
                     self._accept(op, write)
                 else:
                     unread.append((op, write))
@@ -167,13 +128,13 @@ class PeerSession:
         if self._in_flight:
             self.quiet.clear()
         if unread:
-            self._spawn(self._accept_informed(unread))
+            self._here.spawn(self._accept_informed(unread))
 
-    async def _accept_informed(self, writes: list[tuple[PeerWrite, Write]]) -> None:
+    async def _accept_informed(self, writes: list[tuple[wire.PeerWrite, Write]]) -> None:
         """Accepts writes whose senders know namespaces, or versions of them, that this node has not read yet."""
         failure: TocsinError | None = None
         try:
-            await self._local.refresh_namespaces()
+            await self._here.local.refresh_namespaces()
         except TocsinError as error:
             failure = error
         for op, write in writes:
@@ -189,25 +150,25 @@ class PeerSession:
 
     async def _refresh(self, number: int) -> None:
         try:
-            await self._local.refresh_namespaces()
+            await self._here.local.refresh_namespaces()
         except TocsinError:
             # The requesting node has a timeout and repeats the request.
             return
-        self._send_alone(encode(NamespacesRefreshed(number)))
+        self._send_alone(wire.encode(wire.NamespacesRefreshed(number)))
 
-    def _accept(self, op: PeerWrite, write: Write) -> None:
-        self._local.accept(write, op.epoch, partial(self._answered, op.id, op.brief))
+    def _accept(self, op: wire.PeerWrite, write: Write) -> None:
+        self._here.local.accept(write, op.epoch, partial(self._answered, op.id, op.brief))
 
-    async def _relay(self, request: RelayedRequest) -> None:
+    async def _relay(self, request: wire.RelayedRequest) -> None:
         try:
-            frame = encode(await self._serve(request))
+            frame = wire.encode(await self._here.serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
                 why = f"the response has {len(frame)} bytes; a message between nodes has at most {most}"
-                frame = encode(_failed(request, why))
+                frame = wire.encode(_failed(request, why))
         except Exception:
             # A defect, which the event loop reports; the requesting node needs a response, too.
-            self._send_alone(encode(_failed(request, "the node that served the request failed")))
+            self._send_alone(wire.encode(_failed(request, "the node that served the request failed")))
             raise
         self._send_alone(frame)
 
@@ -219,7 +180,7 @@ class PeerSession:
 
     def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
         self._in_flight -= 1
-        self._answers.append(encode_result(number, result, brief=brief))
+        self._answers.append(wire.encode_result(number, result, brief=brief))
         if not self._flush_planned:
             self._flush_planned = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -229,13 +190,13 @@ class PeerSession:
         answers, self._answers = self._answers, []
         if not self._void:
             for frame in self._frames(answers):
-                self._channel.send(encode(WriteResults(frame)))
+                self._channel.send(wire.encode(wire.WriteResults(frame)))
         if not self._in_flight:
             self.quiet.set()
 
-    def _frames(self, answers: list[WriteResult]) -> Iterator[list[WriteResult]]:
+    def _frames(self, answers: list[wire.WriteResult]) -> Iterator[list[wire.WriteResult]]:
         """The results, split into messages below the size limit of the other node: they may contain whole timers."""
-        limits, frame, size = self._limits, list[WriteResult](), 0
+        limits, frame, size = self._limits, list[wire.WriteResult](), 0
         for answer in answers:
             frame.append(answer)
             size += len(answer.record)
@@ -257,13 +218,13 @@ class PeerSession:
         self._ended(self)
 
 
-def _decode_write(op: PeerWrite, deadline_us: int) -> Write:
+def _decode_write(op: wire.PeerWrite, deadline_us: int) -> Write:
     try:
-        return decode_write(op, deadline_us)
+        return wire.decode_write(op, deadline_us)
     except RecordUndecodable as error:
         # Perhaps from a newer release. Nothing was written.
         raise ShardUnavailable(f"the shard's owner cannot decode the write: {error}") from error
 
 
-def _failed(request: RelayedRequest, why: str) -> RelayedResponse:
-    return RelayedResponse(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())
+def _failed(request: wire.RelayedRequest, why: str) -> wire.RelayedResponse:
+    return wire.RelayedResponse(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())

@@ -7,6 +7,8 @@ tag; and a node refuses a write that it cannot decode, and only that write.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar, get_args
 
 import msgspec
@@ -212,65 +214,53 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
 
 def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite:
     """The write in wire form."""
-    kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected, condition = write
-    if kind is WriteKind.CONCLUDE:
-        assert timer is not None
-        body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
-        return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
-    if timer is not None:
-        body = encode_record(timer)
-        if condition is not None:
-            on = _json.encode(condition)
-            return PeerWrite(id, _CREATE_IF, shard_id, epoch, uuid, namespace, budget_us, body, True, known, on)
-        return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, True, known)
-    body = b"" if changes is None else _json.encode(changes)
-    return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
+    op = PeerWrite(
+        id, write.kind, write.shard_id, epoch, write.uuid, write.namespace, budget_us, b"",
+        namespace_version=write.namespace_version,
+    )  # fmt: skip
+    if write.kind is WriteKind.CONCLUDE:
+        assert write.timer is not None
+        op.body = write.expected + write.execute_at.to_bytes(8, "big", signed=True) + encode_record(write.timer)
+    elif write.timer is not None:
+        op.body, op.brief = encode_record(write.timer), True
+        if write.condition is not None:
+            op.kind, op.condition = _CREATE_IF, _json.encode(write.condition)
+    elif write.changes is not None:
+        op.body = _json.encode(write.changes)
+    return op
 
 
 def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     """The decoded write. Raises RecordUndecodable, also for a write that only a newer release can send."""
     kind = _KINDS.get(op.kind)
+    if kind is None:
+        raise RecordUndecodable(f"unknown kind of write: {op.kind}")
     timer: Timer | None = None
     changes: Changes | None = None
     condition: Condition | None = None
+    execute_at, expected = 0, b""
     if kind is WriteKind.CREATE:
         timer = decode_record(op.body)
         if op.kind == _CREATE_IF:
-            condition = _condition_of(op)
+            with _undecodable():
+                condition = _condition.decode(op.condition)
     elif kind is WriteKind.UPDATE:
-        try:
+        with _undecodable():
             changes = _changes.decode(op.body)
-        except ValueError as error:  # the base class of msgspec's errors
-            raise RecordUndecodable(str(error)) from error
     elif kind is WriteKind.CONCLUDE:
-        expected, at, record = (
-            op.body[:GENERATION_BYTES],
-            op.body[GENERATION_BYTES:][:8],
-            op.body[GENERATION_BYTES + 8 :],
-        )
-        execute_at, timer = int.from_bytes(at, "big", signed=True), decode_record(record)
-        return Write(
-            kind, op.shard_id, op.uuid, op.namespace, timer, None, deadline_us,
-            namespace_version=op.namespace_version, execute_at=execute_at, expected=expected,
-        )  # fmt: skip
-    elif kind is None:
-        raise RecordUndecodable(f"unknown kind of write: {op.kind}")
+        expected, rest = op.body[:GENERATION_BYTES], op.body[GENERATION_BYTES:]
+        execute_at, timer = int.from_bytes(rest[:8], "big", signed=True), decode_record(rest[8:])
     return Write(
-        kind,
-        op.shard_id,
-        op.uuid,
-        op.namespace,
-        timer,
-        changes,
-        deadline_us,
-        op.namespace_version,
-        condition=condition,
-    )
+        kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us,
+        op.namespace_version, execute_at, expected, condition,
+    )  # fmt: skip
 
 
-def _condition_of(op: PeerWrite) -> Condition:
+@contextmanager
+def _undecodable() -> Iterator[None]:
+    """Translates the errors of decoding; ValueError is the base class of msgspec's."""
     try:
-        return _condition.decode(op.condition)
+        yield
     except ValueError as error:
         raise RecordUndecodable(str(error)) from error
 
@@ -296,16 +286,11 @@ def decode_result(answer: WriteResult, sent: Timer | None = None) -> Written | T
     if answer.firing and sent is not None:
         sent.firing = answer.firing
         return Written(sent, answer.at)
-    if answer.outcome:
-        return Written(decode_record(answer.record), answer.at, _outcome_of(answer))
-    return Written(decode_record(answer.record), answer.at) if answer.record else None
-
-
-def _outcome_of(answer: WriteResult) -> Outcome:
-    try:
-        return Outcome(answer.outcome)
-    except ValueError as error:
-        raise RecordUndecodable(str(error)) from error
+    if not answer.record:
+        return None
+    with _undecodable():
+        outcome = Outcome(answer.outcome) if answer.outcome else Outcome.CREATED
+    return Written(decode_record(answer.record), answer.at, outcome)
 
 
 def _error_of(failure: PeerError) -> TocsinError:

@@ -1,6 +1,6 @@
 """Which addresses may be called: the protection against server-side request forgery.
 
-Checked twice. `check_url` checks the URL's text when a timer is created, for an early error. `permits` decides for each
+Checked twice. `check_url` checks the URL's text when a timer is created, for an early error. `refusal` decides for each
 resolved address right before the connection, which then goes to exactly that address: a later change of the name's
 addresses has no effect.
 """
@@ -130,10 +130,6 @@ class EgressPolicy:
         except InvalidUrl as error:
             return str(error)
         return None if self.allow_private else self._check_origin(origin)
-
-    def permits(self, ip: str, host: str, port: int) -> bool:
-        """Whether a connection to address `ip`, to which `host` resolved, and `port` may be opened."""
-        return self.refusal(ip, host, port) is None
 
     def refusal(self, ip: str, host: str, port: int) -> str | None:
         """Why a connection to address `ip`, to which `host` resolved, and `port` is refused; None if it is permitted."""

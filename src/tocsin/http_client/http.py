@@ -88,38 +88,29 @@ class HttpCaller:
         """Invokes a callback; `done` gets the exchange, never from inside this call."""
         try:
             target = self._target(invocation.url)
-            request = compose(invocation, target, self._clock.now_us(), self._limits)
-        except InvalidUrl as error:
+            data = compose(invocation, target, self._clock.now_us(), self._limits)
+        except (InvalidUrl, InvalidRequest) as error:
             self._refuse(done, Exchange(_invalid(error), None, 0))
             return
-        except InvalidRequest as error:
-            self._refuse(done, Exchange(NoResponse(error.code, str(error), error.final), None, 0))
-            return
-        if self._closed:
-            self._refuse(done, Exchange(NoResponse("SHUTDOWN"), None, 0))
-            return
-        attempt = Attempt(target.origin, request, invocation.method == "HEAD", invocation.timeout_us, done)
-        self._timers.assign(attempt)
-        self._deadlines.add(attempt)
+        head_only = invocation.method == "HEAD"
+        self._begin(self._timers, Attempt(target.origin, data, head_only, invocation.timeout_us, done))
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
         """Sends a service call's request; `done` gets the result, never from inside this call."""
-        method = request.method
         try:
             target = self._target(request.url)
             data = compose_plain(request, target, self._clock.now_us())
-        except InvalidUrl as error:
+        except (InvalidUrl, InvalidRequest) as error:
             self._refuse(done, Result(_invalid(error), None, 0))
             return
-        except InvalidRequest as error:
-            self._refuse(done, Result(NoResponse(error.code, str(error), error.final), None, 0))
-            return
+        kind = RequestAttempt if request.method in IDEMPOTENT else OnceOnlyAttempt
+        self._begin(self._calls, kind(target.origin, data, request.method == "HEAD", request.timeout_us, done))
+
+    def _begin(self, pool: Pool, attempt: Attempt) -> None:
         if self._closed:
-            self._refuse(done, Result(NoResponse("SHUTDOWN"), None, 0))
+            self._refuse(attempt.done, attempt.record(NoResponse("SHUTDOWN"), None, 0))
             return
-        kind = RequestAttempt if method in IDEMPOTENT else OnceOnlyAttempt
-        attempt = kind(target.origin, data, method == "HEAD", request.timeout_us, done)
-        self._calls.assign(attempt)
+        pool.assign(attempt)
         self._deadlines.add(attempt)
 
     async def close(self) -> None:
@@ -171,8 +162,10 @@ class HttpCaller:
         asyncio.get_running_loop().call_soon(_notify, done, result)
 
 
-def _invalid(error: InvalidUrl) -> NoResponse:
-    return NoResponse("INVALID_REQUEST", f"the URL {error}", final=True)
+def _invalid(error: InvalidUrl | InvalidRequest) -> NoResponse:
+    if isinstance(error, InvalidUrl):
+        return NoResponse("INVALID_REQUEST", f"the URL {error}", final=True)
+    return NoResponse(error.code, str(error), error.final)
 
 
 def _notify(done: Callable[[T], None], result: T) -> None:

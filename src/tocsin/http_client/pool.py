@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tocsin.http_client.attempt import Attempt, AttemptOutcome
-from tocsin.http_client.connection import Connection, Memory
+from tocsin.http_client.connection import Connection, ResponseCache
 from tocsin.http_client.connector import Connector
 from tocsin.http_client.faults import NO_DESCRIPTOR
 from tocsin.http_client.limits import CallbackLimits
@@ -52,7 +52,7 @@ class Pool:
         self._connector = connector
         self._clock = clock
         self._finish = finish
-        self._memory = Memory(limits)
+        self._cache = ResponseCache(limits)
         self._destinations: dict[str, _Destination] = {}
         self._connections: set[Connection] = set()
         #: Idle connections of all destinations, the longest idle first.
@@ -160,7 +160,7 @@ class Pool:
         destination.connections += 1
 
         def make() -> Connection:
-            return Connection(self, self._limits, origin.destination, self._memory)
+            return Connection(self, self._limits, origin.destination, self._cache)
 
         task = asyncio.get_running_loop().create_task(self._connector.connect(origin, make, attempt.deadline_ns))
         attempt.task = task

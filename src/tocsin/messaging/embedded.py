@@ -10,10 +10,9 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from tocsin.messaging.delivery import DeadLetter, Subscription
+from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.messaging.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BusObserver,
@@ -51,7 +50,7 @@ class EmbeddedBus:
         self._dispatchers: dict[str, RequestDispatcher] = {}
         self._completions = Completions()
         self._postings: set[_Posting] = set()
-        self._requests: set[asyncio.Future[Envelope]] = set()
+        self._requests = 0
         self._closed = False
         #: The latest dead letters, the oldest first.
         self.dead_letters: deque[DeadLetter] = deque(maxlen=limits.dead_letters_max)
@@ -125,27 +124,16 @@ class EmbeddedBus:
         dispatcher = self._dispatchers.get(envelope.type)
         if dispatcher is None or self._closed:
             raise BusUnavailable(f"no responder for {envelope.type}")
-        if len(self._requests) >= self._limits.pending_requests_max:
+        if self._requests >= self._limits.pending_requests_max:
             raise BusOverloaded(f"{self._limits.pending_requests_max} commands wait already")
-        future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
-
-        def reply(answer: Envelope | Exception) -> None:
-            if future.done():
-                return
-            if isinstance(answer, Envelope):
-                future.set_result(answer)
-            else:
-                future.set_exception(answer)
-
-        self._requests.add(future)
+        self._requests += 1
         try:
-            dispatcher.offer(envelope, reply)
             async with asyncio.timeout(timeout_us / 1e6):
-                return await future
+                return await dispatcher.offer(envelope)
         except TimeoutError:
             raise RequestUnanswered(f"no reply to {envelope.type} within {timeout_us / 1e6:g} s") from None
         finally:
-            self._requests.discard(future)
+            self._requests -= 1
 
     @property
     def waiting(self) -> int:

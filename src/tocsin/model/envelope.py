@@ -21,3 +21,8 @@ class Envelope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     correlation_id: str
     causation_id: str | None
     payload: msgspec.Raw
+
+    @property
+    def about(self) -> tuple[str, str, str, str]:
+        """Type, tenant, aggregate and correlation id, by which events name the message."""
+        return self.type, self.tenant_id, self.aggregate_id, self.correlation_id

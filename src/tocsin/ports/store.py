@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
+from tocsin.model.errors import ConfigError
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 
@@ -189,6 +190,14 @@ class Listed(NamedTuple):
 
     rows: list[StoredRow | HistoryRow]
     cursor: ListCursor | None
+
+
+def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
+    """The error for another number of shards than the store's data has."""
+    return ConfigError(
+        f"shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave the setting out, or set it "
+        f"to {fixed}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from tocsin.model.errors import StoreLocked
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.server.agent_modules import AgentModules
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentLeadershipLost,
@@ -25,6 +25,7 @@ from tocsin.service_calls.events import (
 )
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.telemetry.agent_logs import AgentLog
 from tocsin.telemetry.agent_metrics import AgentMetrics
@@ -33,7 +34,7 @@ from tocsin.timers.service import TimerService
 
 def agent_database_shared(settings: Settings) -> bool:
     """Whether nodes can take over the agent from one another through its database. If so, any worker may run the agent."""
-    return AgentDatabase(settings.agent_database_url(), settings.sql_settings()).shared
+    return agent_database(settings.agent_database_url(), settings.sql_settings()).shared
 
 
 class ServiceAgent:
@@ -44,15 +45,15 @@ class ServiceAgent:
     for the API, None while the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
 
     `observe` receives the events, in addition to metrics and logs. The agent shares the node's HTTP client with the
-    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller`, which handles both kinds
-    of timers and must be running before `start`. `timers_shared`: the other nodes have the same timer store.
+    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller` for
+    them, which must be running before `start`. `timers_shared`: the other nodes have the same timer store.
     """
 
     def __init__(
         self,
         settings: Settings,
         client: HttpCaller,
-        caller: AgentCaller,
+        caller: DueCaller,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
@@ -140,7 +141,7 @@ class ServiceAgent:
     # ------------------------------------------------------------------ turns
 
     def _new_database(self) -> AgentDatabase:
-        return AgentDatabase(self._settings.agent_database_url(), self._sql, self._claimant)
+        return agent_database(self._settings.agent_database_url(), self._sql, self._claimant)
 
     def _can_stand_by(self, database: AgentDatabase) -> bool:
         """False for timers in an engine that other nodes do not share: a takeover would lose them."""

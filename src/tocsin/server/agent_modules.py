@@ -14,12 +14,10 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
-from tocsin.service_calls.adapters.engine_timers import EngineTimers
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
-from tocsin.service_calls.execution.checks import ExecutionChecks
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.messages import Registry
@@ -43,7 +41,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: Requester,
-        caller: AgentCaller,
+        caller: DueCaller,
         service: TimerService,
         clock: Clock,
         rules: InputRules,
@@ -59,27 +57,23 @@ class AgentModules:
         self._observe = observe
         self._abandon_timeout_us = limits.command_timeout_us
         self._drain_timeout_us = settings.engine_limits().drain_timeout_us
+        context = AgentContext(registry, clock, limits, observe)
         made = _make_bus(settings, registry, observe, database) if bus is None else bus(registry)
         self._bus = made
-        orchestration = Orchestration(database.calls, registry, clock, limits, observe)
-        orchestration.attach(made)
-        self._watchdog = Watchdog(database.calls, registry, clock, limits, observe)
+        Orchestration(database.calls, context).attach(made)
+        self._watchdog = Watchdog(database.calls, context)
         timers: Timers
         if settings.agent_timer == "engine":
-            timers = EngineTimers(service, caller, clock, limits)
+            timers = EngineTimers(service, caller, context)
         else:
-            timers = PollingTimers(database.timers, clock, limits, observe)
-        self._timer = TimerModule(timers, made, registry, clock, observe)
+            timers = PollingTimers(database.timers, context)
+        self._timer = TimerModule(timers, made, context)
         self._timer.attach()
-        self._executor = Executor(database.executions, database.secrets, client, registry, clock, limits, observe)
-        checks = ExecutionChecks(database.executions, self._executor, registry, clock, limits, observe)
-        ExecutionHandlers(self._executor, checks, registry).subscribe(made)
-        self._dispatcher = OutboxDispatcher(database.outbox, made, clock, limits, observe, chance or random.Random())
+        self._executor = Executor(database.executions, database.secrets, client, context)
+        ExecutionHandlers(self._executor, database.executions, context).attach(made)
+        self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
         check = partial(check_request, limits=settings.callback_limits())
-        input_checks = Checks(check, rules.url, rules.instant, rules.delay, rules.retry)
-        self.calls = ServiceCalls(
-            made, database.queries, registry, clock, limits, new_id, input_checks, database.secrets
-        )
+        self.calls = ServiceCalls(made, database.queries, database.secrets, context, new_id, rules, check)
 
     async def start(self) -> None:
         """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""

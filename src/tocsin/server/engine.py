@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -67,6 +67,7 @@ async def start_engine(
     settings: Settings,
     store: Store,
     caller: Caller,
+    internal: Mapping[str, Caller],
     machine: SystemClock,
     clock: ConfirmedClock,
     observers: Observers,
@@ -78,11 +79,13 @@ async def start_engine(
     has_agent: Callable[[], bool],
     on_fatal: Callable[[BaseException], None],
 ) -> Engine:
-    """Starts the engine and connects it to the other nodes, if the store has others. `serve` responds to requests for the
+    """Starts the engine and connects it to the other nodes, if the store has others. `internal` has the callers of the
+    namespaces whose timers this process handles itself. `serve` responds to requests for the
     service agent that other nodes forward."""
     context = Context(
         store=store,
         caller=caller,
+        internal=internal,
         clock=machine,
         limits=settings.engine_limits(),
         observe=observers.observe,
@@ -104,7 +107,7 @@ async def start_engine(
     if peers is not None:
         cluster = Cluster(
             supervisor.incarnation,
-            supervisor,
+            supervisor.placement,
             service,
             service.report,
             secret=peers.peering.secret,
@@ -112,9 +115,9 @@ async def start_engine(
             limits=settings.cluster_limits(),
             observe=observers.observe,
         )
-        cluster.serve = serve
-        cluster.statistics_here = observers.statistics.report
-        supervisor.announce = cluster.announce
+        cluster.here.serve = serve
+        cluster.here.statistics = observers.statistics.report
+        supervisor.placement.announce = cluster.announce
         service.connect(cluster.router, cluster)
         stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
         await cluster.listen(peers.listener)

@@ -28,8 +28,8 @@ from tocsin.server.peers import Peers, loopback, peering_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import open_store
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
 from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
@@ -106,19 +106,18 @@ class Server:
         watching.gauges.add(sending.gauges)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
-        caller = relay.caller = AgentCaller(
-            sending.client,
-            clock,
-            settings.agent_limits().polling_batch_max,
-            None if peers is None else relay.report_due,
+        due_caller = relay.due_caller = DueCaller(
+            clock, settings.agent_limits().polling_batch_max, None if peers is None else relay.report_due
         )
-        ends.push_async_callback(caller.close)
-        agent = relay.agent = await self._open_agent(ends, identity, sending, caller, clock, watching, peers)
+        ends.push_async_callback(sending.client.close)
+        ends.push_async_callback(due_caller.close)
+        agent = relay.agent = await self._open_agent(ends, identity, sending, due_caller, clock, watching, peers)
         engine = self.engine = await start_engine(
             ends,
             settings,
             store,
-            caller if peers is not None or settings.agent_timer == "engine" else sending.client,
+            sending.client,
+            {NAMESPACE: due_caller} if peers is not None or settings.agent_timer == "engine" else {},
             machine,
             clock,
             watching,
@@ -162,7 +161,7 @@ class Server:
         ends: AsyncExitStack,
         identity: Identity,
         sending: Outgoing,
-        caller: AgentCaller,
+        due_caller: DueCaller,
         clock: Clock,
         watching: Observers,
         peers: Peers | None,
@@ -174,7 +173,7 @@ class Server:
         agent = self.agent = ServiceAgent(
             settings,
             sending.client,
-            caller,
+            due_caller,
             clock,
             sending.rules,
             watching.call_statistics,

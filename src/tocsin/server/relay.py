@@ -13,7 +13,7 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
 from tocsin.server.agent import ServiceAgent
-from tocsin.service_calls.adapters.agent_caller import AgentCaller
+from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.web.http.access import KEY_HASH, RELAYED
 
 Message = MutableMapping[str, Any]
@@ -49,7 +49,7 @@ class AgentRelay:
         #: Connects to the other nodes; None: requests cannot be forwarded.
         self.cluster: Cluster | None = None
         #: Handles invocations of the agent's timers if the agent runs here.
-        self.caller: AgentCaller | None = None
+        self.due_caller: DueCaller | None = None
         #: This node's application. Until it is set, nothing is served to other nodes.
         self.app: Asgi | None = None
 
@@ -131,8 +131,8 @@ class AgentRelay:
         return RelayedResponse(request.id, 0, [], b"")
 
     async def _receive_due(self, request: RelayedRequest) -> RelayedResponse:
-        assert self.caller is not None
-        outcome = await self.caller.receive_due(request.body, _DUE_TIMEOUT_US)
+        assert self.due_caller is not None
+        outcome = await self.due_caller.receive_due(request.body, _DUE_TIMEOUT_US)
         if isinstance(outcome, Response):
             return RelayedResponse(request.id, outcome.status, [], b"")
         return RelayedResponse(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())

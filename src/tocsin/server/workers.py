@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
 from tocsin.settings import Settings
@@ -141,7 +142,7 @@ class Parent:
 
     async def _keep(self, worker: _Worker) -> None:
         """Restarts the worker whenever it ends; with growing pauses while it ends before it is ready."""
-        first_us = pause_us = self._limits.worker_restart_backoff_us
+        deaths, first_us = 0, self._limits.worker_restart_backoff_us
         while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
             ended = await self._fill(worker)
@@ -152,8 +153,10 @@ class Parent:
                 self._failed = ended.code if ended.code > 0 else 1
                 self._stop.set()
                 return
-            pause_us = first_us if ended.was_ready else pause_us
+            deaths = 0 if ended.was_ready else deaths
             if ended.code or not ended.was_ready:
+                deaths += 1
+                pause_us = backoff_us(deaths, first_us, max(first_us, self._limits.worker_restart_backoff_max_us))
                 self._log.error(
                     "worker died, restarting",
                     worker=worker.number,
@@ -163,7 +166,6 @@ class Parent:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause_us / 1e6):
                         await self._stop.wait()
-                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_restart_backoff_max_us))
 
     async def _fill(self, worker: _Worker) -> _Ended:
         """Runs a process in the slot until it ends."""

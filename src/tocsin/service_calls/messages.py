@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -25,10 +26,33 @@ class CallKey(NamedTuple):
     service_call_id: str
 
 
+class CallStatus(StrEnum):
+    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
+    Running, after a failed attempt."""
+
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    RETRYING = "Retrying"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
 class Message(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Base of all payloads. `service_call_id` names the aggregate that the message is about."""
 
     service_call_id: str
+
+
+class Command(Message, frozen=True):
+    """Base of the messages that ask a module to do something."""
+
+
+class Reply(Message, frozen=True):
+    """Base of the replies to commands."""
+
+
+class Event(Message, frozen=True):
+    """Base of the messages that report what happened."""
 
 
 class RequestSpec(
@@ -54,24 +78,12 @@ class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
     @classmethod
     def of(cls, policy: RetryPolicy) -> RetrySpec:
         """The wire form of a policy."""
-        return cls(
-            policy.max_attempts,
-            policy.initial_interval_us,
-            policy.backoff_multiplier,
-            policy.max_interval_us,
-            policy.max_duration_us,
-        )
+        return msgspec.convert(policy, cls, from_attributes=True)
 
     @property
     def policy(self) -> RetryPolicy:
         """The policy that this wire form describes."""
-        return RetryPolicy(
-            self.max_attempts,
-            self.max_duration_us,
-            self.initial_interval_us,
-            self.backoff_multiplier,
-            self.max_interval_us,
-        )
+        return msgspec.convert(self, RetryPolicy, from_attributes=True)
 
 
 class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
@@ -97,7 +109,7 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 # ------------------------------------------------------------------ commands
 
 
-class SubmitServiceCall(Message, frozen=True):
+class SubmitServiceCall(Command, frozen=True):
     """Accept a service call. `fingerprint` is a digest of everything the client sent; it distinguishes a repetition
     from a different call with the same id or idempotency key. `due_at_us` None: run now. `retry_policy` None: one
     attempt."""
@@ -111,30 +123,30 @@ class SubmitServiceCall(Message, frozen=True):
     retry_policy: RetrySpec | None = None
 
 
-class TagServiceCall(Message, frozen=True):
+class TagServiceCall(Command, frozen=True):
     """Add a tag. Adding a tag that exists changes nothing."""
 
     tag: str
 
 
-class UntagServiceCall(Message, frozen=True):
+class UntagServiceCall(Command, frozen=True):
     """Remove a tag. Removing a tag that does not exist changes nothing."""
 
     tag: str
 
 
-class DeleteServiceCall(Message, frozen=True):
+class DeleteServiceCall(Command, frozen=True):
     """Delete a call that is Scheduled or Retrying."""
 
 
-class ScheduleTimer(Message, frozen=True):
+class ScheduleTimer(Command, frozen=True):
     """Publish DueTimeReached at this instant. A later instant replaces the earlier one, whether it was reached or not;
     the same instant or an earlier one is a repetition and changes nothing."""
 
     due_at_us: int
 
 
-class StartExecution(Message, frozen=True):
+class StartExecution(Command, frozen=True):
     """Send the request. An order with an `execution_id` that was executed before does nothing. An order that arrives
     too late (`ordered_at`) is not executed and is reported as failed."""
 
@@ -142,7 +154,7 @@ class StartExecution(Message, frozen=True):
     request_spec: RequestSpec
 
 
-class CheckExecution(Message, frozen=True):
+class CheckExecution(Command, frozen=True):
     """Publish the result of this execution again, if it has ended. `begun`: its ExecutionStarted has been received."""
 
     execution_id: str
@@ -152,7 +164,7 @@ class CheckExecution(Message, frozen=True):
 # ------------------------------------------------------------------ replies to commands
 
 
-class CommandAccepted(Message, frozen=True):
+class CommandAccepted(Reply, frozen=True):
     """The command took effect and is durable. `created` False: it was a repetition, and the call is the one created
     before."""
 
@@ -160,7 +172,7 @@ class CommandAccepted(Message, frozen=True):
     created: bool = True
 
 
-class CommandRefused(Message, frozen=True):
+class CommandRefused(Reply, frozen=True):
     """The command was refused. `code` is an error code of the HTTP API."""
 
     code: str
@@ -170,7 +182,7 @@ class CommandRefused(Message, frozen=True):
 # ------------------------------------------------------------------ events
 
 
-class ServiceCallSubmitted(Message, frozen=True):
+class ServiceCallSubmitted(Event, frozen=True):
     """A call was accepted."""
 
     name: str
@@ -180,19 +192,19 @@ class ServiceCallSubmitted(Message, frozen=True):
     tags: tuple[str, ...] = ()
 
 
-class ServiceCallScheduled(Message, frozen=True):
+class ServiceCallScheduled(Event, frozen=True):
     """The call waits for its due time."""
 
     due_at_us: int
 
 
-class ServiceCallRunning(Message, frozen=True):
+class ServiceCallRunning(Event, frozen=True):
     """An execution of the call was ordered."""
 
     execution_id: str
 
 
-class ServiceCallRetrying(Message, frozen=True):
+class ServiceCallRetrying(Event, frozen=True):
     """An attempt failed and the retry policy allows another one. `attempts` is the number of attempts so far."""
 
     attempts: int
@@ -201,38 +213,38 @@ class ServiceCallRetrying(Message, frozen=True):
     response_meta: ResponseMeta | None = None
 
 
-class ServiceCallSucceeded(Message, frozen=True):
+class ServiceCallSucceeded(Event, frozen=True):
     """Final: the service answered 2xx."""
 
     response_meta: ResponseMeta
 
 
-class ServiceCallFailed(Message, frozen=True):
+class ServiceCallFailed(Event, frozen=True):
     """Final: the call failed. `response_meta` is present if the service answered."""
 
     error_meta: ErrorMeta
     response_meta: ResponseMeta | None = None
 
 
-class ServiceCallDeleted(Message, frozen=True):
+class ServiceCallDeleted(Event, frozen=True):
     """The call was deleted while Scheduled or Retrying. Whatever is stored for it may be deleted."""
 
 
-class DueTimeReached(Message, frozen=True):
+class DueTimeReached(Event, frozen=True):
     """The instant of a ScheduleTimer was reached."""
 
     due_at_us: int
     reached_at_us: int
 
 
-class ExecutionStarted(Message, frozen=True):
+class ExecutionStarted(Event, frozen=True):
     """The execution log has the execution; its request is about to be sent."""
 
     execution_id: str
     started_at_us: int
 
 
-class ExecutionSucceeded(Message, frozen=True):
+class ExecutionSucceeded(Event, frozen=True):
     """The service answered 2xx."""
 
     execution_id: str
@@ -240,7 +252,7 @@ class ExecutionSucceeded(Message, frozen=True):
     response_meta: ResponseMeta
 
 
-class ExecutionFailed(Message, frozen=True):
+class ExecutionFailed(Event, frozen=True):
     """The service did not answer 2xx, or did not answer."""
 
     execution_id: str
@@ -249,7 +261,7 @@ class ExecutionFailed(Message, frozen=True):
     response_meta: ResponseMeta | None = None
 
 
-class ExecutionInterrupted(Message, frozen=True):
+class ExecutionInterrupted(Event, frozen=True):
     """The process ended while the request was in flight. Whether the service received it is unknown."""
 
     execution_id: str
@@ -257,30 +269,9 @@ class ExecutionInterrupted(Message, frozen=True):
     noticed_at_us: int
 
 
-COMMANDS: tuple[type[Message], ...] = (
-    SubmitServiceCall,
-    TagServiceCall,
-    UntagServiceCall,
-    DeleteServiceCall,
-    ScheduleTimer,
-    StartExecution,
-    CheckExecution,
-)
-REPLIES: tuple[type[Message], ...] = (CommandAccepted, CommandRefused)
-EVENTS: tuple[type[Message], ...] = (
-    ServiceCallSubmitted,
-    ServiceCallScheduled,
-    ServiceCallRunning,
-    ServiceCallRetrying,
-    ServiceCallSucceeded,
-    ServiceCallFailed,
-    ServiceCallDeleted,
-    DueTimeReached,
-    ExecutionStarted,
-    ExecutionSucceeded,
-    ExecutionFailed,
-    ExecutionInterrupted,
-)
+COMMANDS = tuple(Command.__subclasses__())
+REPLIES = tuple(Reply.__subclasses__())
+EVENTS = tuple(Event.__subclasses__())
 
 #: Decoded messages in each of the two generations of the cache.
 _REMEMBERED_MAX = 2_048
@@ -330,6 +321,12 @@ class Registry:
         )
         _check_ids(envelope)
         return envelope
+
+    def caused_by(self, cause: Envelope, message: Message, id: str | None = None) -> Envelope:
+        """The message in a new envelope, as a consequence of the message in another."""
+        return self.seal(
+            message, tenant_id=cause.tenant_id, correlation_id=cause.correlation_id, causation_id=cause.id, id=id
+        )
 
     def open(self, envelope: Envelope) -> Message:
         """The message in the envelope. Raises InvalidMessage if the payload does not match its type."""

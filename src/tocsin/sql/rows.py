@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, StoredRow
 from tocsin.sql.tags import tags_of
 
-#: The row types of the table `timers`, but for the shard rows.
-LIVE, SUSPENDED = 2, 3
+T = TypeVar("T")
+
+#: The row types of the table `timers`, but for the shard rows. `HISTORY` stands for the table of finished timers.
+LIVE, SUSPENDED, HISTORY = 2, 3, 0
+
+_COMMON_COLUMNS = "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record"
+#: The columns of live and suspended rows, and of finished ones.
+ROW_COLUMNS = f"{_COMMON_COLUMNS}, timer_parked_reason"
+HISTORY_COLUMNS = f"{_COMMON_COLUMNS}, timer_status, timer_finished_at, timer_expires_at"
+#: Those of finished rows in a union with others, which `row_of` reads.
+UNION_HISTORY_COLUMNS = HISTORY_COLUMNS.replace("timer_status", "NULL AS timer_parked_reason, timer_status")
+
+
+class LoadQuery(NamedTuple):
+    """Rows of one type in a shard with after < key ≤ up_to: at most `limit`, smallest keys first."""
+
+    row_type: int
+    shard_id: int
+    after: FireKey
+    up_to: FireKey
+    limit: int
+
+
+#: Values in one IN list, so that its plan stays cheap.
+LISTED_MAX = 1_000
 
 _STATUSES = {status.value: status for status in Status}
 
 # Skips the named tuples' own Python-level constructors.
-_stored_row = partial(tuple.__new__, StoredRow)
-_history_row = partial(tuple.__new__, HistoryRow)
+new_stored_row = partial(tuple.__new__, StoredRow)
+new_history_row = partial(tuple.__new__, HistoryRow)
 
 
 def stored_row(values: Sequence[Any]) -> StoredRow:
     """A live row from: instant, uuid, generation, namespace, id, tags, record, reason for which it is suspended."""
     at, uuid, generation, namespace, timer_id, tags, record, suspended = values
-    return _stored_row((at, uuid, generation, namespace, timer_id, tags_of(tags), record, suspended))
+    return new_stored_row((at, uuid, generation, namespace, timer_id, tags_of(tags), record, suspended))
 
 
 def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
@@ -31,5 +54,22 @@ def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
     at, uuid, generation, namespace, timer_id, tags, record, suspended, status, finished_at, expires_at = values
     common = (at, uuid, generation, namespace, timer_id, tags_of(tags), record)
     if status is None:
-        return _stored_row((*common, suspended))
-    return _history_row((*common, _STATUSES[status], finished_at, expires_at))
+        return new_stored_row((*common, suspended))
+    return new_history_row((*common, _STATUSES[status], finished_at, expires_at))
+
+
+def found_of(rows: Iterable[StoredRow | HistoryRow], uuids: Sequence[bytes]) -> dict[bytes, Found]:
+    """The live row and the newest history row of each uuid that has any."""
+    live: dict[bytes, StoredRow] = {}
+    finished: dict[bytes, HistoryRow] = {}
+    for row in rows:
+        if isinstance(row, HistoryRow):
+            finished[row.uuid] = row
+        else:
+            live[row.uuid] = row
+    return {uuid: Found(live.get(uuid), finished.get(uuid)) for uuid in uuids if uuid in live or uuid in finished}
+
+
+def cut(values: Sequence[T], size: int = LISTED_MAX) -> Iterator[Sequence[T]]:
+    """The values in pieces of at most `size`."""
+    return (values[i : i + size] for i in range(0, len(values), size))

@@ -36,8 +36,9 @@ from tocsin.ports.store import (
     ShardState,
     SignIn,
     StoredRow,
+    shards_are_fixed,
 )
-from tocsin.stores import TOTAL_SHARDS_DEFAULT, shards_are_fixed
+from tocsin.stores import TOTAL_SHARDS_DEFAULT
 
 _K = TypeVar("_K", FireKey, ListCursor)
 

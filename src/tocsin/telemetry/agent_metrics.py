@@ -78,54 +78,48 @@ class AgentMetrics(Tally):
 
     def __call__(self, event: AgentEvent) -> None:
         """Counts the event."""
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            handler(self, event)
-
-    def _changed(self, event: events.ServiceCallChanged) -> None:
-        self.count("tocsin_agent_calls", event.status)
-        if event.lag_us is not None:
-            self.observe("tocsin_agent_start_lag_seconds", event.lag_us / 1e6)
-
-    def _polled(self, event: events.DuePollCompleted) -> None:
-        self.count("tocsin_agent_polls", "done")
-        self.observe("tocsin_agent_polling_duration_seconds", event.duration_us / 1e6)
-        self.last_poll_s = self._now_s()
-
-    def _executed(self, event: events.ExecutionFinished) -> None:
-        self.count("tocsin_agent_executions", event.result)
-        self.observe("tocsin_agent_execution_duration_seconds", event.duration_us / 1e6)
-
-    def _published(self, event: events.MessagesPublished) -> None:
-        self.count("tocsin_agent_messages_published", by=event.messages)
-        self.observe("tocsin_agent_outbox_lag_seconds", event.lag_us / 1e6)
-
-    def _connection(self, event: bus.BrokerConnection) -> None:
-        if not event.connected:
+        kind = type(event)
+        if kind in _COUNTED:
+            name, by = _COUNTED[kind]
+            labels = [getattr(event, label) for label in AGENT_COUNTERS[name][0]]
+            self.count(name, *labels, by=1 if by is None else getattr(event, by))
+        elif isinstance(event, events.DuePollCompleted):
+            self.count("tocsin_agent_polls", "done")
+            self.last_poll_s = self._now_s()
+        elif isinstance(event, events.DuePollFailed):
+            self.count("tocsin_agent_polls", "failed")
+        elif isinstance(event, bus.BrokerConnection) and not event.connected:
             self.count("tocsin_agent_broker_disconnects")
+        if kind in _MEASURED:
+            name, field = _MEASURED[kind]
+            if (value_us := getattr(event, field)) is not None:
+                self.observe(name, value_us / 1e6)
 
 
-_Handler = Callable[[AgentMetrics, "AgentEvent"], None]
-
-_HANDLERS: dict[type, _Handler] = {
-    events.CommandHandled: lambda m, e: m.count("tocsin_agent_commands_received", e.command, e.result),  # type: ignore[union-attr]
-    events.ServiceCallChanged: AgentMetrics._changed,  # type: ignore[dict-item]
-    events.CallRescued: lambda m, e: m.count("tocsin_agent_calls_rescued", e.action),  # type: ignore[union-attr]
-    events.TimersScheduled: lambda m, e: m.count("tocsin_agent_timers_scheduled", by=e.timers),  # type: ignore[union-attr]
-    events.DuePollCompleted: AgentMetrics._polled,  # type: ignore[dict-item]
-    events.DuePollFailed: lambda m, e: m.count("tocsin_agent_polls", "failed"),
-    events.DueTimesReached: lambda m, e: m.count("tocsin_agent_schedules_processed", by=e.timers),  # type: ignore[union-attr]
-    events.ExecutionNotSent: lambda m, e: m.count("tocsin_agent_not_sent", e.code),  # type: ignore[union-attr]
-    events.ExecutionFinished: AgentMetrics._executed,  # type: ignore[dict-item]
-    events.ExecutionsInterrupted: lambda m, e: m.count("tocsin_agent_executions_interrupted", by=e.executions),  # type: ignore[union-attr]
-    events.MessagesPublished: AgentMetrics._published,  # type: ignore[dict-item]
-    events.PublishFailed: lambda m, e: m.count("tocsin_agent_publish_failures", e.type),  # type: ignore[union-attr]
-    events.MessageSuspended: lambda m, e: m.count("tocsin_agent_messages_suspended", e.type),  # type: ignore[union-attr]
-    events.AgentRowsPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
-    events.AgentStarted: lambda m, e: m.count("tocsin_agent_starts"),
-    events.AgentLeadershipLost: lambda m, e: m.count("tocsin_agent_leadership_losses"),
-    events.AgentStepFailed: lambda m, e: m.count("tocsin_agent_step_failures", e.step),  # type: ignore[union-attr]
-    bus.DeliveryFailed: lambda m, e: m.count("tocsin_agent_delivery_failures", e.subscriber, e.type),  # type: ignore[union-attr]
-    bus.MessageDeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]
-    bus.BrokerConnection: AgentMetrics._connection,  # type: ignore[dict-item]
+#: The counter of each event, and the field that it grows by; None: by one. Its labels are fields of the event.
+_COUNTED: dict[type, tuple[str, str | None]] = {
+    events.CommandHandled: ("tocsin_agent_commands_received", None),
+    events.ServiceCallChanged: ("tocsin_agent_calls", None),
+    events.CallRescued: ("tocsin_agent_calls_rescued", None),
+    events.TimersScheduled: ("tocsin_agent_timers_scheduled", "timers"),
+    events.DueTimesReached: ("tocsin_agent_schedules_processed", "timers"),
+    events.ExecutionNotSent: ("tocsin_agent_not_sent", None),
+    events.ExecutionFinished: ("tocsin_agent_executions", None),
+    events.ExecutionsInterrupted: ("tocsin_agent_executions_interrupted", "executions"),
+    events.MessagesPublished: ("tocsin_agent_messages_published", "messages"),
+    events.PublishFailed: ("tocsin_agent_publish_failures", None),
+    events.MessageSuspended: ("tocsin_agent_messages_suspended", None),
+    events.AgentRowsPurged: ("tocsin_agent_purged", "rows"),
+    events.AgentStarted: ("tocsin_agent_starts", None),
+    events.AgentLeadershipLost: ("tocsin_agent_leadership_losses", None),
+    events.AgentStepFailed: ("tocsin_agent_step_failures", None),
+    bus.DeliveryFailed: ("tocsin_agent_delivery_failures", None),
+    bus.MessageDeadLettered: ("tocsin_agent_dead_letters", None),
+}
+#: The histogram of each event, and the field in microseconds that it shows.
+_MEASURED: dict[type, tuple[str, str]] = {
+    events.ServiceCallChanged: ("tocsin_agent_start_lag_seconds", "lag_us"),
+    events.DuePollCompleted: ("tocsin_agent_polling_duration_seconds", "duration_us"),
+    events.ExecutionFinished: ("tocsin_agent_execution_duration_seconds", "duration_us"),
+    events.MessagesPublished: ("tocsin_agent_outbox_lag_seconds", "lag_us"),
 }

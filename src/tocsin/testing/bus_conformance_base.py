@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 import pytest
@@ -17,6 +18,10 @@ from tocsin.messaging.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import Bus, BusEvent, Check, Delivery, DeliveryFailed, InvalidMessage, MessageDeadLettered
+
+#: What a handler does with its deliveries: it may keep, ack, fail and raise.
+Act = Callable[[Sequence[Delivery]], None]
+H = TypeVar("H", bound="Handling")
 
 #: Short pauses, so that a suite takes seconds. No test asserts a duration.
 LIMITS = BusLimits(
@@ -98,10 +103,9 @@ class Notes:
 class Handling:
     """A handler that records what it receives and then does what the test wants."""
 
-    def __init__(self, notes: Notes, act: Callable[[Sequence[Delivery]], None] = lambda deliveries: None) -> None:
+    def __init__(self, notes: Notes, act: Act = lambda deliveries: None) -> None:
         self._notes = notes
-        #: May keep, ack, fail and raise.
-        self.act = act
+        self._act = act
         self.batches: list[list[Envelope]] = []
         #: The handled messages in order, without those of handler calls that raised.
         self.handled: list[Envelope] = []
@@ -121,7 +125,7 @@ class Handling:
         self._notes.change()
         try:
             await self.gate.wait()
-            self.act(deliveries)
+            self._act(deliveries)
             self.handled += [delivery.envelope for delivery in deliveries]
         finally:
             self.running -= 1
@@ -147,6 +151,41 @@ class Handling:
         await self._notes.until(lambda: wanted <= {envelope.id for envelope in self.handled})
 
 
+class Keeping(Handling):
+    """A handler that keeps all deliveries in `kept`."""
+
+    def __init__(self, notes: Notes) -> None:
+        super().__init__(notes, self.keep)
+
+
+def failing(error: BaseException, when: Callable[[Delivery], bool] = lambda delivery: True) -> Act:
+    """An `act` that raises the error if one of the deliveries is such a one."""
+
+    def act(deliveries: Sequence[Delivery]) -> None:
+        if any(map(when, deliveries)):
+            raise error
+
+    return act
+
+
+def of(aggregate: str) -> Callable[[Delivery], bool]:
+    """Whether a delivery is of this aggregate."""
+    return lambda delivery: delivery.envelope.aggregate_id == aggregate
+
+
+async def started(bus: Bus, handling: H, **options: int) -> H:
+    """Subscribes the handler to `Happened` under the name `one`, and starts the bus. Returns the handler."""
+    bus.subscribe("one", ["Happened"], handling, **options)
+    await bus.start()
+    return handling
+
+
+def post(bus: Bus, *envelopes: Envelope) -> None:
+    """Posts messages, whatever becomes of them."""
+    for envelope in envelopes:
+        bus.post(envelope, lambda error: None)
+
+
 def first_times(numbers: Sequence[int]) -> list[int]:
     """The numbers without repetitions."""
     return list(dict.fromkeys(numbers))
@@ -170,6 +209,13 @@ class BusSuite:
         """A bus with other limits than the suite's."""
         return self.make_bus(tmp_path, replace(self.limits, **limits), check, notes)
 
+    @contextlib.asynccontextmanager
+    async def reopened(self, tmp_path: Path, notes: Notes) -> AsyncIterator[tuple[Bus, Handling]]:
+        """Another bus for the same folder, started, and the handler of its subscription `one`."""
+        bus = self.make_bus(tmp_path, self.limits, check, notes)
+        yield bus, await started(bus, Handling(notes))
+        await bus.close()
+
     @pytest.fixture
     def notes(self) -> Notes:
         """For the observer and the handlers of the test's bus."""
@@ -187,8 +233,7 @@ class BusSuite:
         if self.durable:
             await bus.publish(envelopes)
         else:
-            for envelope in envelopes:
-                bus.post(envelope, lambda error: None)
+            post(bus, *envelopes)
         await until_waiting(bus, waiting)
 
     def require_durable(self) -> None:

@@ -15,10 +15,11 @@ from tocsin.testing.bus_conformance_base import (
     TIMEOUT_US,
     BusSuite,
     Handling,
+    Keeping,
     Notes,
-    check,
     first_times,
     message,
+    started,
     until_waiting,
 )
 
@@ -78,9 +79,7 @@ class BrokerConformance(BusSuite):
         return [event.connected for event in notes.events if isinstance(event, BrokerConnection)]
 
     async def test_a_restarted_broker_loses_nothing(self, bus: Bus, broker: Broker, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         sender = Sender(bus, notes)
         sent = [message(f"a{i % 10}", i // 10) for i in range(100)]
         # Like an outbox: the next message of an aggregate follows when the previous one is accepted.
@@ -108,10 +107,7 @@ class BrokerConformance(BusSuite):
     async def test_messages_being_handled_during_a_reconnect_are_not_delivered_twice(
         self, bus: Bus, broker: Broker, notes: Notes
     ) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         sent = [message(f"a{i}") for i in range(20)]
         await bus.publish(sent)
         await handling.until_handled(sent)
@@ -130,9 +126,7 @@ class BrokerConformance(BusSuite):
 
     async def test_a_frozen_broker_loses_nothing(self, tmp_path: Path, broker: Broker, notes: Notes) -> None:
         bus = self.limited(tmp_path, notes, nats_publish_timeout_us=200_000)
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         sender = Sender(bus, notes)
         before, during = [message(f"a{i}", 0) for i in range(50)], [message(f"a{i}", 1) for i in range(50)]
         await bus.publish(before)
@@ -148,9 +142,7 @@ class BrokerConformance(BusSuite):
         await bus.close()
 
     async def test_an_unresponsive_connection_is_replaced(self, bus: Bus, broker: Broker, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         broker.pause()
         await notes.until(lambda: self.connections(notes)[:1] == [False])
         with pytest.raises(BusUnavailable):
@@ -166,8 +158,7 @@ class BrokerConformance(BusSuite):
     ) -> None:
         # No other limit ends it within the duration of the test.
         bus = self.limited(tmp_path, notes, nats_publish_timeout_us=3_600_000_000)
-        bus.subscribe("one", ["Happened"], Handling(notes))
-        await bus.start()
+        await started(bus, Handling(notes))
         broker.pause()
         publishing = asyncio.ensure_future(bus.publish([message(f"a{i}") for i in range(10)]))
         await until_waiting(bus, 10)
@@ -212,22 +203,15 @@ class BrokerConformance(BusSuite):
     async def test_a_broker_killed_while_the_bus_is_closed_keeps_its_messages(
         self, tmp_path: Path, bus: Bus, broker: Broker, notes: Notes
     ) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        await started(bus, Keeping(notes))
         sent = [message("a", i) for i in range(20)]
         await bus.publish(sent)
         await bus.close()
         broker.kill()
         broker.start()
-        again = self.make_bus(tmp_path, self.limits, check, notes)
-        later = Handling(notes)
-        again.subscribe("one", ["Happened"], later)
-        await again.start()
-        await later.until_handled(sent)
-        assert later.numbers("a") == list(range(20))
-        await again.close()
+        async with self.reopened(tmp_path, notes) as (_, later):
+            await later.until_handled(sent)
+            assert later.numbers("a") == list(range(20))
 
 
 async def _done(count: int) -> list[Envelope]:

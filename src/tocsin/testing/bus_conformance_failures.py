@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tocsin.model.errors import StoreUnavailable, Unavailable
 from tocsin.ports.bus import Bus, Delivery, MessageDeadLettered
-from tocsin.testing.bus_conformance_base import LIMITS, TENANT, BusSuite, Handling, Notes, message, until_waiting
+from tocsin.testing.bus_conformance_base import (
+    LIMITS,
+    TENANT,
+    BusSuite,
+    Handling,
+    Keeping,
+    Notes,
+    failing,
+    message,
+    of,
+    post,
+    started,
+    until_waiting,
+)
+
+
+def raise_next(errors: Iterator[Exception]) -> None:
+    """Raises the next of the errors, while there is one."""
+    for error in errors:
+        raise error
 
 
 class FailureConformance(BusSuite):
     """Errors of a handler."""
 
     async def test_a_failed_message_is_delivered_again(self, bus: Bus, notes: Notes) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            if deliveries[0].attempt < 3:
-                raise ValueError("not yet")
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, failing(ValueError("not yet"), lambda each: each.attempt < 3)))
         sent = message("a")
         await bus.publish([sent])
         await handling.until_handled([sent])
@@ -38,14 +51,9 @@ class FailureConformance(BusSuite):
     async def test_after_the_last_attempt_a_message_is_a_dead_letter_and_counts_as_handled(
         self, bus: Bus, notes: Notes
     ) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            if any(delivery.envelope.id == bad.id for delivery in deliveries):
-                raise ValueError("never")
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
         bad, good = message("a", 1), message("a", 2)
+        act = failing(ValueError("never"), lambda each: each.envelope.id == bad.id)
+        handling = await started(bus, Handling(notes, act))
         await bus.publish([bad, good])
         await handling.until_handled([good])
         await until_waiting(bus, 0)
@@ -56,13 +64,8 @@ class FailureConformance(BusSuite):
         ]
 
     async def test_a_dead_letter_of_one_subscription_does_not_affect_another(self, bus: Bus, notes: Notes) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            raise ValueError("never")
-
-        failing, fine = Handling(notes, act), Handling(notes)
-        bus.subscribe("failing", ["Happened"], failing)
-        bus.subscribe("fine", ["Happened"], fine)
-        await bus.start()
+        bus.subscribe("failing", ["Happened"], Handling(notes, failing(ValueError("never"))))
+        fine = await started(bus, Handling(notes))
         sent = message("a")
         await bus.publish([sent])
         await notes.until(lambda: len(notes.dead) == 1)
@@ -70,17 +73,10 @@ class FailureConformance(BusSuite):
         assert notes.dead[0].subscriber == "failing"
 
     async def test_one_bad_message_does_not_fail_others(self, bus: Bus, notes: Notes) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            if any(delivery.envelope.aggregate_id == "bad" for delivery in deliveries):
-                raise ValueError("bad")
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, failing(ValueError("bad"), of("bad"))))
         sent = [message("bad" if i == 25 else f"a{i}") for i in range(50)]
         good = [each for each in sent if each.aggregate_id != "bad"]
-        for each in sent:
-            bus.post(each, lambda error: None)
+        post(bus, *sent)
         await handling.until_handled(good)
         await notes.until(lambda: len(notes.dead) == 1)
         assert notes.dead[0].service_call_id == "bad"
@@ -88,14 +84,7 @@ class FailureConformance(BusSuite):
 
     async def test_transient_failures_are_not_counted(self, bus: Bus, notes: Notes) -> None:
         failures = iter([StoreUnavailable("away"), Unavailable("busy")] * LIMITS.deliveries_max)
-
-        def act(deliveries: Sequence[Delivery]) -> None:
-            for error in failures:
-                raise error
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, lambda deliveries: raise_next(failures)))
         sent = message("a")
         await bus.publish([sent])
         await handling.until_handled([sent])
@@ -103,47 +92,25 @@ class FailureConformance(BusSuite):
         assert handling.attempts[sent.id][-1] == 2 * LIMITS.deliveries_max + 1
 
     async def test_all_messages_are_handled_after_a_transient_outage(self, bus: Bus, notes: Notes) -> None:
-        left = 12
-
-        def act(deliveries: Sequence[Delivery]) -> None:
-            nonlocal left
-            if left:
-                left -= 1
-                raise StoreUnavailable("away")
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        failures = iter([StoreUnavailable("away")] * 12)
+        handling = await started(bus, Handling(notes, lambda deliveries: raise_next(failures)))
         sent = [message(f"a{i % 50}", i // 50) for i in range(200)]
-        for each in sent:
-            bus.post(each, lambda error: None)
+        post(bus, *sent)
         await handling.until_handled(sent)
         assert notes.dead == []
         assert set(handling.times().values()) == {1}
         assert all(handling.numbers(f"a{i}") == [0, 1, 2, 3] for i in range(50))
 
     async def test_a_message_with_transient_failures_does_not_block_others(self, bus: Bus, notes: Notes) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            if any(delivery.envelope.aggregate_id == "bad" for delivery in deliveries):
-                raise StoreUnavailable("because of this one")
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, failing(StoreUnavailable("because of this one"), of("bad"))))
         sent = [message("bad" if i == 25 else f"a{i}") for i in range(50)]
-        for each in sent:
-            bus.post(each, lambda error: None)
+        post(bus, *sent)
         await handling.until_handled([each for each in sent if each.aggregate_id != "bad"])
         await until_waiting(bus, 1)
 
     async def test_cancellation_of_an_awaited_task_is_a_failure(self, bus: Bus, notes: Notes) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            if deliveries[0].attempt == 1:
-                raise asyncio.CancelledError
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        act = failing(asyncio.CancelledError(), lambda each: each.attempt == 1)
+        handling = await started(bus, Handling(notes, act))
         sent = message("a")
         await bus.publish([sent])
         await handling.until_handled([sent])
@@ -154,13 +121,9 @@ class SettlingConformance(BusSuite):
     """`keep`, `ack` and `fail`."""
 
     async def test_a_kept_delivery_is_settled_later(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         sent = [message(f"a{i}") for i in range(5)]
-        for each in sent:
-            bus.post(each, lambda error: None)
+        post(bus, *sent)
         await handling.until_handled(sent)
         await until_waiting(bus, 5)
         for delivery in handling.kept:
@@ -169,12 +132,9 @@ class SettlingConformance(BusSuite):
         assert set(handling.times().values()) == {1}
 
     async def test_a_kept_delivery_that_fails_is_delivered_again(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         sent = message("a")
-        bus.post(sent, lambda error: None)
+        post(bus, sent)
         await notes.until(lambda: len(handling.kept) == 1)
         handling.kept[0].fail(ValueError("no"))
         await notes.until(lambda: len(handling.kept) == 2)
@@ -198,12 +158,10 @@ class SettlingConformance(BusSuite):
             deliveries[1].ack()
             raise ValueError("the third")
 
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, act))
         handling.gate.clear()
         first = message("first")
-        bus.post(first, lambda error: None)
+        post(bus, first)
         await notes.until(lambda: handling.running == 1)
         sent = [message(f"a{i}") for i in range(3)]
         await self.post_and_wait(bus, sent, 4)
@@ -220,9 +178,7 @@ class SettlingConformance(BusSuite):
                 delivery.ack()
             raise ValueError("afterwards")
 
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        await started(bus, Handling(notes, act))
         await bus.publish([message("a")])
         await notes.until(lambda: len(notes.failures) == 1)
         await until_waiting(bus, 0)
@@ -236,9 +192,7 @@ class SettlingConformance(BusSuite):
                 if delivery.envelope.aggregate_id == "bad" and delivery.attempt < 3:
                     delivery.fail(error)
 
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, act))
         bad, good = message("bad"), [message(f"a{i}") for i in range(10)]
         await bus.publish([bad, *good])
         await notes.until(lambda: handling.times()[bad.id] == 3)

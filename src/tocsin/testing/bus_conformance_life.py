@@ -8,15 +8,26 @@ from pathlib import Path
 import pytest
 
 from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, InvalidMessage
-from tocsin.testing.bus_conformance_base import BusSuite, Handling, Notes, check, first_times, message, until_waiting
+from tocsin.testing.bus_conformance_base import (
+    BusSuite,
+    Handling,
+    Keeping,
+    Notes,
+    check,
+    failing,
+    first_times,
+    message,
+    post,
+    started,
+    until_waiting,
+)
 
 
 class SendingConformance(BusSuite):
     """`post` and `publish`."""
 
     async def test_done_is_called_later_and_once(self, bus: Bus, notes: Notes) -> None:
-        bus.subscribe("one", ["Happened"], Handling(notes))
-        await bus.start()
+        await started(bus, Handling(notes))
         outcomes: list[Exception | None] = []
         finished = asyncio.Event()
 
@@ -34,9 +45,7 @@ class SendingConformance(BusSuite):
         )
 
     async def test_publish_raises_the_first_failure_and_sends_the_others(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         good = [message("a", 1), message("b", 2)]
         with pytest.raises(InvalidMessage):
             await bus.publish([good[0], message("c", bad=True), good[1]])
@@ -75,14 +84,12 @@ class EndConformance(BusSuite):
     """`drain` and `close`."""
 
     async def test_drain_waits_for_the_handler_and_delivers_nothing_more(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         handling.gate.clear()
         first, second = message("a", 1), message("a", 2)
-        bus.post(first, lambda error: None)
+        post(bus, first)
         await notes.until(lambda: handling.running == 1)
-        bus.post(second, lambda error: None)
+        post(bus, second)
         draining = asyncio.ensure_future(bus.drain())
         await asyncio.sleep(0)
         assert not draining.done()
@@ -91,12 +98,9 @@ class EndConformance(BusSuite):
         assert handling.handled == [first]
 
     async def test_kept_deliveries_can_be_settled_after_a_drain(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         sent = message("a", 1)
-        bus.post(sent, lambda error: None)
+        post(bus, sent)
         await handling.until_handled([sent])
         await bus.drain()
         handling.kept[0].ack()
@@ -108,7 +112,7 @@ class EndConformance(BusSuite):
         handling.gate.clear()
         bus.subscribe("one", ["Happened"], handling)
         await bus.start()
-        bus.post(message("a"), lambda error: None)
+        post(bus, message("a"))
         await notes.until(lambda: handling.running == 1)
         await bus.close()
         assert handling.running == 0
@@ -137,10 +141,7 @@ class RestartConformance(BusSuite):
         self, tmp_path: Path, bus: Bus, notes: Notes
     ) -> None:
         self.require_durable()
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         sent = [message(f"a{i % 10}", i // 10) for i in range(50)]
         await bus.publish(sent)
         await handling.until_handled(sent[:10])
@@ -148,24 +149,18 @@ class RestartConformance(BusSuite):
             delivery.ack()
         await bus.close()
 
-        again = self.make_bus(tmp_path, self.limits, check, notes)
-        later = Handling(notes)
-        again.subscribe("one", ["Happened"], later)
-        await again.start()
-        new = message("a0", 5)
-        await again.publish([new])
-        settled = {delivery.envelope.id for delivery in handling.kept[:5]}
-        await later.until_handled([*(each for each in sent if each.id not in settled), new])
-        for i in range(10):
-            numbers = first_times(later.numbers(f"a{i}"))
-            assert numbers == sorted(numbers)
-        await again.close()
+        async with self.reopened(tmp_path, notes) as (again, later):
+            new = message("a0", 5)
+            await again.publish([new])
+            settled = {delivery.envelope.id for delivery in handling.kept[:5]}
+            await later.until_handled([*(each for each in sent if each.id not in settled), new])
+            for i in range(10):
+                numbers = first_times(later.numbers(f"a{i}"))
+                assert numbers == sorted(numbers)
 
     async def test_settled_messages_are_not_delivered_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
         self.require_durable()
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         sent = [message(f"a{i % 10}", i // 10) for i in range(50)]
         await bus.publish(sent)
         await handling.until_handled(sent)
@@ -173,24 +168,18 @@ class RestartConformance(BusSuite):
         await bus.close()
 
         for _ in range(3):
-            again = self.make_bus(tmp_path, self.limits, check, notes)
-            later = Handling(notes)
-            again.subscribe("one", ["Happened"], later)
-            await again.start()
-            new = message("a0", 5)
-            await again.publish([new])
-            await later.until_handled([new])
-            assert later.handled == [new]
-            await until_waiting(again, 0)
-            await again.close()
+            async with self.reopened(tmp_path, notes) as (again, later):
+                new = message("a0", 5)
+                await again.publish([new])
+                await later.until_handled([new])
+                assert later.handled == [new]
+                await until_waiting(again, 0)
 
     async def test_subscriptions_settle_independently(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
         self.require_durable()
-        keeping, fine = Handling(notes), Handling(notes)
-        keeping.act = keeping.keep
+        keeping = Keeping(notes)
         bus.subscribe("keeping", ["Happened"], keeping)
-        bus.subscribe("fine", ["Happened"], fine)
-        await bus.start()
+        fine = await started(bus, Handling(notes))
         sent = [message(f"a{i}") for i in range(10)]
         await bus.publish(sent)
         await keeping.until_handled(sent)
@@ -199,10 +188,9 @@ class RestartConformance(BusSuite):
         await bus.close()
 
         again = self.make_bus(tmp_path, self.limits, check, notes)
-        kept, handled = Handling(notes), Handling(notes)
+        kept = Handling(notes)
         again.subscribe("keeping", ["Happened"], kept)
-        again.subscribe("fine", ["Happened"], handled)
-        await again.start()
+        handled = await started(again, Handling(notes))
         last = message("a0", 1)
         await again.publish([last])
         await kept.until_handled([*sent, last])
@@ -213,22 +201,14 @@ class RestartConformance(BusSuite):
     async def test_a_dead_letter_is_not_delivered_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
         self.require_durable()
 
-        def never(deliveries: object) -> None:
-            raise ValueError("never")
-
-        bus.subscribe("one", ["Happened"], Handling(notes, never))
-        await bus.start()
+        await started(bus, Handling(notes, failing(ValueError("never"))))
         await bus.publish([message("a", 1)])
         await notes.until(lambda: len(notes.dead) == 1)
         await until_waiting(bus, 0)
         await bus.close()
 
-        again = self.make_bus(tmp_path, self.limits, check, notes)
-        handling = Handling(notes)
-        again.subscribe("one", ["Happened"], handling)
-        await again.start()
-        good = message("a", 2)
-        await again.publish([good])
-        await handling.until_handled([good])
-        assert handling.handled == [good]
-        await again.close()
+        async with self.reopened(tmp_path, notes) as (again, handling):
+            good = message("a", 2)
+            await again.publish([good])
+            await handling.until_handled([good])
+            assert handling.handled == [good]

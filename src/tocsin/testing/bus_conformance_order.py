@@ -8,7 +8,18 @@ from pathlib import Path
 
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Bus, Delivery
-from tocsin.testing.bus_conformance_base import BusSuite, Handling, Notes, message, until_waiting
+from tocsin.testing.bus_conformance_base import (
+    BusSuite,
+    Handling,
+    Keeping,
+    Notes,
+    failing,
+    message,
+    of,
+    post,
+    started,
+    until_waiting,
+)
 
 
 class DeliveryConformance(BusSuite):
@@ -32,9 +43,7 @@ class DeliveryConformance(BusSuite):
         await bus.publish([message("a")])
 
     async def test_the_whole_envelope_arrives(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         sent = message("a", 7)
         await bus.publish([sent])
         await handling.until_handled([sent])
@@ -42,12 +51,10 @@ class DeliveryConformance(BusSuite):
         assert handling.attempts == {sent.id: [1]}
 
     async def test_messages_arriving_during_a_handler_call_form_the_next_batch(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling, batch_max=20)
-        await bus.start()
+        handling = await started(bus, Handling(notes), batch_max=20)
         handling.gate.clear()
         first = message("first")
-        bus.post(first, lambda error: None)
+        post(bus, first)
         await notes.until(lambda: handling.running == 1)
         others = [message(f"a{i}") for i in range(30)]
         await self.post_and_wait(bus, others, 31)
@@ -56,9 +63,7 @@ class DeliveryConformance(BusSuite):
         assert [len(batch) for batch in handling.batches] == [1, 20, 10]
 
     async def test_aggregates_take_turns(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling, batch_max=1)
-        await bus.start()
+        handling = await started(bus, Handling(notes), batch_max=1)
         handling.gate.clear()
         flood = [message("flood", i) for i in range(30)]
         single = message("single")
@@ -72,9 +77,7 @@ class OrderConformance(BusSuite):
     """Order within an aggregate."""
 
     async def test_messages_of_one_aggregate_are_handled_one_by_one_in_order(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling, batch_max=7)
-        await bus.start()
+        handling = await started(bus, Handling(notes), batch_max=7)
         sent = [message(f"a{i % 20}", i // 20) for i in range(600)]
         await bus.publish(sent)
         await handling.until_handled(sent)
@@ -83,16 +86,12 @@ class OrderConformance(BusSuite):
         assert all(len({each.aggregate_id for each in batch}) == len(batch) <= 7 for batch in handling.batches)
 
     async def test_the_next_message_waits_until_the_previous_one_is_settled(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         a1, a2, b1 = message("a", 1), message("a", 2), message("b", 1)
-        for each in (a1, a2, b1):
-            bus.post(each, lambda error: None)
+        post(bus, a1, a2, b1)
         await handling.until_handled([a1, b1])
         c1 = message("c", 1)
-        bus.post(c1, lambda error: None)
+        post(bus, c1)
         await handling.until_handled([c1])
         assert a2 not in handling.handled
         handling.kept[0].ack()
@@ -111,29 +110,19 @@ class OrderConformance(BusSuite):
                 else:
                     settled.append(delivery.envelope)
 
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling, batch_max=5)
-        await bus.start()
+        await started(bus, Handling(notes, act), batch_max=5)
         sent = [message(f"a{i % 10}", i // 10) for i in range(200)]
-        for each in sent:
-            bus.post(each, lambda error: None)
+        post(bus, *sent)
         await notes.until(lambda: len(settled) + len(notes.dead) == len(sent))
         for aggregate in {each.aggregate_id for each in sent}:
             numbers = [int(bytes(each.payload)) for each in settled if each.aggregate_id == aggregate]
             assert numbers == sorted(set(numbers))
 
     async def test_a_waiting_aggregate_does_not_block_others(self, bus: Bus, notes: Notes) -> None:
-        def act(deliveries: Sequence[Delivery]) -> None:
-            if any(delivery.envelope.aggregate_id == "stuck" for delivery in deliveries):
-                raise ValueError("stuck")
-
-        handling = Handling(notes, act)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes, failing(ValueError("stuck"), of("stuck"))))
         stuck = [message("stuck", i) for i in range(3)]
         others = [message(f"a{i % 10}", i // 10) for i in range(100)]
-        for each in (*stuck, *others):
-            bus.post(each, lambda error: None)
+        post(bus, *stuck, *others)
         await handling.until_handled(others)
         for i in range(10):
             assert handling.numbers(f"a{i}") == list(range(10))
@@ -143,10 +132,7 @@ class DuplicateConformance(BusSuite):
     """The same envelope posted more than once."""
 
     async def test_a_duplicate_of_a_message_being_handled_is_settled_with_it(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        handling.act = handling.keep
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Keeping(notes))
         errors: list[Exception | None] = []
 
         def done(error: Exception | None) -> None:
@@ -166,9 +152,7 @@ class DuplicateConformance(BusSuite):
         assert handling.handled == [sent, following]
 
     async def test_a_duplicate_of_a_handled_message_is_dropped(self, bus: Bus, notes: Notes) -> None:
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         sent, following = message("a", 1), message("a", 2)
         await bus.publish([sent])
         await handling.until_handled([sent])
@@ -178,9 +162,7 @@ class DuplicateConformance(BusSuite):
 
     async def test_remembered_ids_are_bounded(self, tmp_path: Path, notes: Notes) -> None:
         bus = self.limited(tmp_path, notes, deduplication_ids_max=10)
-        handling = Handling(notes)
-        bus.subscribe("one", ["Happened"], handling)
-        await bus.start()
+        handling = await started(bus, Handling(notes))
         sent = [message("a", i) for i in range(200)]
         await bus.publish(sent)
         await handling.until_handled(sent)

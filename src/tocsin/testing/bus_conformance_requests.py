@@ -17,12 +17,19 @@ from tocsin.testing.bus_conformance_base import TIMEOUT_US, BusSuite, Notes, mes
 class Responding:
     """A recording responder that replies with the doubled number."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, *, gated: bool = False) -> None:
         self._notes = notes
         self.batches: list[list[Envelope]] = []
         self.bad: set[int] = set()
+        #: While cleared, responder calls wait.
         self.gate = asyncio.Event()
-        self.gate.set()
+        if not gated:
+            self.gate.set()
+
+    async def start(self, bus: Bus) -> None:
+        """Responds to `Do`, and starts the bus."""
+        bus.respond("answering", ["Do"], self)
+        await bus.start()
 
     async def __call__(self, commands: Sequence[Envelope]) -> list[Envelope]:
         self.batches.append(list(commands))
@@ -34,14 +41,17 @@ class Responding:
         return [message(command.aggregate_id, 2 * number(command), "Done") for command in commands]
 
 
+def ask(bus: Bus, aggregate: str, number: int = 0, type: str = "Do") -> asyncio.Future[Envelope]:
+    """Sends a command."""
+    return asyncio.ensure_future(bus.request(message(aggregate, number, type), TIMEOUT_US))
+
+
 class RequestConformance(BusSuite):
     """`request` and `respond`."""
 
     async def test_each_command_gets_its_own_reply(self, bus: Bus, notes: Notes) -> None:
-        bus.respond("answering", ["Do"], Responding(notes))
-        await bus.start()
-        commands = [message(f"a{i}", i, "Do") for i in range(50)]
-        replies = await asyncio.gather(*(bus.request(each, TIMEOUT_US) for each in commands))
+        await Responding(notes).start(bus)
+        replies = await asyncio.gather(*(ask(bus, f"a{i}", i) for i in range(50)))
         assert [(reply.type, reply.aggregate_id, number(reply)) for reply in replies] == [
             ("Done", f"a{i}", 2 * i) for i in range(50)
         ]
@@ -49,14 +59,13 @@ class RequestConformance(BusSuite):
     async def test_commands_arriving_during_a_responder_call_are_answered_together(
         self, bus: Bus, notes: Notes
     ) -> None:
-        responding = Responding(notes)
-        responding.gate.clear()
+        responding = Responding(notes, gated=True)
         bus.respond("answering", ["Do", "Undo"], responding, batch_max=4)
         await bus.start()
-        first = asyncio.ensure_future(bus.request(message("a", 1, "Do"), TIMEOUT_US))
+        first = ask(bus, "a", 1)
         await notes.until(lambda: len(responding.batches) == 1)
         types = ["Do", "Undo", "Do"]
-        others = [asyncio.ensure_future(bus.request(message("a", 2, each), TIMEOUT_US)) for each in types]
+        others = [ask(bus, "a", 2, each) for each in types]
         await self.settle(bus, notes)
         responding.gate.set()
         await asyncio.gather(first, *others)
@@ -72,11 +81,10 @@ class RequestConformance(BusSuite):
         responding = Responding(notes)
         responding.bad = {3}
         responding.gate.clear()
-        bus.respond("answering", ["Do"], responding)
-        await bus.start()
-        first = asyncio.ensure_future(bus.request(message("a", 0, "Do"), TIMEOUT_US))
+        await responding.start(bus)
+        first = ask(bus, "a", 0)
         await notes.until(lambda: len(responding.batches) == 1)
-        others = [asyncio.ensure_future(bus.request(message(f"a{i}", i, "Do"), TIMEOUT_US)) for i in range(1, 6)]
+        others = [ask(bus, f"a{i}", i) for i in range(1, 6)]
         await self.settle(bus, notes)
         responding.gate.set()
         results = await asyncio.gather(first, *others, return_exceptions=True)
@@ -93,57 +101,50 @@ class RequestConformance(BusSuite):
         bus.respond("answering", ["Do"], respond)
         await bus.start()
         with pytest.raises(Unavailable):
-            await bus.request(message("a", 1, "Do"), TIMEOUT_US)
+            await ask(bus, "a", 1)
         assert "0 replies" in notes.failures[0].error
 
     async def test_a_command_without_responder_fails(self, bus: Bus) -> None:
         await bus.start()
         with pytest.raises(BusUnavailable, match="Do"):
-            await bus.request(message("a", 1, "Do"), TIMEOUT_US)
+            await ask(bus, "a", 1)
 
     async def test_a_command_without_a_timely_reply_fails(self, bus: Bus, notes: Notes) -> None:
-        responding = Responding(notes)
-        responding.gate.clear()
-        bus.respond("answering", ["Do"], responding)
-        await bus.start()
+        responding = Responding(notes, gated=True)
+        await responding.start(bus)
         with pytest.raises(RequestUnanswered):
             await bus.request(message("a", 1, "Do"), 50_000)
         responding.gate.set()
-        assert number(await bus.request(message("a", 2, "Do"), TIMEOUT_US)) == 4
+        assert number(await ask(bus, "a", 2)) == 4
 
     async def test_a_malformed_command_is_not_sent(self, bus: Bus, notes: Notes) -> None:
         responding = Responding(notes)
-        bus.respond("answering", ["Do"], responding)
-        await bus.start()
+        await responding.start(bus)
         with pytest.raises(InvalidMessage):
             await bus.request(message("a", type="Do", bad=True), TIMEOUT_US)
         assert responding.batches == []
 
     async def test_waiting_commands_are_bounded(self, tmp_path: Path, notes: Notes) -> None:
         bus = self.limited(tmp_path, notes, pending_requests_max=3)
-        responding = Responding(notes)
-        responding.gate.clear()
-        bus.respond("answering", ["Do"], responding)
-        await bus.start()
-        taken = [asyncio.ensure_future(bus.request(message(f"a{i}", i, "Do"), TIMEOUT_US)) for i in range(3)]
+        responding = Responding(notes, gated=True)
+        await responding.start(bus)
+        taken = [ask(bus, f"a{i}", i) for i in range(3)]
         await notes.until(lambda: len(responding.batches) == 1)
         with pytest.raises(BusOverloaded):
-            await bus.request(message("a3", 3, "Do"), TIMEOUT_US)
+            await ask(bus, "a3", 3)
         responding.gate.set()
         assert [number(await each) for each in taken] == [0, 2, 4]
-        assert number(await bus.request(message("a4", 4, "Do"), TIMEOUT_US)) == 8
+        assert number(await ask(bus, "a4", 4)) == 8
         await bus.close()
 
     async def test_commands_fail_after_a_drain(self, bus: Bus, notes: Notes) -> None:
-        responding = Responding(notes)
-        responding.gate.clear()
-        bus.respond("answering", ["Do"], responding)
-        await bus.start()
-        under_way = asyncio.ensure_future(bus.request(message("a", 1, "Do"), TIMEOUT_US))
+        responding = Responding(notes, gated=True)
+        await responding.start(bus)
+        under_way = ask(bus, "a", 1)
         await notes.until(lambda: len(responding.batches) == 1)
         draining = asyncio.ensure_future(bus.drain())
         responding.gate.set()
         await draining
         assert number(await under_way) == 2
         with pytest.raises(BusUnavailable):
-            await bus.request(message("a", 2, "Do"), TIMEOUT_US)
+            await ask(bus, "a", 2)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tocsin.model.condition import Condition, Outcome
+from tocsin.model.condition import Condition
 from tocsin.model.errors import (
     ClusterUpgrading,
     Conflict,
@@ -23,9 +23,7 @@ from tocsin.model.errors import (
     Overloaded,
     RequestExpired,
     ShardMoved,
-    ShardUnavailable,
-    StoreCorrupted,
-    StoreError,
+    StoreCallFailed,
     TimerNotFound,
     TocsinError,
     Unavailable,
@@ -41,14 +39,15 @@ from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster
 from tocsin.timers.completing import complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
-from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
-from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+#: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
+Settled = Callable[[TimerView | TocsinError | None], None]
 
 #: Reasons of a pause of the dispatcher, as texts.
 _PAUSE_TEXTS = {
@@ -107,22 +106,30 @@ class TimerService:
 
         Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition also TimerExists, IdempotencyConflict.
         """
-        shard_id, uuid = await self._locate(timer.namespace, timer.id)
-        self._check_format(timer, condition)
-        if withheld(timer.url, timer.headers):
-            for known in (await complete([(timer, condition)], self.get_many)).values():
-                if isinstance(known, TocsinError):
-                    raise known
-                return known
-        op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
-        return view_of(await self._write(shard_id, op), shard_id)
+        (outcome,) = await self.create_many([timer], [condition])
+        if isinstance(outcome, TocsinError):
+            raise outcome
+        return outcome
 
-    def begin_create(
-        self,
-        timer: Timer,
-        settle: Callable[[TimerView | TocsinError], None],
-        condition: Condition | None = None,
-    ) -> None:
+    async def create_many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
+    ) -> list[TimerView | TocsinError]:
+        """Like `create` for many timers: the results are in order, and each timer fails on its own."""
+        for namespace in {timer.namespace for timer in timers}:
+            await self._ensure_namespace_known(namespace)
+        wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
+        incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
+        known = await complete(incomplete, self.get_many)
+        outcomes = _Outcomes(len(timers))
+        for index, (timer, condition) in enumerate(wanted):
+            settle = partial(outcomes.settle, index)
+            try:
+                self._begin_create(timer, condition, settle, known.get(id(timer)))
+            except TocsinError as error:
+                settle(error)
+        return await outcomes.all
+
+    def begin_create(self, timer: Timer, settle: Settled, condition: Condition | None = None) -> None:
         """Like `create`, without waiting: `settle` is called once, with the view when the timer is durable, or with the
         error. Errors that are known at once are raised instead. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
@@ -130,62 +137,29 @@ class TimerService:
             task = asyncio.get_running_loop().create_task(self._create_in_task(timer, settle, condition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            return
-        shard_id, uuid = self._place(timer.namespace, timer.id)
-        self._check_format(timer, condition)
+        else:
+            self._begin_create(timer, condition, settle)
 
-        def reply(answer: Row | TocsinError | None) -> None:
-            settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
-
-        self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
-
-    async def _create_in_task(
-        self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
-    ) -> None:
+    async def _create_in_task(self, timer: Timer, settle: Settled, condition: Condition | None) -> None:
         try:
-            view = await self.create(timer, condition)
+            settle(await self.create(timer, condition))
         except TocsinError as error:
             settle(error)
-        else:
-            settle(view)
 
-    async def create_many(
-        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
-    ) -> list[TimerView | TocsinError]:
-        """Like `create` for many timers: the results are in order, and each timer fails on its own."""
-        results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        left = len(timers)
-        for namespace in {timer.namespace for timer in timers}:
-            await self._ensure_namespace_known(namespace)
-        on = conditions if conditions is not None else [None] * len(timers)
-        incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
-        known = await complete(incomplete, self.get_many)
-
-        def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
-            settle_as(index, answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
-
-        def settle_as(index: int, result: TimerView | TocsinError) -> None:
-            nonlocal left
-            results[index] = result
-            left -= 1
-            if left == 0 and not done.done():
-                done.set_result(None)
-
-        for index, timer in enumerate(timers):
-            try:
-                shard_id, uuid = self._place(timer.namespace, timer.id)
-                self._check_format(timer, on[index])
-                if (answer := known.get(id(timer))) is not None:
-                    settle_as(index, answer)
-                    continue
-                op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=on[index])
-                self._submit(shard_id, op, partial(settle, index, shard_id))
-            except TocsinError as error:
-                settle_as(index, error)
-        if timers:
-            await done
-        return results
+    def _begin_create(
+        self,
+        timer: Timer,
+        condition: Condition | None,
+        settle: Settled,
+        known: TimerView | TocsinError | None = None,
+    ) -> None:
+        """The one way of every create. `known` is its answer if reading the stored timer has already shown it."""
+        shard_id, uuid = self._place(timer.namespace, timer.id)
+        self._check_format(timer, condition)
+        if known is not None:
+            settle(known)
+            return
+        self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), settle)
 
     def _check_format(self, timer: Timer, condition: Condition | None) -> None:
         if timer.body is not None:
@@ -241,8 +215,9 @@ class TimerService:
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        answer = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
-        return view_of(answer, shard_id)
+        view = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
+        assert view is not None
+        return view
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
@@ -280,78 +255,73 @@ class TimerService:
             raise NamespaceNotFound(f"there is no namespace {name!r}; create it first with namespaces/create")
         return found
 
-    async def _write(self, shard_id: int, op: WriteOp) -> Row | None:
-        """Submits one client's write and returns its durable answer; raises its error."""
-        future: asyncio.Future[Row | TocsinError | None] = asyncio.get_running_loop().create_future()
+    # ------------------------------------------------------------------ writes, here and at other nodes
 
-        def settle(answer: Row | TocsinError | None) -> None:
-            if not future.done():
-                future.set_result(answer)
+    async def _write(self, shard_id: int, op: WriteOp) -> TimerView | None:
+        """Submits one client's write and returns the durable timer, or None after a delete; raises its error."""
+        future: asyncio.Future[TimerView | TocsinError | None] = asyncio.get_running_loop().create_future()
+        self._submit(shard_id, op, partial(_settle, future))
+        outcome = await future
+        if isinstance(outcome, TocsinError):
+            raise outcome
+        return outcome
 
-        self._submit(shard_id, op, settle)
-        answer = await future
-        if isinstance(answer, TocsinError):
-            raise answer
-        return answer
-
-    def _submit(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
-        limits = self._context.limits
-        if self._waiting >= limits.pending_writes_max:
-            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
-
-        def reply(answer: Row | TocsinError | None) -> None:
-            # The two refer to each other; without this, every write would wait for the garbage collector, and its pauses
-            # grow.
-            op.reply = None
-            self._waiting -= 1
-            if type(answer) is ShardMoved and self._forwarder is not None:
-                self._forward_or_fail(shard_id, op, settle)
-            else:
-                settle(answer)
-
+    def _submit(self, shard_id: int, op: WriteOp, settle: Settled) -> None:
+        """Queues the write for the shard's next batch, or forwards it to the shard's owner. Raises Unavailable."""
+        self._check_room()
         boot_us = self._context.clock.boottime_us()
-        if self._shared and not self._supervisor.in_touch(boot_us):
+        if self._shared and not self._supervisor.lease.in_touch(boot_us):
             # After a pause of this process, the client of a request unread until now may have retried it at another node.
             raise ShardMoved("this node has no recent contact with the store; nothing was written, try again")
-        op.deadline_us = boot_us + limits.write_timeout_us
+        op.deadline_us = boot_us + self._context.limits.write_timeout_us
         shard = self._supervisor.shards[shard_id]
         if self._forwarder is not None and not shard.accepts_writes:
             self._forward(shard_id, op, settle)
             return
-        op.reply = reply
+        op.reply = partial(self._answered, shard_id, op, settle)
         shard.accept(op)
         self._waiting += 1
 
-    def _forward(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
+    def _check_room(self) -> None:
+        if self._waiting >= self._context.limits.pending_writes_max:
+            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
+
+    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: Answer) -> None:
+        self._waiting -= 1
+        if isinstance(answer, Row):
+            settle(view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
+        elif type(answer) is not ShardMoved or self._forwarder is None:
+            settle(answer)
+        else:
+            try:
+                self._forward(shard_id, op, settle)
+            except TocsinError as error:
+                settle(error)
+
+    def _forward(self, shard_id: int, op: WriteOp, settle: Settled) -> None:
         """Forwards the write to the shard's owner. Raises Overloaded."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
         if op.timer is not None and op.kind is OpKind.CREATE:
             # Set by the owner that accepted it before; the next owner sets its own.
             op.timer.firing = ""
-
-        def reply(answer: Written | TocsinError | None) -> None:
-            self._waiting -= 1
-            if isinstance(answer, Written):
-                row = Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0)
-                settle(row if answer.outcome is Outcome.CREATED else ExistingRow(row, answer.outcome))
-            else:
-                settle(answer)
-
         known = self._context.namespaces.get(op.namespace)
         write = Write(
             _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
             condition=op.condition,
         )  # fmt: skip
-        self._forwarder.forward(write, reply)
+        self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op.uuid, settle))
         self._waiting += 1
 
-    def _forward_or_fail(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
-        try:
-            self._forward(shard_id, op, settle)
-        except TocsinError as error:
-            settle(error)
+    def _answered_elsewhere(
+        self, shard_id: int, uuid: bytes, settle: Settled, answer: Written | TocsinError | None
+    ) -> None:
+        self._waiting -= 1
+        if isinstance(answer, Written):
+            settle(view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome))
+        else:
+            settle(answer)
 
     def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
         """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.
@@ -360,39 +330,26 @@ class TimerService:
         window = shard.window if shard is not None else None
         if shard is None or window is None or epoch not in (None, window.epoch):
             raise ShardMoved(f"this node does not own shard {write.shard_id} in this epoch")
-        self._accept(shard, write, settle)
-
-    def _accept(self, shard: Shard, write: Write, settle: Settle) -> None:
-        limits = self._context.limits
         if write.deadline_us <= self._context.clock.boottime_us():
             raise RequestExpired("the request's time budget ran out; nothing was written")
-        if self._waiting >= limits.pending_writes_max:
-            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
-
-        def reply(answer: Row | TocsinError | None) -> None:
-            self._waiting -= 1
-            if isinstance(answer, Row):
-                outcome = answer.outcome if isinstance(answer, ExistingRow) else Outcome.CREATED
-                settle(Written(answer.timer, answer.key[0], outcome))
-            else:
-                settle(answer)
-
+        self._check_room()
         op = WriteOp(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
             execute_at=write.execute_at, expected=write.expected, condition=write.condition,
+            deadline_us=write.deadline_us, reply=partial(self._answered_for_other, settle),
         )  # fmt: skip
-        op.deadline_us = write.deadline_us
-        op.reply = reply
         shard.accept(op)
         self._waiting += 1
+
+    def _answered_for_other(self, settle: Settle, answer: Answer) -> None:
+        self._waiting -= 1
+        settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
 
     async def _read(self, call: Awaitable[T]) -> T:
         """The result of a store call; its errors as Unavailable."""
         try:
             return await self._context.bounded(call)
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             raise Unavailable(f"the store is not available, try again: {error}") from error
 
     # ------------------------------------------------------------------ namespaces
@@ -566,15 +523,15 @@ class TimerService:
     def clock_distrusted(self) -> bool:
         """Whether this node's clock has differed from the store's for a while, and other nodes' have not: what depends on a
         clock should run there."""
-        return self._supervisor.clock_distrusted
+        return self._supervisor.lease.clock_distrusted
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""
         supervisor = self._supervisor
         reasons = []
-        if supervisor.closing or supervisor.draining:
+        if supervisor.lease.leaving or supervisor.draining:
             reasons.append("the node is shutting down")
-        elif not supervisor.joined:
+        elif not supervisor.placement.joined:
             reasons.append("the node observes the other members before it takes its share of the shards")
         paused = supervisor.dispatcher.paused_reason
         if paused is not None:
@@ -597,4 +554,27 @@ class TimerService:
 #: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.
 _WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: OpKind[kind.name] for kind in WriteKind}
-_UNANSWERED = ShardUnavailable("not answered")
+
+
+def _settle(outcome: asyncio.Future[T], answer: T) -> None:
+    """Wakes who waits for the answer, unless it has gone."""
+    if not outcome.done():
+        outcome.set_result(answer)
+
+
+class _Outcomes:
+    """The outcomes of a batch of creates; `all` is done when the last one is settled."""
+
+    def __init__(self, count: int) -> None:
+        self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
+        self._settled: dict[int, TimerView | TocsinError] = {}
+        self._count = count
+        if not count:
+            self.all.set_result([])
+
+    def settle(self, index: int, outcome: TimerView | TocsinError | None) -> None:
+        """Takes the outcome of one create."""
+        assert outcome is not None
+        self._settled[index] = outcome
+        if len(self._settled) == self._count:
+            _settle(self.all, [self._settled[each] for each in range(self._count)])

@@ -19,8 +19,8 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import OutcomeUnknown
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentEvent
-from tocsin.service_calls.execution.checks import ExecutionChecks
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
@@ -245,11 +245,9 @@ class Bench:
         self.tenant_secrets = MemorySecrets()
         self.events: list[AgentEvent] = []
         self.caller = HttpCaller(self.callback_limits, self.egress, clock)
-        self.executor = Executor(
-            self.log, self.tenant_secrets, self.caller, self.registry, clock, self.limits, self.observe
-        )
-        checks = ExecutionChecks(self.log, self.executor, self.registry, clock, self.limits, self.observe)
-        self.handlers = ExecutionHandlers(self.executor, checks, self.registry)
+        context = AgentContext(self.registry, clock, self.limits, self.observe)
+        self.executor = Executor(self.log, self.tenant_secrets, self.caller, context)
+        self.handlers = ExecutionHandlers(self.executor, self.log, context)
         self._numbers = itertools.count(1)
         return self
 

@@ -19,11 +19,11 @@ from tocsin.model.access import ApiKey
 from tocsin.model.uuid7 import Uuid7Source, is_uuid7
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.stores.service_calls.database import AgentDatabase
+from tocsin.stores.service_calls.factory import agent_database
 from tocsin.web.api.app import Api
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}
@@ -95,14 +95,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock, limits = Clock(), AgentLimits()
     new_id = Uuid7Source(clock.now_us)
     registry = Registry(new_id, clock.now_us)
-    database = AgentDatabase(f"sqlite:///{tmp_path / 'agent.db'}")
+    database = agent_database(f"sqlite:///{tmp_path / 'agent.db'}")
     await database.open()
     bus = EmbeddedBus(BusLimits(), registry.check, lambda event: None)
-    Orchestration(database.calls, registry, clock, limits, lambda event: None).attach(bus)
+    context = AgentContext(registry, clock, limits, lambda event: None)
+    Orchestration(database.calls, context).attach(bus)
     await bus.start()
     rules = InputRules(InputLimits(), lambda url: None)
-    checks = Checks(request=check_request, url=rules.url, due=rules.instant, delay=rules.delay, retry=rules.retry)
-    calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks, database.secrets)
+    calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
     app = Api(
         cast("Any", None),
         rules=rules,

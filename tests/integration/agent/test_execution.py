@@ -27,7 +27,7 @@ from tocsin.service_calls.events import (
     ExecutionNotSent,
     ExecutionsInterrupted,
 )
-from tocsin.service_calls.execution.recovery import INTERRUPTED
+from tocsin.service_calls.execution.executor import INTERRUPTED
 from tocsin.service_calls.messages import (
     ExecutionFailed,
     ExecutionInterrupted,
@@ -372,7 +372,7 @@ async def test_an_order_is_acknowledged_once_it_is_logged() -> None:
 
     async with Bench(limited(executions_per_destination_max=64)) as bench, Service(reply, bench.changes) as service:
         bus = EmbeddedBus(BusLimits(), bench.registry.check, bench.observe)
-        bench.handlers.subscribe(bus)
+        bench.handlers.attach(bus)
         await bus.start()
         orders = [bench.order(service.url) for _ in range(100)]
         bench.log.open.clear()

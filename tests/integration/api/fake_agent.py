@@ -14,7 +14,7 @@ from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.api.validation import Checks
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
@@ -85,8 +85,17 @@ class FakeAgent:
         """The object that the HTTP layer uses."""
         bus: Any = self
         rules = InputRules(InputLimits(), lambda url: None)
-        checks = Checks(self.check, self.check_url, self.check_due, rules.delay, rules.retry)
-        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self.secrets)
+        rules.url = self.check_url  # type: ignore[method-assign]
+        rules.instant = self.check_due  # type: ignore[method-assign]
+        return ServiceCalls(
+            bus,
+            self,
+            self.secrets,
+            AgentContext(self.registry, self, self.limits, lambda event: None),
+            self.new_id,
+            rules,
+            self.check,
+        )
 
     def change(self, key: CallKey, **fields: Any) -> None:
         """Changes fields of a call, as the other modules would."""

@@ -7,16 +7,14 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 
-import httpx
 import pytest
-from fake_timers import FakeTimerService
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from tests.support.patience import PATIENCE_S
 
-from conftest import Keys, Served, make_api, serving
+from conftest import Served
 from tocsin.model.errors import (
     OutcomeUnknown,
     Overloaded,
@@ -243,19 +241,3 @@ def test_errors_of_the_mounted_application_become_problems(
     assert "secret" not in answer.text
     if status == 405:
         assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD"}
-
-
-def test_startup_and_shutdown_follow_the_server() -> None:
-    hooks_called: list[str] = []
-
-    async def startup() -> None:
-        hooks_called.append("startup")
-
-    async def shutdown() -> None:
-        hooks_called.append("shutdown")
-
-    api = make_api(FakeTimerService(), Keys(), startup=startup, shutdown=shutdown)
-    with serving(api) as url:
-        assert httpx.get(f"{url}/healthz").status_code == 200
-        assert hooks_called == ["startup"]
-    assert hooks_called == ["startup", "shutdown"]

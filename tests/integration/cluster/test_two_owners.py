@@ -50,7 +50,7 @@ class _Node:
             random=random.Random(name), incarnation=name.encode().ljust(16, b"."),
         )  # fmt: skip
         self.supervisor = Supervisor(context, node=name, address="", total_shards=SHARDS, fatal=self._fatal)
-        self.supervisor.watch(self._looked.set)
+        self.supervisor.placement.watch(self._looked.set)
         self.service = TimerService(context, self.supervisor, namespace_num_shards=SHARDS, retention_us=10**12)
 
     def _observe(self, event: Event) -> None:

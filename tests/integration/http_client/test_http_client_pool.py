@@ -277,7 +277,7 @@ async def test_destinations_without_connections_take_no_memory(receive: Any, cli
         assert exchange.outcome == Response(200, b"/%d" % n)
     caller = client.caller
     assert len(caller._timers._destinations) == caller.connections <= 200
-    assert len(caller._timers._memory._present) + len(caller._timers._memory._former) <= 20
+    assert len(caller._timers._cache._entries) <= 10
     assert (len(caller._resolver._known), caller.resolving, caller._target.cache_info().currsize) == (10, 0, 10)
     await caller.close()
     assert (caller._timers._destinations, caller._timers._idle, caller._timers._waiting) == ({}, {}, {})

@@ -22,7 +22,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import ConfigError
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BrokerConnection, BusUnavailable, Delivery, InvalidMessage
-from tocsin.testing.bus_conformance_base import LIMITS, TENANT, Handling, Notes, check, message, until_waiting
+from tocsin.testing.bus_conformance_base import LIMITS, TENANT, Handling, Keeping, Notes, check, message, until_waiting
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 
@@ -195,8 +195,7 @@ async def test_progress_is_reported_for_long_running_messages(
     await raw.subscribe("$JS.ACK.>", cb=seen)
     await raw.flush()
     bus = make_bus(shared_nats, notes, prefix, nats_ack_wait_us=400_000)
-    handling = Handling(notes)
-    handling.act = handling.keep
+    handling = Keeping(notes)
     bus.subscribe("one", ["Happened"], handling)
     await bus.start()
     sent = message("a")
@@ -267,8 +266,7 @@ async def test_messages_beyond_the_in_hand_limit_arrive_in_portions(
     shared_nats: NatsServer, notes: Notes, prefix: str
 ) -> None:
     bus = make_bus(shared_nats, notes, prefix, nats_ack_pending_max=20, nats_fetch_max=7)
-    handling = Handling(notes)
-    handling.act = handling.keep
+    handling = Keeping(notes)
     bus.subscribe("one", ["Happened"], handling)
     await bus.start()
     sent = [message(f"a{i}") for i in range(100)]

@@ -104,7 +104,7 @@ async def test_close_ends_the_bus_while_a_response_arrives(
 
     async def wait_and_close(answer: asyncio.Future[object], timeout: float | None) -> object:
         task = asyncio.current_task()
-        if isinstance(answer, asyncio.Future) and task is not None and task.get_name() == "bus connection":
+        if isinstance(answer, asyncio.Future) and task is not None and task.get_name() == "nats request":
             answer.add_done_callback(close)
         return await wait_for(answer, timeout)
 

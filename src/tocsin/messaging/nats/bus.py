@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
@@ -19,16 +19,16 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as Listening
 
-from tocsin.messaging.delivery import DeadLetter, Subscription, describe
+from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription, describe
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.address import parse_nats_address
 from tocsin.messaging.nats.connection import JetStreamError, NatsConnection
 from tocsin.messaging.nats.consumer import NatsConsumer
 from tocsin.messaging.nats.publisher import NatsPublisher
-from tocsin.messaging.nats.requests import NatsRequests, read, take_command
+from tocsin.messaging.nats.requests import read, request, take_command
 from tocsin.messaging.nats.streams import Subjects, check_name, ensure_streams, replace_consumers
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.messaging.request_dispatcher import RequestDispatcher
+from tocsin.model.backoff import backoff_us
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BrokerConnection,
@@ -108,13 +108,13 @@ class NatsBus:
         self._types: dict[str, Collection[str]] = {}
         self._dispatchers: list[tuple[RequestDispatcher, Collection[str]]] = []
         self._completions = Completions()
-        self._requests = NatsRequests(limits, check)
         #: Dead letters that their stream has not accepted yet.
         self._dead: deque[_DeadLetterMessage] = deque()
         self._attached: _Attached | None = None
         self._detached = asyncio.Event()
         self._detached_connections: list[NatsConnection] = []
-        self._pause_us = limits.nats_reconnect_initial_us
+        #: Attempts to connect since the last connection that lasted.
+        self._attempts = 0
         self._last_failure = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._draining = False
@@ -225,7 +225,10 @@ class NatsBus:
         subject = self._subjects.of(envelope, "-cmd")
         if self._attached is None:
             raise BusUnavailable(f"NATS at {self._address} is not connected")
-        return await self._requests.request(self._attached.connection, subject, envelope, timeout_us)
+        connection = self._attached.connection
+        if connection.asking >= self._limits.pending_requests_max:
+            raise BusOverloaded(f"{self._limits.pending_requests_max} commands wait already")
+        return await request(connection, subject, envelope, timeout_us, self._check)
 
     @property
     def waiting(self) -> int:
@@ -290,37 +293,22 @@ class NatsBus:
 
     async def _attach(self) -> None:
         """One attempt to connect and to set everything up. Raises BusUnavailable or ConfigError."""
-        loop = asyncio.get_running_loop()
-        limit = asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6)
-        setting_up, broke = True, ""
 
         def lost(reason: str) -> None:
-            nonlocal broke
-            if setting_up:
-                # The NATS client does not end pending requests when the connection is lost.
-                broke = reason
-                if not limit.expired():
-                    limit.reschedule(loop.time())
-            elif self._attached is not None and self._attached.connection is connection:
+            if self._attached is not None and self._attached.connection is connection:
                 self._detach(reason)
 
         connection = NatsConnection(self._address, self._limits, f"tocsin {self._subjects.prefix}", lost)
         try:
-            async with limit:
+            async with asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6):
                 await connection.open()
-                checking = loop.create_task(self._check_connection(connection))
-                try:
-                    await ensure_streams(connection, self._subjects, self._owner, self._limits)
-                    attached = await self._set_up(connection, lost)
-                finally:
-                    checking.cancel()
-                    setting_up = False
+                await ensure_streams(connection, self._subjects, self._owner, self._limits)
+                attached = await self._set_up(connection)
             if not connection.alive:
                 raise BusUnavailable(f"the connection to NATS was lost at once: {connection.last_error}")
         except TimeoutError as error:
             await connection.close()
-            why = f"the connection was lost during setup: {broke}" if broke else "no answer in time"
-            raise BusUnavailable(f"NATS at {self._address}: {why}") from error
+            raise BusUnavailable(f"NATS at {self._address}: no answer in time") from error
         except JetStreamError as error:
             await connection.close()
             raise BusUnavailable(f"NATS at {self._address} refused the setup: {error}") from error
@@ -330,15 +318,9 @@ class NatsBus:
         self._detached.clear()
         self._attached = attached
 
-    async def _check_connection(self, connection: NatsConnection) -> None:
-        while True:
-            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
-            connection.check_alive()
-
-    async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
+    async def _set_up(self, connection: NatsConnection) -> _Attached:
         publisher = NatsPublisher(connection, self._limits, self._completions)
         await publisher.open()
-        await self._requests.open(connection)
         consumers: list[NatsConsumer] = []
         listening: list[Listening] = []
         if not self._draining:
@@ -346,7 +328,7 @@ class NatsBus:
             for subscriber, name in names.items():
                 arrived = partial(self._arrived, subscriber)
                 stream = self._subjects.stream
-                consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
+                consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived))
             for consumer in consumers:
                 await consumer.open(_now_s())
             for dispatcher, types in self._dispatchers:
@@ -369,7 +351,6 @@ class NatsBus:
             return
         self._detached_connections.append(attached.connection)
         attached.publisher.end(reason)
-        self._requests.end(reason)
         for consumer in attached.consumers:
             consumer.stop()
         if not self._closed:
@@ -382,8 +363,10 @@ class NatsBus:
             await self._detached.wait()
             await self._close_detached()
             # With jitter, so that not all nodes reconnect at once when the broker is back.
-            await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
-            self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
+            self._attempts += 1
+            limits = self._limits
+            pause_us = backoff_us(self._attempts, limits.nats_reconnect_initial_us, limits.nats_reconnect_max_us)
+            await asyncio.sleep(pause_us * random.uniform(0.5, 1.0) / 1e6)
             try:
                 await self._attach()
             except Exception as error:  # noqa: BLE001 - the next attempt may succeed
@@ -408,12 +391,11 @@ class NatsBus:
             if attached is None:
                 continue
             now_s = _now_s()
-            attached.connection.check_alive()
             attached.publisher.expire(now_s)
             for consumer in attached.consumers:
                 consumer.tick(now_s)
             if now_s - attached.since_s > self._limits.nats_reconnect_max_us / 1e6:
-                self._pause_us = self._limits.nats_reconnect_initial_us
+                self._attempts = 0
             for _ in range(len(self._dead)):
                 self._send_dead_letter(self._dead.popleft())
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 from nats.aio.client import Client
@@ -23,6 +23,8 @@ from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.address import NatsAddress
 from tocsin.model.errors import ConfigError
 from tocsin.ports.bus import BusUnavailable
+
+T = TypeVar("T")
 
 _VERSION_MIN = (2, 10)
 
@@ -48,7 +50,8 @@ class NatsConnection:
         self._wake = asyncio.Event()
         self._written = asyncio.Event()
         self._written.set()
-        self._sender: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._asking: set[asyncio.Task[Any]] = set()
         self._ended = False
         #: The last error of the broker or the socket.
         self.last_error = ""
@@ -90,7 +93,11 @@ class NatsConnection:
             raise ConfigError(
                 f"the NATS server at {address} has version {version.major}.{version.minor}; requires 2.10 or newer"
             )
-        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._send_all(), name="nats sending"),
+            loop.create_task(self._watch(), name="nats check"),
+        ]
 
     @property
     def alive(self) -> bool:
@@ -101,6 +108,11 @@ class NatsConnection:
     def payload_bytes_max(self) -> int:
         """The largest message that the server accepts."""
         return self._client.max_payload
+
+    @property
+    def asking(self) -> int:
+        """Requests that wait for their reply."""
+        return len(self._asking)
 
     def new_inbox(self) -> str:
         """A unique subject."""
@@ -134,17 +146,18 @@ class NatsConnection:
             # The subscription has ended with its connection.
             self.last_error = _text(error)
 
+    async def request(self, subject: str, payload: bytes, timeout_s: float) -> Msg:
+        """The reply to a message. Raises NoRespondersError, TimeoutError, or BusUnavailable."""
+        return await self._ask(lambda: self._client.request(subject, payload, timeout=timeout_s))
+
     async def call(self, subject: str, request: dict[str, Any]) -> dict[str, Any]:
         """JetStream's response to an API request. Raises JetStreamError or BusUnavailable."""
+        timeout_s = self._limits.nats_connect_timeout_us / 1e6
         try:
-            message = await self._client.request(
-                f"$JS.API.{subject}",
-                msgspec.json.encode(request),
-                timeout=self._limits.nats_connect_timeout_us / 1e6,
-            )
+            message = await self.request(f"$JS.API.{subject}", msgspec.json.encode(request), timeout_s)
         except NoRespondersError as error:
             raise BusUnavailable("JetStream is not enabled or not ready; start the NATS server with -js") from error
-        except (NatsError, OSError, TimeoutError) as error:
+        except TimeoutError as error:
             raise BusUnavailable(f"NATS: {subject}: {_text(error)}") from error
         answer: dict[str, Any] = msgspec.json.decode(message.data)
         if failure := answer.get("error"):
@@ -155,12 +168,30 @@ class NatsConnection:
         return answer
 
     async def synchronize(self) -> None:
-        """Returns when the server has read everything that was sent. Raises BusUnavailable."""
+        """Returns when the server has read everything that was sent. Raises BusUnavailable or TimeoutError."""
         await self._written.wait()
+        await self._ask(lambda: self._client.flush(max(1, self._limits.nats_connect_timeout_us // 1_000_000)))
+
+    async def _ask(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of one of the client's calls. Raises BusUnavailable as soon as the connection ends: the client
+        would wait until its timeout."""
+        if self._ended:
+            raise BusUnavailable(f"the connection to NATS ended: {self.last_error}")
+        asking = asyncio.get_running_loop().create_task(work(), name="nats request")
+        self._asking.add(asking)
         try:
-            await self._client.flush(max(1, self._limits.nats_connect_timeout_us // 1_000_000))
+            return await asking
+        except (NoRespondersError, TimeoutError):
+            raise
         except (NatsError, OSError) as error:
             raise BusUnavailable(f"NATS: {_text(error)}") from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._ended or (task is not None and task.cancelling()):
+                raise
+            raise BusUnavailable(f"the connection to NATS ended: {self.last_error}") from None
+        finally:
+            self._asking.discard(asking)
 
     async def flush(self) -> None:
         """Returns when the server has read everything that was sent, or after a timeout."""
@@ -173,15 +204,31 @@ class NatsConnection:
     async def close(self) -> None:
         """Ends the connection. Messages that were just passed to `send` may be lost. Idempotent."""
         self._ended = True
-        if self._sender is not None:
-            self._sender.cancel()
-            await asyncio.wait([self._sender])
+        for task in (*self._tasks, *self._asking):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._abandon()
 
-    def check_alive(self) -> None:
+    def end(self, reason: str) -> None:
+        """The connection is of no use any more: everything that waits for a reply fails."""
+        if self._ended:
+            return
+        self._ended, self.last_error = True, reason
+        self._outgoing.clear()
+        self._written.set()
+        for asking in self._asking:
+            asking.cancel()
+        self._lost(reason)
+
+    async def _watch(self) -> None:
         """Detects an end of the connection that the client did not report."""
-        if not self._ended and not self._client.is_connected:
-            self._end("the connection was closed")
+        while not self._ended:
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
+            self._check_alive()
+
+    def _check_alive(self) -> None:
+        if not self._client.is_connected:
+            self.end("the connection was closed")
 
     async def _send_all(self) -> None:
         try:
@@ -192,7 +239,7 @@ class NatsConnection:
                 self._wake.clear()
                 await self._wake.wait()
         except Exception as error:  # noqa: BLE001 - after any error nothing can be sent
-            self._end(_text(error))
+            self.end(_text(error))
 
     async def _send_one(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> None:
         try:
@@ -200,20 +247,13 @@ class NatsConnection:
         except (NatsError, OSError) as error:
             # The sender gets an error when no confirmation arrives or the end of the connection is detected.
             self.last_error = _text(error)
-            self.check_alive()
+            self._check_alive()
 
     async def _noticed(self, error: Exception) -> None:
         self.last_error = _text(error)
 
     async def _closed(self) -> None:
-        self._end(self.last_error or "the connection was closed")
-
-    def _end(self, reason: str) -> None:
-        if not self._ended:
-            self._ended = True
-            self._outgoing.clear()
-            self._written.set()
-            self._lost(reason)
+        self.end(self.last_error or "the connection was closed")
 
     async def _abandon(self) -> None:
         """Closes the client, with a timeout: a server that no longer reads must not block."""

@@ -24,7 +24,7 @@ class NatsConsumer:
 
     `arrived` is called with each message; the message's reply subject is the token for `acknowledge`. At most
     `nats_ack_pending_max` messages are unacknowledged. For those that have been so for half of the ack wait, progress is
-    reported to the broker, repeatedly. `stalled` is called when the consumer was deleted or the broker is silent.
+    reported to the broker, repeatedly. The connection ends when the consumer was deleted or the broker is silent.
     """
 
     def __init__(
@@ -34,12 +34,10 @@ class NatsConsumer:
         stream: str,
         name: str,
         arrived: Callable[[NatsConsumer, Msg], None],
-        stalled: Callable[[str], None],
     ) -> None:
         self._connection = connection
         self._name = name
         self._arrived = arrived
-        self._stalled = stalled
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
         self._in_hand_max = limits.nats_ack_pending_max
         self._fetch_max = min(limits.nats_fetch_max, limits.nats_ack_pending_max)
@@ -90,7 +88,7 @@ class NatsConsumer:
             self._in_hand[token] = now_s
             self._connection.send(token, _PROGRESS)
         if self._asked and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
-            self._stalled(f"no heartbeat from the consumer {self._name}")
+            self._connection.end(f"no heartbeat from the consumer {self._name}")
         else:
             self._pull()
 
@@ -127,4 +125,4 @@ class NatsConsumer:
         if status in _TIMEOUTS:
             self._pull()
         elif status != _CONFLICT or "Deleted" in text or "Shutdown" in text or "Leadership" in text:
-            self._stalled(f"the consumer {self._name}: {status} {text}")
+            self._connection.end(f"the consumer {self._name}: {status} {text}")

@@ -16,8 +16,8 @@ from tocsin.model.errors import (
     TooManyTags,
 )
 from tocsin.model.secrets import SigningSecrets
+from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus, InvalidMessage
-from tocsin.ports.clock import Clock
 from tocsin.service_calls.api.ports import (
     CallQueries,
     CallRecord,
@@ -26,15 +26,14 @@ from tocsin.service_calls.api.ports import (
     TenantSecrets,
     TraceEntry,
 )
-from tocsin.service_calls.api.validation import CallRules, Checks, PageRequest, Submission, encode_cursor
-from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.api.validation import CallRules, CheckRequest, PageRequest, Submission, encode_cursor
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.messages import (
     CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
     Message,
-    Registry,
     TagServiceCall,
     UntagServiceCall,
 )
@@ -91,37 +90,32 @@ class ServiceCalls:
         self,
         bus: Bus,
         queries: CallQueries,
-        registry: Registry,
-        clock: Clock,
-        limits: AgentLimits,
-        new_id: Callable[[], str],
-        checks: Checks,
         secrets: TenantSecrets,
+        context: AgentContext,
+        new_id: Callable[[], str],
+        rules: InputRules,
+        check_request: CheckRequest,
     ) -> None:
         self._bus = bus
         self._queries = queries
-        self._registry = registry
-        self._clock = clock
-        self._new_id = new_id
-        self._rules = CallRules(limits, checks)
         self._secrets = secrets
+        self._context = context
+        self._rules = CallRules(context.limits, rules, check_request)
         #: The limits in force.
-        self.limits = limits
+        self.limits = context.limits
+        #: Returns a new id for a call or a tenant.
+        self.new_id = new_id
 
     async def submit(self, tenant_id: str, sent: Submission, correlation_id: str) -> Submitted:
         """Accepts a call. Repeating a submission under the same id or idempotency key returns the existing call; a
         different submission under it raises IdempotencyConflict."""
-        tenant, command = self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
+        tenant, command = self._rules.submission(tenant_id, sent, self._context.clock.now_us(), self.new_id)
         reply, accepted = await self._command(command, tenant, correlation_id)
         return Submitted(accepted.service_call_id, accepted.status, reply.correlation_id, accepted.created)
 
     def check(self, tenant_id: str, sent: Submission) -> None:
         """Raises the errors that `submit` would raise for this input, without side effects."""
-        self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
-
-    def new_id(self) -> str:
-        """A new id for a call or a tenant."""
-        return self._new_id()
+        self._rules.submission(tenant_id, sent, self._context.clock.now_us(), self.new_id)
 
     async def tag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
         """Adds a tag; an existing one stays. Raises ServiceCallNotFound or TooManyTags."""
@@ -143,7 +137,7 @@ class ServiceCalls:
         well. Raises RotationPending or StoreError."""
 
         def change(known: SigningSecrets) -> SigningSecrets:
-            return known.rotated(fresh, self._clock.now_us(), grace_us, force=force)
+            return known.rotated(fresh, self._context.clock.now_us(), grace_us, force=force)
 
         return await self._secrets.change(tenant_id.lower(), change)
 
@@ -183,9 +177,11 @@ class ServiceCalls:
         return call
 
     async def _command(self, message: Message, tenant_id: str, correlation_id: str) -> tuple[Envelope, CommandAccepted]:
-        command = self._registry.seal(message, tenant_id=tenant_id, correlation_id=correlation_id, causation_id=None)
+        command = self._context.registry.seal(
+            message, tenant_id=tenant_id, correlation_id=correlation_id, causation_id=None
+        )
         reply = await self._bus.request(command, self.limits.command_timeout_us)
-        answer = self._registry.open(reply)
+        answer = self._context.registry.open(reply)
         if isinstance(answer, CommandAccepted):
             return reply, answer
         if isinstance(answer, CommandRefused) and answer.code in _REFUSALS:

@@ -8,8 +8,6 @@ import re
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple, NoReturn
 
 import msgspec
@@ -20,11 +18,11 @@ from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, pars
 from tocsin.model.redaction import REDACTED
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.model.validation import is_deeper_than, new_name_reason, new_text_reason, text_reason
+from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.model.withheld import withheld
 from tocsin.service_calls.api.ports import CallFilter, PagePosition
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, RequestSpec, RetrySpec, SubmitServiceCall
+from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec, RetrySpec, SubmitServiceCall
 
 #: Calls on a page when the request sets no limit.
 PAGE_DEFAULT = 50
@@ -34,14 +32,6 @@ CORRELATION_ID_CHARS_MAX = 128
 #: Checks method, URL, headers and body (as it is sent; None: no body) of a request. Returns the path within the request and
 #: the reason of each error; empty if it can be sent.
 CheckRequest = Callable[[str, str, Mapping[str, str], bytes | None], Sequence[tuple[str, str]]]
-#: Why a URL must not be called, or None.
-CheckUrl = Callable[[str], str | None]
-#: Why an instant is not valid as a due time, given the current time (both in microseconds), or None.
-CheckDue = Callable[[int, int], str | None]
-#: Why a delay in microseconds is not valid, or None.
-CheckDelay = Callable[[int], str | None]
-#: The invalid members of a retry policy that is at this path of the input.
-CheckRetry = Callable[[RetryPolicy, str], Sequence[FieldError]]
 
 _FORMAT = 1
 #: Replaces the due time in the fingerprint of a call with a delay.
@@ -51,28 +41,7 @@ _CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 
 
-class CallStatus(StrEnum):
-    """The status of a service call, as in requests and responses."""
-
-    SCHEDULED = "Scheduled"
-    RUNNING = "Running"
-    RETRYING = "Retrying"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-
-
 _STATUSES = frozenset(map(str, CallStatus))
-
-
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """Checks that other parts of the program provide: requests, URLs, instants, delays and retry policies."""
-
-    request: CheckRequest
-    url: CheckUrl
-    due: CheckDue
-    delay: CheckDelay
-    retry: CheckRetry
 
 
 class PolicySent(NamedTuple):
@@ -116,11 +85,13 @@ class PageRequest(NamedTuple):
 
 
 class CallRules:
-    """The validation rules. All methods raise InvalidInput with every invalid field."""
+    """The validation rules, with those that timers have too. All methods raise InvalidInput with every invalid
+    field."""
 
-    def __init__(self, limits: AgentLimits, checks: Checks) -> None:
+    def __init__(self, limits: AgentLimits, rules: InputRules, check_request: CheckRequest) -> None:
         self._limits = limits
-        self._checks = checks
+        self._rules = rules
+        self._check_request = check_request
 
     def submission(
         self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
@@ -194,14 +165,14 @@ class CallRules:
                 errors.note("delay", "cannot be combined with dueAt; give one of the two")
             due_at_us = errors.instant("dueAt", sent.due_at)
             if due_at_us is not None:
-                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+                errors.note("dueAt", self._rules.instant(due_at_us, now_us))
             return due_at_us
         if sent.delay is None:
             return None
         delay_us = errors.duration("delay", sent.delay)
         if delay_us is None:
             return None
-        errors.note("delay", self._checks.delay(delay_us))
+        errors.note("delay", self._rules.delay(delay_us))
         return now_us + delay_us
 
     def _policy(self, sent: PolicySent, errors: _Errors) -> RetryPolicy:
@@ -217,7 +188,7 @@ class CallRules:
         )
         policy = resolved(sent.max_attempts, total, initial, sent.backoff_multiplier, longest)
         if len(errors.found) == found:
-            errors.found += self._checks.retry(policy, at)
+            errors.found += self._rules.retry(policy, at)
         return policy
 
     def _request(self, sent: Submission, errors: _Errors) -> tuple[RequestSpec, bool]:
@@ -231,8 +202,8 @@ class CallRules:
         elif sent.body is not None and is_deeper_than(sent.body, limits.request_body_depth_max):
             reason = f"is nested too deeply; at most {limits.request_body_depth_max} levels are accepted"
             errors.note("requestSpec.body", reason)
-        errors.note("requestSpec.url", self._checks.url(sent.url))
-        for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
+        errors.note("requestSpec.url", self._rules.url(sent.url))
+        for path, reason in self._check_request(sent.method, sent.url, sent.headers, body):
             note = errors.note_once if path in ("url", "body") else errors.note
             note(f"requestSpec.{path}", reason)
         if withheld(sent.url, sent.headers):

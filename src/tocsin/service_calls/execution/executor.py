@@ -6,32 +6,22 @@ import asyncio
 from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.backoff import backoff_us
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Delivery
-from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester, Result, Signing
-from tocsin.service_calls.events import (
-    AgentObserver,
-    AgentStepFailed,
-    ExecutionBegun,
-    ExecutionFinished,
-    ExecutionNotSent,
-)
-from tocsin.service_calls.execution.batches import Batches
-from tocsin.service_calls.execution.conclusion import conclude
-from tocsin.service_calls.execution.order import Order
-from tocsin.service_calls.execution.outgoing import prepare
-from tocsin.service_calls.execution.ports import ExecutionLog, ExecutionStart, TenantSecrets
-from tocsin.service_calls.execution.recovery import recover
+from tocsin.service_calls.background import GroupCommit
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, ExecutionNotSent, ExecutionsInterrupted
+from tocsin.service_calls.execution.order import Order, conclude, prepare
+from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionLog, ExecutionStart, TenantSecrets
 from tocsin.service_calls.execution.slots import Slots
-from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import ExecutionStarted, Registry, StartExecution
+from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, StartExecution
 
+INTERRUPTED = "interrupted: the process ended while the request was under way; whether the service got it is not known"
 #: Longest pause before a request that did not leave this machine is tried again. It is short: a lacking resource is usually
 #: available again in a moment, and the call is already late.
 _NOT_SENT_PAUSE_US_MAX = 1_000_000
-#: Beyond this count the pause no longer grows.
-_NOT_SENT_COUNTED_MAX = 20
 
 
 class Executor:
@@ -44,41 +34,16 @@ class Executor:
     its own. All methods must be called on one event loop's thread.
     """
 
-    def __init__(
-        self,
-        log: ExecutionLog,
-        secrets: TenantSecrets,
-        requester: Requester,
-        registry: Registry,
-        clock: Clock,
-        limits: AgentLimits,
-        observe: AgentObserver,
-    ) -> None:
+    def __init__(self, log: ExecutionLog, secrets: TenantSecrets, requester: Requester, context: AgentContext) -> None:
         self._log = log
         self._secrets = secrets
         self._requester = requester
-        self._registry = registry
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
+        self._context = context
+        limits = self._limits = context.limits
         self._orders: dict[str, Order] = {}
         self._slots: Slots[Order] = Slots(limits.executions_in_flight_max, limits.executions_per_destination_max)
-        # The same pauses as for other writes to this database.
-        pauses = (limits.outbox_backoff_initial_us, limits.outbox_backoff_max_us)
-        self._beginnings: Batches[Order] = Batches(
-            self._begin,
-            refused=self._begin_refused,
-            failed=partial(self._step_failed, "execution begin"),
-            pause_initial_us=pauses[0],
-            pause_max_us=pauses[1],
-        )
-        self._ends: Batches[Order] = Batches(
-            self._finish,
-            refused=self._finish_refused,
-            failed=partial(self._step_failed, "execution finish"),
-            pause_initial_us=pauses[0],
-            pause_max_us=pauses[1],
-        )
+        self._beginnings = GroupCommit("execution begin", self._begin, context, self._begin_refused)
+        self._ends = GroupCommit("execution finish", self._finish, context)
         self._draining = False
         self._closed = False
         self._idle = asyncio.Event()
@@ -98,11 +63,18 @@ class Executor:
         return execution_id in self._orders
 
     async def recover(self) -> int:
-        """Closes executions that an earlier run left unfinished as interrupted. Returns their number. Call it before
-        the bus delivers anything."""
-        return await recover(
-            self._log, self._registry, self._clock.now_us, self._observe, self._limits.executions_in_flight_max
-        )
+        """Closes executions that an earlier run left unfinished as interrupted, and reports them. Returns their number.
+        Call it before the bus delivers anything. Raises StoreError."""
+        interrupted = 0
+        while rows := await self._log.unfinished(self._limits.executions_in_flight_max):
+            completed = await self._log.finish([interruption(row, self._context) for row in rows])
+            if not completed:
+                # They were deleted meanwhile, or another process completes them.
+                break
+            interrupted += len(completed)
+        if interrupted:
+            self._context.observe(ExecutionsInterrupted(interrupted))
+        return interrupted
 
     def submit(self, orders: list[tuple[Delivery, StartExecution]]) -> None:
         """Takes orders whose deliveries were kept. An order for an execution in memory has no further effect; one that
@@ -112,9 +84,8 @@ class Executor:
         for delivery, message in orders:
             known = self._orders.get(message.execution_id)
             if known is None:
-                spec = message.request_spec
-                destination = self._requester.destination(spec.url)
-                order = Order(delivery, message.service_call_id, message.execution_id, spec, destination)
+                destination = self._requester.destination(message.request_spec.url)
+                order = Order(delivery.envelope, message, destination, [delivery])
                 self._orders[message.execution_id] = order
                 self._slots.add(order)
             elif known.logged:
@@ -155,12 +126,12 @@ class Executor:
     async def _begin(self, batch: list[Order]) -> None:
         """Logs the starts and sends the requests of executions that were not logged before."""
         pending = [order for order in batch if not order.logged]
-        now_us = self._clock.now_us()
+        now_us = self._context.clock.now_us()
         try:
             # Before anything is logged: if this fails, nothing has begun.
-            secrets = await self._secrets.find({order.tenant_id for order in pending})
+            secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
             for order in pending:
-                order.signing = secrets.get(order.tenant_id)
+                order.signing = secrets.get(order.envelope.tenant_id)
             added = await self._log.begin([self._started(order, now_us) for order in pending])
             for order in pending:
                 if order.execution_id in added:
@@ -181,8 +152,8 @@ class Executor:
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
             start = prepare(order, now_us, self._limits)
-            event = ExecutionStarted(order.service_call_id, order.execution_id, now_us)
-            order.start = start, self._seal(order, event)
+            event = ExecutionStarted(order.message.service_call_id, order.execution_id, now_us)
+            order.start = start, self._context.registry.caused_by(order.envelope, event)
         return order.start
 
     async def _logged_after_all(self, orders: list[Order]) -> set[str]:
@@ -224,11 +195,7 @@ class Executor:
     def _send(self, order: Order) -> None:
         order.logged = True
         self._acknowledge(order)
-        self._observe(
-            ExecutionBegun(
-                order.tenant_id, order.service_call_id, order.correlation_id, order.execution_id, order.destination
-            )
-        )
+        self._context.observe(ExecutionBegun(*order.about))
         self._request(order)
 
     def _request(self, order: Order) -> None:
@@ -239,7 +206,7 @@ class Executor:
             self._answered(order, Result(request or NoResponse("INVALID_REQUEST", final=True), None, 0))
         else:
             if order.signing is not None:
-                request = request._replace(signing=Signing(order.service_call_id, order.signing))
+                request = request._replace(signing=Signing(order.message.service_call_id, order.signing))
             self._requester.send(request, partial(self._answered, order))
 
     def _answered(self, order: Order, result: Result) -> None:
@@ -253,9 +220,8 @@ class Executor:
             # No result: the execution was interrupted, and the next start finds it unfinished.
             self._drop(order)
             return
-        conclusion = conclude(order, result, self._clock.now_us(), self._limits)
-        order.end = conclusion.end, self._seal(order, conclusion.event)
-        order.result = conclusion.result
+        end, event = conclude(order, result, self._context.clock.now_us(), self._limits)
+        order.end = end, self._context.registry.caused_by(order.envelope, event)
         order.duration_us = result.duration_us
         self._ends.add(order)
         self._slots.answered(order)
@@ -263,53 +229,31 @@ class Executor:
 
     def _request_later(self, order: Order, outcome: NotSent) -> None:
         """The order keeps its slot, so that requests this machine cannot send do not accumulate."""
-        pause_us = min(self._limits.outbox_backoff_initial_us << order.not_sent, _NOT_SENT_PAUSE_US_MAX)
-        order.not_sent = min(order.not_sent + 1, _NOT_SENT_COUNTED_MAX)
+        order.not_sent += 1
+        pause_us = backoff_us(order.not_sent, self._limits.outbox_backoff_initial_us, _NOT_SENT_PAUSE_US_MAX)
         asyncio.get_running_loop().call_later(pause_us / 1e6, self._request, order)
-        self._observe(
-            ExecutionNotSent(
-                order.tenant_id,
-                order.service_call_id,
-                order.correlation_id,
-                order.execution_id,
-                order.destination,
-                outcome.code,
-                outcome.detail,
-            )
-        )
+        self._context.observe(ExecutionNotSent(*order.about, outcome.code, outcome.detail))
 
     # ------------------------------------------------------------------ the end
 
     async def _finish(self, batch: list[Order]) -> None:
-        await self._log.finish([order.end for order in batch if order.end is not None])
-        for order in batch:
+        ends = [order.end for order in batch if order.end is not None]
+        await self._log.finish(ends)
+        for order, (end, _) in zip(batch, ends, strict=True):
             self._release(order)
-            self._observe(
-                ExecutionFinished(
-                    order.result,
-                    order.tenant_id,
-                    order.service_call_id,
-                    order.correlation_id,
-                    order.execution_id,
-                    order.destination,
-                    order.duration_us,
-                )
-            )
+            result = "succeeded" if end.error_message is None else end.error_message.partition(": ")[0]
+            self._context.observe(ExecutionFinished(result, *order.about, order.duration_us))
         self._admit()
 
-    def _finish_refused(self, order: Order, error: Exception) -> None:
-        """The result is kept and written again later, when the cause may be fixed."""
-        asyncio.get_running_loop().call_later(self._limits.outbox_backoff_max_us / 1e6, self._ends.add, order)
 
-    # ------------------------------------------------------------------ both
-
-    def _seal(self, order: Order, event: object) -> Envelope:
-        return self._registry.seal(
-            event,  # type: ignore[arg-type]
-            tenant_id=order.tenant_id,
-            correlation_id=order.correlation_id,
-            causation_id=order.causation_id,
-        )
-
-    def _step_failed(self, step: str, error: Exception) -> None:
-        self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
+def interruption(
+    row: ExecutionStart, context: AgentContext, causation_id: str | None = None
+) -> tuple[ExecutionEnd, Envelope]:
+    """The end of a row whose execution was interrupted, and the event that reports it. After a restart there is no
+    cause: the log does not have the message that ordered the execution."""
+    now_us = context.clock.now_us()
+    event = ExecutionInterrupted(row.service_call_id, row.execution_id, row.started_at, now_us)
+    end = ExecutionEnd(row.tenant_id, row.service_call_id, row.execution_id, now_us, None, None, None, INTERRUPTED)
+    return end, context.registry.seal(
+        event, tenant_id=row.tenant_id, correlation_id=row.correlation_id, causation_id=causation_id
+    )

@@ -1,29 +1,49 @@
-"""The execution module on the bus."""
+"""The execution module on the bus: passes orders to the executor, and publishes again how executions ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Bus, Delivery, InvalidMessage
-from tocsin.service_calls.execution.checks import Check, ExecutionChecks
-from tocsin.service_calls.execution.executor import Executor
-from tocsin.service_calls.messages import CheckExecution, Registry, StartExecution
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.events import ExecutionsInterrupted
+from tocsin.service_calls.execution.executor import INTERRUPTED, Executor, interruption
+from tocsin.service_calls.execution.order import end_event
+from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionLog, LoggedExecution
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
+    CheckExecution,
+    ErrorMeta,
+    ExecutionFailed,
+    ExecutionInterrupted,
+    Message,
+    StartExecution,
+)
 
 SUBSCRIBER = "execution"
 TYPES = (StartExecution, CheckExecution)
+#: A snippet may be this much shorter than its limit, because a character must not be cut in two.
+_CHARACTER_BYTES_MAX = 4
+
+
+class _Check(NamedTuple):
+    envelope: Envelope
+    message: CheckExecution
 
 
 class ExecutionHandlers:
-    """Passes orders to the executor, which acknowledges them once they are logged. The bus limits unacknowledged
-    messages, which gives backpressure. Checks are acknowledged once they are handled."""
+    """The executor acknowledges orders once they are logged. The bus limits unacknowledged messages, which gives
+    backpressure. Checks are acknowledged once they are handled."""
 
-    def __init__(self, executor: Executor, checks: ExecutionChecks, registry: Registry) -> None:
+    def __init__(self, executor: Executor, log: ExecutionLog, context: AgentContext) -> None:
         self._executor = executor
-        self._checks = checks
-        self._registry = registry
+        self._log = log
+        self._context = context
 
-    def subscribe(self, bus: Bus) -> None:
-        """Call it before the bus starts."""
+    def attach(self, bus: Bus) -> None:
+        """Subscribes. Call it before the bus starts."""
         bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
@@ -31,16 +51,66 @@ class ExecutionHandlers:
         orders, checks = [], []
         for delivery in deliveries:
             try:
-                message = self._registry.open(delivery.envelope)
+                message = self._context.registry.open(delivery.envelope)
                 if isinstance(message, StartExecution):
                     delivery.keep()
                     orders.append((delivery, message))
                 elif isinstance(message, CheckExecution):
-                    checks.append(Check(delivery.envelope, message))
+                    checks.append(_Check(delivery.envelope, message))
                 else:
                     raise InvalidMessage(f"the execution module does not handle {delivery.envelope.type}")
             except InvalidMessage as error:
                 delivery.fail(error)
         self._executor.submit(orders)
-        if checks:
-            await self._checks.answer(checks)
+        asked = [check for check in checks if not self._executor.knows(check.message.execution_id)]
+        if asked:
+            await self._answer(asked)
+
+    # ------------------------------------------------------------------ checks
+
+    async def _answer(self, asked: Sequence[_Check]) -> None:
+        """Reads executions from the log and publishes their result again. Raises StoreError; events published before
+        that may be published again.
+
+        An execution in flight is not asked for: its end will be published. An execution without an end in the log that
+        does not run was interrupted and is completed as such. An execution that is not in the log may still be ordered;
+        only if it is known to have begun, it has failed.
+        """
+        context = self._context
+        rows = await self._log.find(
+            {(check.envelope.tenant_id, check.message.service_call_id, check.message.execution_id) for check in asked}
+        )
+        cut_off: dict[str, tuple[ExecutionEnd, Envelope]] = {}
+        events: dict[str, Envelope] = {}
+        for check in asked:
+            execution_id = check.message.execution_id
+            row = rows.get(execution_id)
+            if row is not None and row.end is None:
+                # It may have begun while the log was being read.
+                if not self._executor.knows(execution_id):
+                    cut_off[execution_id] = interruption(row.start, context, check.envelope.id)
+            elif (event := self._event(check, row)) is not None:
+                events[execution_id] = context.registry.caused_by(check.envelope, event)
+        if events:
+            await self._log.report(list(events.values()))
+        if cut_off and (completed := await self._log.finish(list(cut_off.values()))):
+            context.observe(ExecutionsInterrupted(len(completed)))
+
+    def _event(self, check: _Check, row: LoggedExecution | None) -> Message | None:
+        if row is not None:
+            assert row.end is not None
+            return logged_event(row, row.end, self._context.limits)
+        if not check.message.begun:
+            return None
+        error = ErrorMeta("WATCHDOG_TIMEOUT", "the execution began, but the execution log does not contain it")
+        key, execution_id = check.message.service_call_id, check.message.execution_id
+        return ExecutionFailed(key, execution_id, self._context.clock.now_us(), error)
+
+
+def logged_event(row: LoggedExecution, end: ExecutionEnd, limits: AgentLimits) -> Message:
+    """The event for the end of a logged execution, rebuilt from its row. The latency counts from the logged start. A
+    body as long as the limit of snippets counts as truncated."""
+    if end.error_message == INTERRUPTED:
+        return ExecutionInterrupted(end.service_call_id, end.execution_id, row.start.started_at, end.finished_at)
+    truncated = len((end.response_body or "").encode()) > limits.snippet_bytes_max - _CHARACTER_BYTES_MAX
+    return end_event(end, max(end.finished_at - row.start.started_at, 0) / 1_000, truncated)

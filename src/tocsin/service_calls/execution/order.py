@@ -1,66 +1,200 @@
-"""One order to execute, from StartExecution to the end of its execution."""
+"""One order to execute: the request that it sends, and how its execution ends."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import msgspec
+
 from tocsin.model.answer import NoResponse
 from tocsin.model.envelope import Envelope
+from tocsin.model.redaction import redact_url
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery
-from tocsin.ports.http import Request
+from tocsin.ports.http import Reply, Request, Result
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.service_calls.messages import RequestSpec
+from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import (
+    ErrorMeta,
+    ExecutionFailed,
+    ExecutionSucceeded,
+    RequestSpec,
+    ResponseMeta,
+    StartExecution,
+    ordered_at,
+)
+
+CORRELATION_HEADER = "x-correlation-id"
+_JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
+
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
+@dataclass(slots=True, eq=False)
 class Order:
     """An order passes through these stages: waiting, beginning (with `request` and `start`), in flight (`logged`),
     ending (with `end`)."""
 
-    __slots__ = (
-        "causation_id",
-        "correlation_id",
-        "deliveries",
-        "destination",
-        "duration_us",
-        "end",
-        "execution_id",
-        "logged",
-        "not_sent",
-        "request",
-        "result",
-        "secrets",
-        "service_call_id",
-        "signing",
-        "spec",
-        "start",
-        "tenant_id",
-        "uncertain",
+    envelope: Envelope
+    message: StartExecution
+    destination: str
+    #: Acknowledged together once the execution is logged. Several if the order was delivered again meanwhile.
+    deliveries: list[Delivery]
+    #: The request, or why it cannot be sent.
+    request: Request | NoResponse | None = None
+    #: The secrets that sign the request; None: it is not signed.
+    signing: SigningSecrets | None = None
+    #: Secrets in the request, to be redacted in the response.
+    secrets: tuple[bytes, ...] = ()
+    start: tuple[ExecutionStart, Envelope] | None = None
+    end: tuple[ExecutionEnd, Envelope] | None = None
+    duration_us: int = 0
+    logged: bool = False
+    #: How often the request did not leave this machine.
+    not_sent: int = 0
+    #: Logging it failed; the log may contain it nonetheless.
+    uncertain: bool = False
+
+    @property
+    def execution_id(self) -> str:
+        """The id of its execution."""
+        return self.message.execution_id
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Tenant, call and execution: the log's key."""
+        return self.envelope.tenant_id, self.message.service_call_id, self.message.execution_id
+
+    @property
+    def about(self) -> tuple[str, str, str, str, str]:
+        """Tenant, call, correlation id, execution and destination, as in its events."""
+        tenant_id, service_call_id, execution_id = self.key
+        return tenant_id, service_call_id, self.envelope.correlation_id, execution_id, self.destination
+
+
+# ------------------------------------------------------------------ the request
+
+
+def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
+    """Gives the order its request and its secrets. Returns the log row with which its execution begins."""
+    spec = order.message.request_spec
+    headers = _headers(spec, order.envelope.correlation_id)
+    body, problem = b"", _overdue(order, now_us, limits)
+    if not isinstance(spec.body, msgspec.UnsetType):
+        try:
+            body, content_type = encode_body(spec.body)
+        except (msgspec.DecodeError, UnicodeError) as error:  # Only for a message that did not come from the API.
+            problem = NoResponse("INVALID_REQUEST", f"the body is not JSON: {error}", final=True)
+        else:
+            if not _brings(headers, "content-type"):
+                headers.append(("content-type", content_type))
+    has_body = not isinstance(spec.body, msgspec.UnsetType)
+    pairs = tuple(headers)
+    order.secrets = secrets_of(spec.url, pairs)
+    order.request = problem or Request(
+        spec.method, spec.url, pairs, body if has_body else None, limits.request_timeout_us
+    )
+    bytes_max = limits.snippet_bytes_max
+    return ExecutionStart(
+        *order.key,
+        correlation_id=order.envelope.correlation_id,
+        started_at=now_us,
+        request_url=cut_text(redact_url(spec.url), bytes_max).text,
+        request_method=spec.method,
+        request_headers={name: redact_header(name, value, bytes_max) for name, value in pairs},
+        request_body=snippet(body, bytes_max, order.secrets).text if has_body else None,
     )
 
-    def __init__(
-        self, delivery: Delivery, service_call_id: str, execution_id: str, spec: RequestSpec, destination: str
-    ) -> None:
-        envelope = delivery.envelope
-        #: Acknowledged together once the execution is logged. Several if the order was delivered again meanwhile.
-        self.deliveries = [delivery]
-        self.tenant_id = envelope.tenant_id
-        self.service_call_id = service_call_id
-        self.execution_id = execution_id
-        self.correlation_id = envelope.correlation_id
-        self.causation_id = envelope.id
-        self.spec = spec
-        self.destination = destination
-        #: The request, or why it cannot be sent.
-        self.request: Request | NoResponse | None = None
-        #: The secrets that sign the request; None: it is not signed.
-        self.signing: SigningSecrets | None = None
-        #: Secrets in the request, to be redacted in the response.
-        self.secrets: tuple[bytes, ...] = ()
-        self.start: tuple[ExecutionStart, Envelope] | None = None
-        self.end: tuple[ExecutionEnd, Envelope] | None = None
-        self.result = ""
-        self.duration_us = 0
-        self.logged = False
-        #: How often the request did not leave this machine.
-        self.not_sent = 0
-        #: Logging it failed; the log may contain it nonetheless.
-        self.uncertain = False
+
+def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | None:
+    """Why it is too late to begin, or None. The execution log records this: a call that failed for this reason cannot
+    be executed by an order that arrives later."""
+    waited_us = now_us - ordered_at(order.execution_id)
+    if waited_us < limits.start_timeout_us:
+        return None
+    return NoResponse("START_TIMEOUT", f"the execution had not begun {waited_us / 1e6:.0f} s after it was ordered")
+
+
+def encode_body(body: msgspec.Raw) -> tuple[bytes, str]:
+    """The bytes of a body and their content type: a JSON string is sent as its text, any other value as JSON.
+
+    Raises msgspec.DecodeError or UnicodeError if it is not JSON.
+    """
+    raw = bytes(body).strip()
+    if not raw.startswith(b'"'):
+        return raw, _JSON
+    data = _decode_text(raw).encode()
+    try:
+        _decode_json(data)
+    except (msgspec.DecodeError, RecursionError):
+        return data, _TEXT
+    return data, _JSON
+
+
+def _headers(spec: RequestSpec, correlation_id: str) -> list[tuple[str, str]]:
+    headers = list(spec.headers.items())
+    # A correlation id that no header can carry is left out here; messages and rows still have it.
+    if (
+        correlation_id
+        and correlation_id.isascii()
+        and correlation_id.isprintable()
+        and not _brings(headers, CORRELATION_HEADER)
+    ):
+        headers.append((CORRELATION_HEADER, correlation_id.strip()))
+    return headers
+
+
+def _brings(headers: list[tuple[str, str]], name: str) -> bool:
+    return any(len(own) == len(name) and own.lower() == name for own, _ in headers)
+
+
+# ------------------------------------------------------------------ the end
+
+
+def conclude(
+    order: Order, result: Result, now_us: int, limits: AgentLimits
+) -> tuple[ExecutionEnd, ExecutionSucceeded | ExecutionFailed]:
+    """The end of the log row, and the event that reports it. A 2xx response is a success. Any other response, or none,
+    is a failure."""
+    outcome, truncated = result.outcome, False
+    if isinstance(outcome, Reply):
+        kept = snippet(outcome.body, limits.snippet_bytes_max, order.secrets)
+        error = None if 200 <= outcome.status < 300 else f"HTTP_STATUS: HTTP {outcome.status}"
+        end = ExecutionEnd(
+            *order.key, now_us, outcome.status, _received_headers(order, outcome, limits), kept.text, error
+        )
+        truncated = kept.cut or outcome.truncated
+    else:
+        detail = cut_text(outcome.detail, limits.snippet_bytes_max).text
+        error = f"{outcome.code}: {detail}" if detail else outcome.code
+        end = ExecutionEnd(*order.key, now_us, None, None, None, error)
+    return end, end_event(end, round(result.duration_us / 1_000, 3), truncated)
+
+
+def end_event(end: ExecutionEnd, latency_ms: float, truncated: bool) -> ExecutionSucceeded | ExecutionFailed:
+    """The event for an end. `truncated`: the body was longer than what the end has of it."""
+    response = None
+    if end.response_status is not None:
+        response = ResponseMeta(
+            end.response_status, end.response_headers or {}, end.response_body or "", latency_ms, truncated
+        )
+    if end.error_message is not None:
+        kind, _, message = end.error_message.partition(": ")
+        error = ErrorMeta(kind, message, latency_ms)
+        return ExecutionFailed(end.service_call_id, end.execution_id, end.finished_at, error, response)
+    assert response is not None
+    return ExecutionSucceeded(end.service_call_id, end.execution_id, end.finished_at, response)
+
+
+def _received_headers(order: Order, reply: Reply, limits: AgentLimits) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    received = reply.headers[: limits.response_headers_max]
+    values = without_secrets([value for _, value in received], order.secrets)
+    for (name, _), value in zip(received, values, strict=True):
+        folded = cut_text(name.lower(), limits.snippet_bytes_max).text
+        kept = redact_header(folded, value, limits.snippet_bytes_max)
+        headers[folded] = f"{headers[folded]}, {kept}" if folded in headers else kept
+    return headers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from typing import Generic, Protocol, TypeVar
 
 
@@ -13,18 +13,6 @@ class Bound(Protocol):
 
 
 B = TypeVar("B", bound=Bound)
-
-
-class _Destination(Generic[B]):
-    """`queued`: it is in the rotation."""
-
-    __slots__ = ("deferred", "in_flight", "name", "queued")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.in_flight = 0
-        self.queued = False
-        self.deferred: deque[B] = deque()
 
 
 class Slots(Generic[B]):
@@ -38,8 +26,11 @@ class Slots(Generic[B]):
     def __init__(self, in_flight_max: int, per_destination_max: int) -> None:
         self._in_flight_max = in_flight_max
         self._per_destination_max = per_destination_max
-        self._destinations: dict[str, _Destination[B]] = {}
-        self._rotation: deque[_Destination[B]] = deque()
+        self._deferred: defaultdict[str, deque[B]] = defaultdict(deque)
+        self._in_flight_to: defaultdict[str, int] = defaultdict(int)
+        # Destinations that have deferred items and free slots, in the order of their turns.
+        self._turns: deque[str] = deque()
+        self._has_turn: set[str] = set()
         #: Items that were admitted and not released.
         self.in_flight = 0
         #: Items that wait.
@@ -47,33 +38,32 @@ class Slots(Generic[B]):
 
     def add(self, item: B) -> None:
         """Adds a deferred item; `admit` returns it when its turn comes."""
-        destination = self._destinations.get(item.destination)
-        if destination is None:
-            destination = self._destinations[item.destination] = _Destination(item.destination)
-        destination.deferred.append(item)
+        self._deferred[item.destination].append(item)
         self.deferred += 1
-        self._rotate(destination)
+        self._give_turn(item.destination)
 
     def admit(self) -> list[B]:
         """The items that may start now. For each, call `answered` and `released` once."""
         admitted: list[B] = []
-        while self._rotation and self.in_flight < self._in_flight_max:
-            destination = self._rotation.popleft()
-            destination.queued = False
-            admitted.append(destination.deferred.popleft())
-            destination.in_flight += 1
+        while self._turns and self.in_flight < self._in_flight_max:
+            destination = self._turns.popleft()
+            self._has_turn.remove(destination)
+            deferred = self._deferred[destination]
+            admitted.append(deferred.popleft())
+            if not deferred:
+                del self._deferred[destination]
+            self._in_flight_to[destination] += 1
             self.in_flight += 1
             self.deferred -= 1
-            self._rotate(destination)
+            self._give_turn(destination)
         return admitted
 
     def answered(self, item: B) -> None:
         """The item no longer uses its destination."""
-        destination = self._destinations[item.destination]
-        destination.in_flight -= 1
-        self._rotate(destination)
-        if destination.in_flight == 0 and not destination.deferred:
-            del self._destinations[destination.name]
+        self._in_flight_to[item.destination] -= 1
+        if self._in_flight_to[item.destination] == 0:
+            del self._in_flight_to[item.destination]
+        self._give_turn(item.destination)
 
     def released(self) -> None:
         """One admitted item has ended."""
@@ -81,17 +71,14 @@ class Slots(Generic[B]):
 
     def drop_deferred(self) -> list[B]:
         """Removes and returns all deferred items."""
-        deferred = [item for destination in self._destinations.values() for item in destination.deferred]
-        self._rotation.clear()
+        dropped = [item for deferred in self._deferred.values() for item in deferred]
+        for waiting in (self._deferred, self._turns, self._has_turn):
+            waiting.clear()
         self.deferred = 0
-        for destination in list(self._destinations.values()):
-            destination.deferred.clear()
-            destination.queued = False
-            if destination.in_flight == 0:
-                del self._destinations[destination.name]
-        return deferred
+        return dropped
 
-    def _rotate(self, destination: _Destination[B]) -> None:
-        if destination.deferred and not destination.queued and destination.in_flight < self._per_destination_max:
-            destination.queued = True
-            self._rotation.append(destination)
+    def _give_turn(self, destination: str) -> None:
+        free = self._in_flight_to.get(destination, 0) < self._per_destination_max
+        if free and destination in self._deferred and destination not in self._has_turn:
+            self._has_turn.add(destination)
+            self._turns.append(destination)

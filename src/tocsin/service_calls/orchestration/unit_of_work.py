@@ -10,10 +10,11 @@ import msgspec
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.uuid7 import Uuid7Source
+from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentEvent, ServiceCallChanged
-from tocsin.service_calls.messages import CallKey, Message, Registry
+from tocsin.service_calls.messages import CallKey, CallStatus, Message, Registry
 from tocsin.service_calls.orchestration.ports import Change, ServiceCallStore, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status, Step
+from tocsin.service_calls.orchestration.service_call import ServiceCall, Step
 
 T = TypeVar("T")
 
@@ -25,21 +26,36 @@ class ChangedMeanwhile(DefiniteFailure):
     """Another transaction changed a call after this one had read it. Nothing was written; the work may be repeated."""
 
 
-async def transact(store: ServiceCallStore, work: Callable[[Transaction], T]) -> T:
-    """Calls `store.transact`, and repeats it from the start after ChangedMeanwhile, a limited number of times."""
-    for _ in range(_CONFLICTS_MAX):
+async def transact(store: ServiceCallStore, context: AgentContext, work: Callable[[UnitOfWork], T]) -> T:
+    """Calls `work` in a transaction, and writes what it changed. Returns its result and emits its events once they are
+    durable. Raises the store's errors and those of `work`.
+
+    It is repeated from the start after ChangedMeanwhile, a limited number of times, or by the store after a conflict.
+    """
+
+    def attempt(transaction: Transaction) -> tuple[T, list[AgentEvent]]:
+        unit = UnitOfWork(transaction, context.registry, context.clock.now_us())
+        result = work(unit)
+        unit.write()
+        return result, unit.events
+
+    for conflicts in range(_CONFLICTS_MAX + 1):
         try:
-            return await store.transact(work)
+            result, events = await store.transact(attempt)
+            break
         except ChangedMeanwhile:
-            continue
-    return await store.transact(work)
+            if conflicts == _CONFLICTS_MAX:
+                raise
+    for event in events:
+        context.observe(event)
+    return result
 
 
 class UnitOfWork:
     """The calls of one transaction in their current state, and the messages and events that result from their changes.
 
     It runs on the database's thread and therefore has an id source of its own: the process's id source is not
-    thread-safe. Emit `events` after the transaction has committed.
+    thread-safe.
     """
 
     def __init__(self, transaction: Transaction, registry: Registry, now_us: int) -> None:
@@ -48,12 +64,12 @@ class UnitOfWork:
         self.events: list[AgentEvent] = []
         self._transaction = transaction
         self._registry = registry
-        self._loaded: dict[CallKey, ServiceCall] = {}
+        # As they were read, and as they are now. A call that was read and is absent now was deleted.
+        self._read: dict[CallKey, ServiceCall] = {}
         self._calls: dict[CallKey, ServiceCall] = {}
-        self._changed: set[CallKey] = set()
         self._inserted: set[CallKey] = set()
-        self._deleted: set[CallKey] = set()
-        self._tags_loaded: dict[CallKey, frozenset[str]] = {}
+        self._by_idempotency_key: dict[tuple[str, str], CallKey] = {}
+        self._tags_read: dict[CallKey, frozenset[str]] = {}
         self._tags: dict[CallKey, set[str]] = {}
         self._outbox: list[Envelope] = []
 
@@ -62,24 +78,41 @@ class UnitOfWork:
     def load(self, keys: Collection[CallKey]) -> None:
         """Reads these calls."""
         if keys:
-            self.adopt(self._transaction.load(keys).values())
+            self._adopt(self._transaction.load(keys).values())
 
-    def adopt(self, calls: Iterable[ServiceCall]) -> None:
-        """Registers calls that this transaction has read. Calls that are registered already keep their current state."""
-        for call in calls:
-            if self._loaded.setdefault(call.key, call) is call:
-                self._calls[call.key] = call
+    def load_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> None:
+        """Reads the calls with these tenants and idempotency keys."""
+        if keys:
+            found = self._transaction.find_by_idempotency_key(keys)
+            self._adopt(found.values())
+            self._by_idempotency_key |= {index: call.key for index, call in found.items()}
+
+    def load_overdue(self, limit: int) -> list[ServiceCall]:
+        """Reads the calls that the watchdog has to check now."""
+        calls = self._transaction.to_watch(self.now_us, limit)
+        self._adopt(calls)
+        return calls
 
     def load_tags(self, keys: Collection[CallKey]) -> None:
         """Reads the tags of these calls."""
         if keys:
             for key, tags in self._transaction.tags(keys).items():
-                self._tags_loaded[key] = frozenset(tags)
+                self._tags_read[key] = frozenset(tags)
                 self._tags[key] = set(tags)
+
+    def _adopt(self, calls: Iterable[ServiceCall]) -> None:
+        for call in calls:
+            if self._read.setdefault(call.key, call) is call:
+                self._calls[call.key] = call
 
     def get(self, key: CallKey) -> ServiceCall | None:
         """The call in its current state; None if it does not exist or was deleted."""
         return self._calls.get(key)
+
+    def get_by_idempotency_key(self, tenant_id: str, idempotency_key: str | None) -> ServiceCall | None:
+        """The call with this idempotency key in its current state, or None."""
+        key = self._by_idempotency_key.get((tenant_id, idempotency_key or ""))
+        return None if key is None else self._calls.get(key)
 
     def tags(self, key: CallKey) -> set[str]:
         """The call's tags, to be changed in place."""
@@ -89,37 +122,31 @@ class UnitOfWork:
 
     def take(self, key: CallKey, step: Step, cause: str | None) -> None:
         """Applies a step to an existing call. `cause` is the id of the message that caused it."""
-        before = self._calls[key]
-        self._calls[key] = step.after
-        if key not in self._inserted:
-            self._changed.add(key)
+        before, self._calls[key] = self._calls[key], step.after
         if before.status is not step.after.status:
             self._report(step.after)
-        self.send(step.after, step.messages, cause)
+        self._send(step.after, step.messages, cause)
 
     def insert(self, step: Step, cause: str) -> None:
         """Adds a new call by its first step."""
-        key = step.after.key
-        self._calls[key] = step.after
-        self._inserted.add(key)
-        self._tags[key] = set(step.after.tags)
-        self._report(step.after)
-        self.send(step.after, step.messages, cause)
+        call = step.after
+        self._calls[call.key] = call
+        self._inserted.add(call.key)
+        self._tags[call.key] = set(call.tags)
+        if call.idempotency_key is not None:
+            self._by_idempotency_key[call.tenant_id, call.idempotency_key] = call.key
+        self._report(call)
+        self._send(call, step.messages, cause)
 
     def delete(self, key: CallKey, messages: Iterable[Message], cause: str) -> None:
         """Deletes the call and sends the messages."""
         call = self._calls.pop(key)
+        self._inserted.discard(key)
         self._tags.pop(key, None)
-        self._tags_loaded.pop(key, None)
-        self._changed.discard(key)
-        if key in self._inserted:
-            self._inserted.discard(key)
-        else:
-            self._deleted.add(key)
-        self.send(call, messages, cause)
+        self._tags_read.pop(key, None)
+        self._send(call, messages, cause)
 
-    def send(self, call: ServiceCall, messages: Iterable[Message], cause: str | None) -> None:
-        """Queues messages about a call for the outbox."""
+    def _send(self, call: ServiceCall, messages: Iterable[Message], cause: str | None) -> None:
         for message in messages:
             self._outbox.append(
                 self._registry.seal(
@@ -133,7 +160,7 @@ class UnitOfWork:
 
     def _report(self, call: ServiceCall) -> None:
         lag_us = None
-        if call.status is Status.RUNNING:
+        if call.status is CallStatus.RUNNING:
             lag_us = max(self.now_us - max(call.awaited_at, call.submitted_at), 0)
         self.events.append(
             ServiceCallChanged(call.status.value, call.tenant_id, call.service_call_id, call.correlation_id, lag_us)
@@ -144,28 +171,31 @@ class UnitOfWork:
     def write(self) -> None:
         """Writes all changes, one statement for each kind of change. Raises ChangedMeanwhile if the database no longer
         contains what was read."""
-        transaction = self._transaction
-        if self._deleted:
-            _demand(self._deleted, transaction.delete_waiting(self._deleted))
-        if self._inserted:
-            fresh = [self._with_tags(key) for key in self._calls if key in self._inserted]
-            _demand(self._inserted, transaction.insert(fresh))
-        if self._changed:
-            changes = [Change(self._loaded[key], self._calls[key]) for key in self._calls if key in self._changed]
-            _demand(self._changed, transaction.change(changes))
+        transaction, read, inserted = self._transaction, self._read, self._inserted
+        if deleted := {key for key in read if key not in self._calls or key in inserted}:
+            _demand(deleted, transaction.delete_waiting(deleted))
+        if inserted:
+            fresh = [self._with_tags(call) for key, call in self._calls.items() if key in inserted]
+            _demand(inserted, transaction.insert(fresh))
+        if changes := [
+            Change(read[key], call)
+            for key, call in self._calls.items()
+            if key not in inserted and call is not read[key]
+        ]:
+            _demand({change.after.key for change in changes}, transaction.change(changes))
         self._write_tags()
         if self._outbox:
             transaction.append(self._outbox)
 
-    def _with_tags(self, key: CallKey) -> ServiceCall:
-        call, tags = self._calls[key], tuple(sorted(self._tags[key]))
+    def _with_tags(self, call: ServiceCall) -> ServiceCall:
+        tags = tuple(sorted(self._tags[call.key]))
         return call if call.tags == tags else msgspec.structs.replace(call, tags=tags)
 
     def _write_tags(self) -> None:
         added, removed = [], []
         for key, tags in self._tags.items():
             if key not in self._inserted and key in self._calls:
-                before = self._tags_loaded.get(key, frozenset())
+                before = self._tags_read.get(key, frozenset())
                 added += [(key, tag) for tag in sorted(tags - before)]
                 removed += [(key, tag) for tag in sorted(before - tags)]
         if removed:

@@ -2,119 +2,71 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.alarm import Alarm
-from tocsin.service_calls.events import AgentEvent, AgentObserver, AgentRowsPurged, AgentStepFailed, CallRescued
-from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import Registry
+from tocsin.service_calls.background import Periodic
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.events import AgentRowsPurged, CallRescued
 from tocsin.service_calls.orchestration import service_call
-from tocsin.service_calls.orchestration.ports import ServiceCallStore, Transaction
+from tocsin.service_calls.orchestration.ports import ServiceCallStore
 from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall
 from tocsin.service_calls.orchestration.unit_of_work import UnitOfWork, transact
 
 
 class Watchdog:
-    """Runs two loops: every `watchdog_interval` for overdue calls, every `purge_interval` for retention. A round that
-    fails is reported and does not affect the next one."""
+    """Runs two loops: every `watchdog_interval` for overdue calls, every `purge_interval` for retention."""
 
-    def __init__(
-        self,
-        store: ServiceCallStore,
-        registry: Registry,
-        clock: Clock,
-        limits: AgentLimits,
-        observe: AgentObserver,
-    ) -> None:
+    def __init__(self, store: ServiceCallStore, context: AgentContext) -> None:
         self._store = store
-        self._registry = registry
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
-        self._closing = False
-        self._alarms: list[Alarm] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._context = context
+        limits = context.limits
+        self._checking = Periodic(
+            "watchdog", self.check, context, limits.watchdog_interval_us, limits.watchdog_grace_us
+        )
+        self._purging = Periodic("call purge", self.purge, context, limits.purge_interval_us)
 
     def start(self) -> None:
         """Starts both loops. The first check comes after `watchdog_grace`: the timer and execution modules report first
         what fell due or was interrupted while no agent ran."""
-        limits = self._limits
-        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.check)
-        self._run("call purge", limits.purge_interval_us, limits.purge_interval_us, self.purge)
+        self._checking.start()
+        self._purging.start()
 
     async def close(self) -> None:
         """Returns when the current transactions have ended. Idempotent."""
-        self._closing = True
-        for alarm in self._alarms:
-            alarm.wake()
-        await asyncio.gather(*self._tasks)
-        self._tasks.clear()
-
-    def _run(self, step: str, first_us: int, interval_us: int, work: Callable[[], Awaitable[int]]) -> None:
-        alarm = Alarm()
-        self._alarms.append(alarm)
-        self._tasks.append(asyncio.create_task(self._repeat(step, alarm, first_us, interval_us, work)))
-
-    async def _repeat(
-        self, step: str, alarm: Alarm, pause_us: int, interval_us: int, work: Callable[[], Awaitable[int]]
-    ) -> None:
-        while not self._closing:
-            await alarm.wait(pause_us)
-            pause_us = interval_us
-            if self._closing:
-                return
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 -- the next round has to run whatever fails in this one
-                self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
-
-    # ------------------------------------------------------------------ overdue calls
+        await self._checking.close()
+        await self._purging.close()
 
     async def check(self) -> int:
         """Acts on every call that is overdue now. Returns their number. Raises the store's errors."""
         rescued = 0
-        while not self._closing:
-            checked, events = await transact(self._store, self._check)
-            for event in events:
-                self._observe(event)
-            rescued += sum(isinstance(event, CallRescued) for event in events)
-            if checked < self._limits.watchdog_batch_max or not events:
+        while not self._checking.closing:
+            checked, acted_on = await transact(self._store, self._context, self._check)
+            rescued += acted_on
+            if checked < self._context.limits.watchdog_batch_max or not acted_on:
                 break
         return rescued
 
-    def _check(self, transaction: Transaction) -> tuple[int, list[AgentEvent]]:
-        now_us = self._clock.now_us()
-        unit = UnitOfWork(transaction, self._registry, now_us)
-        calls = transaction.to_watch(now_us, self._limits.watchdog_batch_max)
-        unit.adopt(calls)
+    def _check(self, unit: UnitOfWork) -> tuple[int, int]:
+        limits, acted_on = self._context.limits, 0
+        calls = unit.load_overdue(limits.watchdog_batch_max)
         for call in calls:
-            step = service_call.watch(call, now_us=now_us, new_id=unit.new_id, limits=self._limits)
+            step = service_call.watch(call, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
             if step is not None:
                 # No message caused it.
                 unit.take(call.key, step, None)
-                unit.events.append(_rescued(call, now_us))
-        unit.write()
-        return len(calls), unit.events
-
-    # ------------------------------------------------------------------ retention
+                unit.events.append(_rescued(call, unit.now_us))
+                acted_on += 1
+        return len(calls), acted_on
 
     async def purge(self) -> int:
         """Deletes the calls that finished longer ago than `retention`. Returns their number. Raises the store's errors."""
-        limits, purged = self._limits, 0
-        before_us = self._clock.now_us() - limits.retention_us
-
-        def work(transaction: Transaction) -> int:
-            return transaction.purge(before_us, limits.purge_batch_max)
-
-        while not self._closing:
-            rows = await self._store.transact(work)
+        limits, purged = self._context.limits, 0
+        before_us = self._context.clock.now_us() - limits.retention_us
+        while not self._purging.closing:
+            rows = await self._store.transact(lambda transaction: transaction.purge(before_us, limits.purge_batch_max))
             purged += rows
             if rows < limits.purge_batch_max:
                 break
         if purged:
-            self._observe(AgentRowsPurged("calls", purged))
+            self._context.observe(AgentRowsPurged("calls", purged))
         return purged
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from bisect import insort
 from collections.abc import Sequence
 from functools import partial
 
+from tocsin.model.backoff import backoff_us
 from tocsin.ports.bus import Bus, InvalidMessage
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.alarm import Alarm
-from tocsin.service_calls.events import AgentObserver, AgentRowsPurged, AgentStepFailed, MessageSuspended, PublishFailed
-from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.outbox.keyed_queues import KeyedQueues
+from tocsin.service_calls.background import Periodic, Wakeup
+from tocsin.service_calls.context import AgentContext, describe
+from tocsin.service_calls.events import AgentRowsPurged, AgentStepFailed, MessageSuspended, PublishFailed
 from tocsin.service_calls.outbox.ports import OutboxRow, OutboxStore
 from tocsin.service_calls.outbox.publish_acks import PublishAcks
 
@@ -27,23 +27,16 @@ class OutboxDispatcher:
     with the same id.
     """
 
-    def __init__(
-        self,
-        store: OutboxStore,
-        bus: Bus,
-        clock: Clock,
-        limits: AgentLimits,
-        observe: AgentObserver,
-        random: random.Random,
-    ) -> None:
+    def __init__(self, store: OutboxStore, bus: Bus, context: AgentContext, random: random.Random) -> None:
         self._store = store
         self._bus = bus
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
+        self._context = context
+        self._limits = context.limits
         self._random = random
-        self._queues = KeyedQueues()
-        self._acks = PublishAcks(store, clock, limits, observe, self._acknowledged)
+        # Of each aggregate, one row is being sent at a time; these wait for it, in the order of their numbers. None: no row
+        # waits. Most aggregates never have more, and a list for each would cost most of the memory here.
+        self._waiting: dict[str, list[OutboxRow] | None] = {}
+        self._acks = PublishAcks(store, context, self._acknowledged)
         # Rows that wait to be sent, are being sent, or are not recorded yet.
         self._in_flight: set[int] = set()
         self._attempts: dict[int, int] = {}
@@ -59,10 +52,10 @@ class OutboxDispatcher:
         self._in_doubt_new: set[str] = set()
         self._in_doubt: dict[str, float] = {}
         self._sending = 0
-        self._settled = Alarm()
-        self._reader = Alarm()
-        self._purger = Alarm()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._settled = Wakeup()
+        self._reader = Wakeup()
+        self._reading_task: asyncio.Task[None] | None = None
+        self._purging = Periodic("outbox purge", self.purge, context, context.limits.purge_interval_us)
         self._closing = False
 
     # ------------------------------------------------------------------ life
@@ -71,8 +64,8 @@ class OutboxDispatcher:
         """Starts with the rows that an earlier run left. The bus must be running."""
         self._store.on_appended(self._appended)
         self._store.on_unknown(self._outcome_unknown)
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._purge())]
-        self._acks.start()
+        self._reading_task = asyncio.create_task(self._read())
+        self._purging.start()
 
     async def close(self) -> None:
         """Stops sending. Waits up to `outbox_close_timeout` for the bus to accept what is being sent, and as long again
@@ -82,23 +75,24 @@ class OutboxDispatcher:
             handle.cancel()
         self._retries.clear()
         self._reader.wake()
-        self._purger.wake()
         patience_s = self._limits.outbox_close_timeout_us / 1e6
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 while self._sending:
                     await self._settled.wait()
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                await self._acks.close()
-        except TimeoutError:
+                await self._acks.drain()
+        if self._acks.waiting:
             text = (
                 f"{self._acks.waiting} messages were published but not recorded in time; they will be published again"
             )
-            self._observe(AgentStepFailed("outbox close", text))
-        await self._acks.abandon()
-        await asyncio.gather(*self._tasks)
-        self._tasks.clear()
+            self._context.observe(AgentStepFailed("outbox close", text))
+        await self._acks.close()
+        await self._purging.close()
+        if self._reading_task is not None:
+            await self._reading_task
+            self._reading_task = None
 
     @property
     def waiting(self) -> int:
@@ -151,8 +145,14 @@ class OutboxDispatcher:
         if row.number in self._in_flight:
             return
         self._in_flight.add(row.number)
-        if self._queues.push(row):
+        aggregate_id = row.envelope.aggregate_id
+        if aggregate_id not in self._waiting:
+            self._waiting[aggregate_id] = None
             self._send(row)
+        elif waiting := self._waiting[aggregate_id]:
+            insort(waiting, row, key=_number)
+        else:
+            self._waiting[aggregate_id] = [row]
 
     def _send(self, row: OutboxRow) -> None:
         self._sending += 1
@@ -166,8 +166,8 @@ class OutboxDispatcher:
             self._next(row)
         elif isinstance(error, InvalidMessage):
             self._attempts.pop(row.number, None)
-            self._acks.suspend(row, str(error))
-            self._observe(MessageSuspended(*_about(row), str(error)))
+            self._acks.suspend(row.number, str(error))
+            self._context.observe(MessageSuspended(*row.envelope.about, str(error)))
             self._next(row)
         else:
             self._failed(row, error)
@@ -175,9 +175,12 @@ class OutboxDispatcher:
             self._settled.wake()
 
     def _next(self, row: OutboxRow) -> None:
-        following = self._queues.pop(row)
-        if following is not None and not self._closing:
-            self._send(following)
+        """The row is settled; the next one of its aggregate is sent."""
+        waiting = self._waiting[row.envelope.aggregate_id]
+        if not waiting:
+            del self._waiting[row.envelope.aggregate_id]
+        elif not self._closing:
+            self._send(waiting.pop(0))
 
     def _failed(self, row: OutboxRow, error: Exception) -> None:
         """Retries after a pause that doubles each time, less up to half of it at random to spread retries."""
@@ -186,13 +189,10 @@ class OutboxDispatcher:
             return
         attempts = self._attempts.get(row.number, 0) + 1
         self._attempts[row.number] = attempts
-        text = f"{type(error).__name__}: {error}"
+        text = describe(error)
         self._acks.failed(row.number, attempts, text)
-        self._observe(PublishFailed(*_about(row), attempts, text))
-        limits = self._limits
-        # The exponent is bounded, because floats are.
-        pause_us = min(limits.outbox_backoff_initial_us * 2 ** min(attempts - 1, 32), limits.outbox_backoff_max_us)
-        pause_s = pause_us * (1 - self._random.random() / 2) / 1e6
+        self._context.observe(PublishFailed(*row.envelope.about, attempts, text))
+        pause_s = self._pause_us(attempts) * (1 - self._random.random() / 2) / 1e6
         handle: asyncio.TimerHandle
 
         def retry() -> None:
@@ -201,6 +201,9 @@ class OutboxDispatcher:
 
         handle = asyncio.get_running_loop().call_later(pause_s, retry)
         self._retries.add(handle)
+
+    def _pause_us(self, failures: int) -> int:
+        return backoff_us(failures, self._limits.outbox_backoff_initial_us, self._limits.outbox_backoff_max_us)
 
     def _acknowledged(self, numbers: Sequence[int]) -> None:
         """These rows are recorded."""
@@ -220,18 +223,17 @@ class OutboxDispatcher:
 
     async def _read(self) -> None:
         """Searches the table when rows were dropped, and periodically for rows that were never announced."""
-        limits, failures, sweep = self._limits, 0, True
+        failures, sweep = 0, True
         while not self._closing:
-            pause_us = limits.outbox_sweep_interval_us
+            pause_us = self._limits.outbox_sweep_interval_us
             if (sweep or self._behind) and self._has_room():
                 try:
                     await self._search()
                     failures = 0
                 except Exception as error:  # noqa: BLE001 -- the next search has to run whatever fails in this one
                     failures += 1
-                    self._observe(AgentStepFailed("outbox read", f"{type(error).__name__}: {error}"))
-                    pause_us = limits.outbox_backoff_initial_us * 2 ** min(failures - 1, 32)
-                    pause_us = min(pause_us, limits.outbox_backoff_max_us)
+                    self._context.step_failed("outbox read", error)
+                    pause_us = self._pause_us(failures)
             if failures or not (self._behind and self._has_room()):
                 sweep = not await self._reader.wait(pause_us) or failures > 0
 
@@ -282,30 +284,20 @@ class OutboxDispatcher:
 
     # ------------------------------------------------------------------ retention
 
-    async def _purge(self) -> None:
-        """Deletes rows that were published longer ago than `outbox_retention`."""
-        limits = self._limits
-        while not self._closing:
-            await self._purger.wait(limits.purge_interval_us)
-            try:
-                await self.purge()
-            except Exception as error:  # noqa: BLE001 -- the next round has to run whatever fails in this one
-                self._observe(AgentStepFailed("outbox purge", f"{type(error).__name__}: {error}"))
-
     async def purge(self) -> int:
-        """One round of retention; returns the number of deleted rows. Raises the store's errors."""
+        """Deletes rows that were published longer ago than `outbox_retention`. Returns their number. Raises the store's
+        errors."""
         limits, purged = self._limits, 0
-        before_us = self._clock.now_us() - limits.outbox_retention_us
+        before_us = self._context.clock.now_us() - limits.outbox_retention_us
         while not self._closing:
             rows = await self._store.purge(before_us, limits.purge_batch_max)
             purged += rows
             if rows < limits.purge_batch_max:
                 break
         if purged:
-            self._observe(AgentRowsPurged("messages", purged))
+            self._context.observe(AgentRowsPurged("messages", purged))
         return purged
 
 
-def _about(row: OutboxRow) -> tuple[str, str, str, str]:
-    envelope = row.envelope
-    return envelope.type, envelope.tenant_id, envelope.aggregate_id, envelope.correlation_id
+def _number(row: OutboxRow) -> int:
+    return row.number

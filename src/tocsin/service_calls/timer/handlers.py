@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import uuid7_text
 from tocsin.ports.bus import Bus, Delivery, InvalidMessage
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.events import AgentObserver, AgentStepFailed, DueTimesReached, TimersScheduled
-from tocsin.service_calls.messages import CallKey, DueTimeReached, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.events import AgentStepFailed, DueTimesReached, TimersScheduled
+from tocsin.service_calls.messages import CallKey, DueTimeReached, ScheduleTimer, ServiceCallDeleted
 from tocsin.service_calls.timer.ports import TimerEntry, Timers
 
 SUBSCRIBER = "timer"
@@ -20,12 +20,10 @@ TYPES = (ScheduleTimer, ServiceCallDeleted)
 class TimerModule:
     """Connects the bus with the implementation that keeps the schedules."""
 
-    def __init__(self, timers: Timers, bus: Bus, registry: Registry, clock: Clock, observe: AgentObserver) -> None:
+    def __init__(self, timers: Timers, bus: Bus, context: AgentContext) -> None:
         self._timers = timers
         self._bus = bus
-        self._registry = registry
-        self._clock = clock
-        self._observe = observe
+        self._context = context
 
     def attach(self) -> None:
         """Subscribes. Call it before the bus starts."""
@@ -41,14 +39,14 @@ class TimerModule:
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
         """A tocsin.ports.bus.Handler. A malformed message fails alone."""
-        now_us = self._clock.now_us()
+        now_us = self._context.clock.now_us()
         # The last command for a call counts, and of several instants the latest: a repetition may arrive after it.
         schedules: dict[CallKey, TimerEntry] = {}
         cancels: dict[CallKey, None] = {}
         for delivery in deliveries:
             envelope = delivery.envelope
             try:
-                message = self._registry.open(envelope)
+                message = self._context.registry.open(envelope)
             except InvalidMessage as error:
                 delivery.fail(error)
                 continue
@@ -62,27 +60,27 @@ class TimerModule:
                 cancels[key] = None
         if schedules:
             await self._timers.schedule(list(schedules.values()))
-            self._observe(TimersScheduled(len(schedules)))
+            self._context.observe(TimersScheduled(len(schedules)))
         if cancels:
             await self._timers.cancel(list(cancels))
 
     async def publish_due(self, entries: Sequence[TimerEntry]) -> None:
         """A tocsin.service_calls.timer.ports.OnDue: publishes DueTimeReached for each entry. Raises the bus's errors."""
-        now_us = self._clock.now_us()
+        now_us = self._context.clock.now_us()
         envelopes = []
         for entry in entries:
             try:
                 envelopes.append(self._seal(entry, now_us))
             except InvalidMessage as error:
                 # Raising would block all others forever. The watchdog of orchestration acts on its call.
-                self._observe(AgentStepFailed("due time", f"{entry.service_call_id}: {error}"))
+                self._context.observe(AgentStepFailed("due time", f"{entry.service_call_id}: {error}"))
         await self._bus.publish(envelopes)
         if envelopes:
-            lag_us = self._clock.now_us() - min(entry.due_at for entry in entries)
-            self._observe(DueTimesReached(len(envelopes), lag_us))
+            lag_us = self._context.clock.now_us() - min(entry.due_at for entry in entries)
+            self._context.observe(DueTimesReached(len(envelopes), lag_us))
 
     def _seal(self, entry: TimerEntry, now_us: int) -> Envelope:
-        return self._registry.seal(
+        return self._context.registry.seal(
             DueTimeReached(entry.service_call_id, entry.due_at, now_us),
             tenant_id=entry.tenant_id,
             correlation_id=entry.correlation_id,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 
+from tocsin.model.backoff import backoff_us
 from tocsin.model.instants import INSTANT_MIN
-from tocsin.ports.clock import Clock
-from tocsin.service_calls.alarm import Alarm
-from tocsin.service_calls.events import AgentObserver, DuePollCompleted, DuePollFailed
-from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.background import Batches, Wakeup
+from tocsin.service_calls.context import AgentContext, describe
+from tocsin.service_calls.events import DuePollCompleted, DuePollFailed
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.timer.ports import OnDue, TimerEntry, TimerStore
 
@@ -33,11 +33,11 @@ class PollingTimers:
     point, if publishing or marking failed, and once per interval in any case.
     """
 
-    def __init__(self, store: TimerStore, clock: Clock, limits: AgentLimits, observe: AgentObserver) -> None:
+    def __init__(self, store: TimerStore, context: AgentContext) -> None:
         self._store = store
-        self._clock = clock
-        self._limits = limits
-        self._observe = observe
+        self._context = context
+        self._clock = context.clock
+        self._limits = context.limits
         self._on_due: OnDue | None = None
         # The earliest due time known to be waiting.
         self._next_at: int | None = None
@@ -49,12 +49,12 @@ class PollingTimers:
         self._found_to = INSTANT_MIN
         self._arrived_at: int | None = None
         self._swept_at = 0
-        self._published: list[Schedule] = []
+        # Published, to be marked.
+        self._published: Batches[Schedule] = Batches(self._mark)
         self._failures = 0
-        self._alarm = Alarm()
+        self._wakeup = Wakeup()
         self._closing = False
         self._task: asyncio.Task[None] | None = None
-        self._marking: asyncio.Task[None] | None = None
         self._publishing: set[asyncio.Task[None]] = set()
 
     async def start(self, on_due: OnDue) -> None:
@@ -75,13 +75,12 @@ class PollingTimers:
     async def close(self) -> None:
         """Returns when the schedules that were found are published and marked, or failed to be. Idempotent."""
         self._closing = True
-        self._alarm.wake()
+        self._wakeup.wake()
         if self._task is not None:
             await self._task
             self._task = None
         await asyncio.gather(*self._publishing)
-        if self._marking is not None:
-            await self._marking
+        await self._published.drain()
 
     # ------------------------------------------------------------------ the poller
 
@@ -104,7 +103,7 @@ class PollingTimers:
         more."""
         limits = self._limits
         while len(self._in_flight) >= limits.polling_in_flight_max:
-            await self._alarm.wait()
+            await self._wakeup.wait()
             if self._closing:
                 return False
         self._polled_at = self._clock.boottime_us()
@@ -133,7 +132,7 @@ class PollingTimers:
         poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_batch_delay_us
         # After a quiet time the first schedule should not wait long; among many, the database needs pauses.
         self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
-        self._observe(DuePollCompleted(len(entries), poll_us))
+        self._context.observe(DuePollCompleted(len(entries), poll_us))
         return more
 
     async def _find_next_due(self, now_us: int) -> None:
@@ -147,7 +146,7 @@ class PollingTimers:
     def _expect(self, due_at: int) -> None:
         if self._next_at is None or due_at < self._next_at:
             self._next_at = due_at
-            self._alarm.wake()
+            self._wakeup.wake()
 
     # ------------------------------------------------------------------ publishing and marking
 
@@ -169,26 +168,21 @@ class PollingTimers:
             self._rescan_from(entries[0].due_at)
             return
         self._failures = 0
-        self._published += published
-        if self._marking is None or self._marking.done():
-            self._marking = asyncio.create_task(self._mark())
+        for schedule in published:
+            self._published.add(schedule)
 
-    async def _mark(self) -> None:
-        """Marks published schedules until none are left, one transaction at a time; schedules published meanwhile go
-        into the next."""
-        while self._published:
-            published, self._published = self._published, []
-            try:
-                await self._store.mark_fired(published, self._clock.now_us())
-            except Exception as error:  # noqa: BLE001 -- they are found, published and marked again
-                self._failed(error)
-                self._rescan_from(min(due_at for _, due_at in published))
-            self._release(published)
+    async def _mark(self, published: list[Schedule]) -> None:
+        try:
+            await self._store.mark_fired(published, self._clock.now_us())
+        except Exception as error:  # noqa: BLE001 -- they are found, published and marked again
+            self._failed(error)
+            self._rescan_from(min(due_at for _, due_at in published))
+        self._release(published)
 
     def _release(self, schedules: Sequence[Schedule]) -> None:
         self._in_flight.difference_update(schedules)
         # The poller may be waiting for room.
-        self._alarm.wake()
+        self._wakeup.wake()
 
     def _rescan_from(self, due_at: int) -> None:
         """The next poll has to read schedules due from this instant on."""
@@ -212,14 +206,14 @@ class PollingTimers:
                 left_us = min(left_us, self._next_at + self._rest_us - self._clock.now_us())
             if left_us <= 0:
                 return
-            await self._alarm.wait(min(left_us, _SLEEP_US_MAX))
+            await self._wakeup.wait(min(left_us, _SLEEP_US_MAX))
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
-        self._observe(DuePollFailed(f"{type(error).__name__}: {error}"))
+        self._context.observe(DuePollFailed(describe(error)))
 
     async def _back_off(self) -> None:
-        pause_us = min(_BACKOFF_INITIAL_US * 2 ** min(self._failures - 1, 32), self._limits.polling_interval_us)
+        pause_us = backoff_us(self._failures, _BACKOFF_INITIAL_US, self._limits.polling_interval_us)
         until_us = self._clock.boottime_us() + pause_us
         while not self._closing and (left_us := until_us - self._clock.boottime_us()) > 0:
-            await self._alarm.wait(left_us)
+            await self._wakeup.wait(left_us)

@@ -17,6 +17,7 @@ from aiobotocore.session import get_session
 from botocore import exceptions as driver
 from botocore.loaders import create_loader
 
+from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsConsumed
 from tocsin.stores.dynamodb.errors import (
@@ -37,7 +38,7 @@ Response = dict[str, Any]
 #: DynamoDB's limits of BatchGetItem and BatchWriteItem.
 _BATCH_KEYS_MAX, _BATCH_WRITES_MAX = 100, 25
 #: The first pause before a request is sent again, at most, and how long it may become.
-_PAUSE_FIRST_S, _PAUSE_MAX_S = 0.025, 1.0
+_PAUSE_FIRST_US, _PAUSE_MAX_US = 25_000, 1_000_000
 #: UNREACHABLE is not among them: nothing was sent, and the callers have retries of their own.
 _AGAIN = frozenset({Verdict.THROTTLED, Verdict.CONFLICT, Verdict.UNANSWERED})
 _US = 1_000_000
@@ -130,7 +131,7 @@ class DynamoClient:
         OutcomeUnknown for a write that may have had one.
         """
         deadline = time.monotonic() + self.settings.patience_s
-        pause_s, in_doubt = _PAUSE_FIRST_S, False
+        failures, in_doubt = 0, False
         while True:
             try:
                 return await self._send(operation, kind, arguments)
@@ -143,8 +144,8 @@ class DynamoClient:
                 if not again or (in_doubt and kind is Kind.WRITE_ONCE) or time.monotonic() >= deadline:
                     raise self._failure(error, verdict, in_doubt) from error
             self.observe(StoreRequestRepeated(verdict.value))
-            await asyncio.sleep(random.uniform(0, pause_s))
-            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+            failures += 1
+            await _pause(failures)
 
     async def _send(self, operation: str, kind: Kind, arguments: dict[str, Any]) -> Response:
         if self._client is None:
@@ -277,13 +278,13 @@ class DynamoClient:
 
     async def _until_processed(self, left: Any, ask: Callable[[Any], Awaitable[Any]]) -> None:
         """Repeats what was left unprocessed. Raises StoreUnavailable after `patience_s`."""
-        deadline, pause_s = time.monotonic() + self.settings.patience_s, _PAUSE_FIRST_S
+        deadline, failures = time.monotonic() + self.settings.patience_s, 0
         while left := await ask(left):
             if time.monotonic() >= deadline:
                 raise StoreUnavailable(f"{self.place}: DynamoDB left a part of a request unprocessed: it is throttled")
             self.observe(StoreRequestRepeated("unprocessed"))
-            await asyncio.sleep(random.uniform(0, pause_s))
-            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+            failures += 1
+            await _pause(failures)
 
     async def in_parallel(self, ask: Callable[[Any], Awaitable[T]], each: Iterable[Any]) -> list[T]:
         """The results in order, with a limited number of requests at once. The first failure cancels the others."""
@@ -305,6 +306,10 @@ class DynamoClient:
 
 
 @cache
+async def _pause(failures: int) -> None:
+    await asyncio.sleep(random.uniform(0, backoff_us(failures, _PAUSE_FIRST_US, _PAUSE_MAX_US)) / 1e6)
+
+
 def _loader() -> Any:
     """Loads the driver's service description once per process."""
     return create_loader()

@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreError, StoreUnavailable
-from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT, shards_are_fixed
+from tocsin.ports.store import shards_are_fixed
+from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.dynamodb.client import DynamoClient, Kind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key

@@ -9,14 +9,14 @@ import ssl
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import asyncmy.connection
 from asyncmy.constants import CLIENT
 
 from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
-from tocsin.sql.pool import Activity, Pool
+from tocsin.sql.pool import Activity, Pool, ServerSettings
 from tocsin.stores.mysql.driver import Connection, RawConnection, Server
 from tocsin.stores.mysql.errors import TRANSLATED, is_unusable, translate_error
 
@@ -39,18 +39,23 @@ _IS_MARIADB = "MariaDB"
 
 
 @dataclass(frozen=True, slots=True)
-class MysqlSettings:
-    """The settings of `MysqlStore`, which documents each."""
+class MysqlSettings(ServerSettings):
+    """After `statement_timeout_s` MySQL ends only statements that read. A write's outcome is unknown only if the answer to
+    COMMIT took too long. `lock_timeout_s` is in whole seconds, as is `idle_transaction_timeout_s`, after which the server
+    ends a transaction whose client has been idle; MySQL ends any idle session after it.
 
-    url: str
-    application_name: str
-    connect_timeout_s: float
-    statement_timeout_s: float
-    answer_grace_s: float
-    lock_timeout_s: float
-    acquire_timeout_s: float
-    idle_transaction_timeout_s: float
-    durable: bool
+    `statement_bytes_max` limits a packet, even if the server accepts more. `delete_rows_max` is how many rows of a range one
+    statement deletes, `undone_retries_max` how often a transaction that the server rolled back in favour of another is
+    repeated. With `durable`, a server is refused that acknowledges commits before they are on disk.
+    """
+
+    scheme: ClassVar[str] = "mysql"
+
+    idle_transaction_timeout_s: float = 3.0
+    statement_bytes_max: int = 4 * 1024 * 1024
+    delete_rows_max: int = 10_000
+    undone_retries_max: int = 5
+    durable: bool = True
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -76,11 +81,6 @@ class MysqlSettings:
     def database(self) -> str:
         """The database's name."""
         return unquote(urlsplit(self.url).path.removeprefix("/"))
-
-    @property
-    def safe_url(self) -> str:
-        """The database's URL without user and password, for messages."""
-        return "mysql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
     @property
     def _parameters(self) -> dict[str, str]:

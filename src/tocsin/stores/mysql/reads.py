@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, takewhile
 
-from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
+from tocsin.ports.store import Found, Loaded
 from tocsin.sql.keys import above, at_most
-from tocsin.sql.rows import row_of, stored_row
+from tocsin.sql.rows import ROW_COLUMNS, UNION_HISTORY_COLUMNS, LoadQuery, cut, found_of, row_of, stored_row
+from tocsin.stores.mysql.dialect import DIALECT, SHARD_ROWS
 from tocsin.stores.mysql.driver import Connection
-from tocsin.stores.mysql.text import cut, hexed, listed, place_range
+from tocsin.stores.mysql.text import hexed, listed, place_range
 
-_COMMON = b"timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record"
 #: The same columns for live and finished rows, for a union.
-TIMER_COLUMNS = _COMMON + (
-    b", timer_parked_reason, NULL AS timer_status, NULL AS timer_finished_at, NULL AS timer_expires_at"
-)
-HISTORY_COLUMNS = _COMMON + b", NULL AS timer_parked_reason, timer_status, timer_finished_at, timer_expires_at"
-
-MEMBERS = b"SELECT member_incarnation, member_node, member_address, member_counter FROM members"
+TIMER_COLUMNS = f"{ROW_COLUMNS}, NULL AS timer_status, NULL AS timer_finished_at, NULL AS timer_expires_at".encode()
+FINISHED_COLUMNS = UNION_HISTORY_COLUMNS.encode()
 
 
 def page(
@@ -34,16 +30,9 @@ def page(
     ) % (record, shard_id, row_type, place_range(first, last), limit)
 
 
-async def load(
-    connection: Connection,
-    row_type: int,
-    shard_id: int,
-    after: FireKey,
-    up_to: FireKey,
-    limit: int,
-    bytes_max: int,
-) -> Loaded:
+async def load(connection: Connection, query: LoadQuery, bytes_max: int) -> Loaded:
     """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one record."""
+    row_type, shard_id, after, up_to, limit = query
     first, last = above(after), at_most(up_to)
     if first is None or last is None or first > last:
         return Loaded([], up_to)
@@ -65,7 +54,7 @@ def by_uuid(shard_id: int, uuids: Sequence[bytes]) -> bytes:
     return (
         b"(SELECT " + TIMER_COLUMNS + b" FROM timers FORCE INDEX (timers_by_uuid) "
         b"WHERE shard_id = %d AND timer_uuid IN %b) UNION ALL "
-        b"(SELECT " + HISTORY_COLUMNS + b" FROM (SELECT timer_uuid AS newest_uuid, MAX(timer_generation) AS newest "
+        b"(SELECT " + FINISHED_COLUMNS + b" FROM (SELECT timer_uuid AS newest_uuid, MAX(timer_generation) AS newest "
         b"FROM history FORCE INDEX (history_by_uuid) WHERE shard_id = %d AND timer_uuid IN %b GROUP BY timer_uuid) AS ends "
         b"STRAIGHT_JOIN history FORCE INDEX (history_by_uuid) "
         b"ON shard_id = %d AND timer_uuid = newest_uuid AND timer_generation = newest)"
@@ -74,34 +63,14 @@ def by_uuid(shard_id: int, uuids: Sequence[bytes]) -> bytes:
 
 async def fetch(connection: Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
     """The live row and the newest history row of each uuid."""
-    live: dict[bytes, StoredRow] = {}
-    finished: dict[bytes, HistoryRow] = {}
-    for some in cut(list(dict.fromkeys(uuids))):
-        for values in await connection.rows(by_uuid(shard_id, some)):
-            row = row_of(values)
-            if isinstance(row, HistoryRow):
-                finished[row.uuid] = row
-            else:
-                live[row.uuid] = row
-    return {uuid: Found(live.get(uuid), finished.get(uuid)) for uuid in uuids if uuid in live or uuid in finished}
+    wanted = cut(list(dict.fromkeys(uuids)))
+    found = [values for some in wanted for values in await connection.rows(by_uuid(shard_id, some))]
+    return found_of(map(row_of, found), uuids)
 
 
-def shard_rows(shard_ids: Sequence[int]) -> bytes:
+def shard_rows(shard_ids: Sequence[int]) -> str:
     """A SELECT of shard rows. It lists their numbers, because no index has the shard rows together."""
     return (
-        b"SELECT shard_id, shard_version, shard_owner FROM timers FORCE INDEX (PRIMARY) WHERE shard_id IN %b "
-        b"AND row_type = 1 AND timer_execute_at = 0 AND timer_uuid = '' ORDER BY shard_id"
-    ) % listed([b"%d" % shard_id for shard_id in shard_ids])
-
-
-async def shards(connection: Connection, total_shards: int) -> list[ShardState]:
-    """Every shard row, by number."""
-    states: list[ShardState] = []
-    for shard_ids in cut(range(total_shards)):
-        states += [ShardState(*row) for row in await connection.rows(shard_rows(shard_ids))]
-    return states
-
-
-async def members(connection: Connection) -> list[Member]:
-    """All member rows."""
-    return [Member(*row) for row in await connection.rows(MEMBERS)]
+        f"SELECT shard_id, shard_version, shard_owner FROM {DIALECT.timers} "
+        f"WHERE shard_id IN ({', '.join(map(str, shard_ids))}) AND {SHARD_ROWS} ORDER BY shard_id"
+    )

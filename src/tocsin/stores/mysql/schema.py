@@ -1,19 +1,19 @@
-"""The schema in MySQL: numbered migrations and the number of shards, under one lock."""
+"""The schema in MySQL: numbered migrations under one lock."""
 
 from __future__ import annotations
 
 import re
-from importlib import resources
+from functools import partial
 
 from asyncmy import errors
 
-from tocsin.model.errors import ConfigError, SchemaTooNew, StoreCorrupted, StoreUnavailable
-from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT, shards_are_fixed
+from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
+from tocsin.sql.migrations import migrations_of, pending
+from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import UNKNOWN_DATABASE, code_of
-from tocsin.stores.mysql.text import text
+from tocsin.stores.mysql.text import filled, text
 
-_MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 #: The oldest releases that support the statements.
@@ -22,11 +22,7 @@ _MYSQL_MIN, _MARIADB_MIN = (8, 0), (10, 5)
 _LOCK_S_MAX = 86_400
 
 
-def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order."""
-    folder = resources.files("tocsin.stores.mysql") / "migrations"
-    found = ((match, file) for file in folder.iterdir() if (match := _MIGRATION_NAME.fullmatch(file.name)))
-    return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
+migrations = partial(migrations_of, "tocsin.stores.mysql")
 
 
 def statements(sql: str) -> list[bytes]:
@@ -34,15 +30,13 @@ def statements(sql: str) -> list[bytes]:
     return [part.strip().encode() for part in _COMMENT.sub("", sql).split(";") if part.strip()]
 
 
-async def prepare(
-    connection: Connection, database: str, safe_url: str, total_shards: int | None, *, create: bool
-) -> int:
-    """Migrates the schema to the newest version, forward only, and fixes the number of shards; returns that number.
+async def migrate(connection: Connection, database: str, safe_url: str, *, create: bool) -> None:
+    """Migrates the schema to the newest version.
 
     It holds a lock with the database's name until the session ends, so that of many nodes that start at once one does it.
     Every definition commits by itself: an interrupted migration stays incomplete and is repeated at the next start. Raises
     SchemaTooNew for a schema of a newer release, StoreCorrupted for one that is not Tocsin's, StoreUnavailable for a missing
-    one without `create`, and ConfigError if data exists under another number of shards or the server is not suitable.
+    one without `create`, and ConfigError if the server is not suitable.
     """
     _check_server(connection.server.version, safe_url)
     lock = b"SELECT GET_LOCK(CONCAT('tocsin ', MD5(%b)), %d)" % (text(database), _LOCK_S_MAX)
@@ -51,8 +45,12 @@ async def prepare(
             f"{safe_url}: another node holds the schema's migration lock; try again when it has finished"
         )
     await _use(connection, database, safe_url, create=create)
-    await _migrate(connection, safe_url)
-    return await _fix_total_shards(connection, total_shards)
+    version = await _version(connection, safe_url)
+    for number, sql in pending(migrations(), version, f"{safe_url}: the schema"):
+        for statement in statements(sql):
+            await connection.run(statement)
+        put = "INSERT INTO meta VALUES ('schema_version', ?)" + DIALECT.or_update("meta_name", "meta_value")
+        await connection.run(filled(put, (number,)))
 
 
 def _check_server(version: str, safe_url: str) -> None:
@@ -88,9 +86,8 @@ async def _tables(connection: Connection) -> list[str]:
     return [str(row[0]) for row in await connection.rows(sql)]
 
 
-async def _migrate(connection: Connection, safe_url: str) -> None:
-    steps = migrations()
-    newest = steps[-1][0]
+async def _version(connection: Connection, safe_url: str) -> int:
+    """The schema's version; creates an empty schema if there is none."""
     tables = await _tables(connection)
     if tables and "meta" not in tables:
         raise StoreCorrupted(
@@ -102,36 +99,5 @@ async def _migrate(connection: Connection, safe_url: str) -> None:
             b"CREATE TABLE meta (meta_name varchar(64) PRIMARY KEY, meta_value bigint NOT NULL) "
             b"ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
         )
-    version = await _number(connection, "schema_version") or 0
-    if version > newest:
-        raise SchemaTooNew(
-            f"{safe_url}: the schema has version {version}, this release supports versions up to {newest}; run the newer "
-            "release, or restore a backup"
-        )
-    for number, sql in steps:
-        if number > version:
-            for statement in statements(sql):
-                await connection.run(statement)
-            await _put_number(connection, "schema_version", number)
-
-
-async def _fix_total_shards(connection: Connection, wanted: int | None) -> int:
-    """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may still change."""
-    fixed = await _number(connection, "total_shards")
-    if fixed is not None and wanted in (None, fixed):
-        return fixed
-    if fixed is not None and await connection.rows(b"SELECT 1 FROM timers LIMIT 1"):
-        raise shards_are_fixed(fixed, wanted)
-    number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
-    await _put_number(connection, "total_shards", number)
-    return number
-
-
-async def _number(connection: Connection, name: str) -> int | None:
-    rows = await connection.rows(b"SELECT meta_value FROM meta WHERE meta_name = %b" % text(name))
-    return int(rows[0][0]) if rows else None
-
-
-async def _put_number(connection: Connection, name: str, value: int) -> None:
-    sql = b"INSERT INTO meta VALUES (%b, %d) ON DUPLICATE KEY UPDATE meta_value = VALUES(meta_value)"
-    await connection.run(sql % (text(name), value))
+    rows = await connection.rows(b"SELECT meta_value FROM meta WHERE meta_name = 'schema_version'")
+    return int(rows[0][0]) if rows else 0

@@ -9,25 +9,15 @@ from __future__ import annotations
 
 from binascii import hexlify
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from tocsin.model.errors import DefiniteFailure
+from tocsin.sql.dialect import Value
 from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN
-
-T = TypeVar("T")
-
-#: Values in one IN list, so that its plan stays cheap.
-LISTED_MAX = 1_000
 
 
 def text(value: str) -> bytes:
     """A quoted text. Raises UnicodeError if it can't be encoded."""
     return b"'%b'" % value.encode().replace(b"\\", b"\\\\").replace(b"'", b"\\'")
-
-
-def text_or_null(value: str | None) -> bytes:
-    """A quoted text, or NULL."""
-    return b"NULL" if value is None else text(value)
 
 
 def bytes_literal(value: bytes) -> bytes:
@@ -52,9 +42,19 @@ def instant(value: int) -> bytes:
     return b"%d" % value
 
 
-def cut(values: Sequence[T], size: int = LISTED_MAX) -> Iterator[Sequence[T]]:
-    """The values in pieces of at most `size`."""
-    return (values[i : i + size] for i in range(0, len(values), size))
+def literal(value: Value) -> bytes:
+    """Any value."""
+    if value is None:
+        return b"NULL"
+    if isinstance(value, str):
+        return text(value)
+    return instant(value) if isinstance(value, int) else hexed(value)
+
+
+def filled(sql: str, values: Sequence[Value]) -> bytes:
+    """The statement with the values instead of each `?`."""
+    first, *others = sql.encode().split(b"?")
+    return first + b"".join(literal(value) + other for value, other in zip(values, others, strict=True))
 
 
 def place_range(first: tuple[int, bytes], last: tuple[int, bytes]) -> bytes:

@@ -4,56 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from asyncmy import errors
 
 from tocsin.model.errors import DefiniteFailure
-from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, Member, ShardBatch, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, ShardBatch, StoredRow
+from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import LIVE, SUSPENDED
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, SUSPENDED, cut
 from tocsin.sql.tags import tags_text
+from tocsin.stores.mysql.connection import MysqlSettings
+from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection, Result
 from tocsin.stores.mysql.errors import DUPLICATE, code_of
 from tocsin.stores.mysql.text import (
     bytes_literal,
-    cut,
+    filled,
     hexed,
     inserts,
     instant,
     listed,
+    literal,
     packets,
     place_range,
     text,
-    text_or_null,
 )
 
 BEGIN = b"BEGIN"
-#: The server's clock, microseconds since 1970.
-NOW = b"SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
 
-_SHARD_ROW = b"shard_id = %d AND row_type = 1 AND timer_execute_at = 0 AND timer_uuid = ''"
-_UPSERT_HEAD = (
-    b"INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
-    b"timer_tags, timer_record, timer_parked_reason) VALUES "
-)
+_UPSERT_HEAD = f"INSERT INTO timers (shard_id, row_type, {ROW_COLUMNS}) VALUES ".encode()
 # Updates the uuid's present row, whatever its key: the primary key can belong to another row only if the uuid is the same.
-_UPSERT_TAIL = (
-    b" ON DUPLICATE KEY UPDATE row_type = VALUES(row_type), timer_execute_at = VALUES(timer_execute_at), "
-    b"timer_generation = VALUES(timer_generation), timer_namespace = VALUES(timer_namespace), "
-    b"timer_id = VALUES(timer_id), timer_tags = VALUES(timer_tags), timer_record = VALUES(timer_record), "
-    b"timer_parked_reason = VALUES(timer_parked_reason)"
-)
-_HISTORY_HEAD = (
-    b"INSERT INTO history (shard_id, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
-    b"timer_tags, timer_record, timer_status, timer_finished_at, timer_expires_at) VALUES "
-)
-_HISTORY_TAIL = (
-    b" ON DUPLICATE KEY UPDATE timer_execute_at = VALUES(timer_execute_at), timer_namespace = VALUES(timer_namespace), "
-    b"timer_id = VALUES(timer_id), timer_tags = VALUES(timer_tags), timer_record = VALUES(timer_record), "
-    b"timer_status = VALUES(timer_status), timer_finished_at = VALUES(timer_finished_at), "
-    b"timer_expires_at = VALUES(timer_expires_at)"
-)
+_UPSERT_TAIL = DIALECT.or_update(
+    "", "row_type", "timer_execute_at", "timer_generation", "timer_namespace", "timer_id", "timer_tags", "timer_record",
+    "timer_parked_reason",
+).encode()  # fmt: skip
+_HISTORY_HEAD = f"INSERT INTO history (shard_id, {HISTORY_COLUMNS}) VALUES ".encode()
+_HISTORY_TAIL = DIALECT.or_update(
+    "", "timer_execute_at", "timer_namespace", "timer_id", "timer_tags", "timer_record", "timer_status",
+    "timer_finished_at", "timer_expires_at",
+).encode()  # fmt: skip
 # With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
 # shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
 _ALONG_THE_KEY = b"/*+ INDEX(timers PRIMARY) */"
@@ -66,26 +55,17 @@ _UUID_DELETE = (
 _UUID_BYTES = 16
 
 
-class WriteLimits(NamedTuple):
-    """`statement_bytes_max` limits a packet, even if the server accepts more. `delete_rows_max` is how many rows of a range
-    one statement deletes, `undone_retries_max` how often a transaction that was rolled back for another is repeated."""
-
-    statement_bytes_max: int
-    delete_rows_max: int
-    undone_retries_max: int
-
-
 async def apply(
-    connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges, limits: WriteLimits
+    connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges, settings: MysqlSettings
 ) -> list[Applied]:
     """Writes the parts whose fence holds, in one transaction. No other `apply` may run for these shards at the same time."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
-    packet_bytes_max = min(limits.statement_bytes_max, connection.server.packet_bytes_max)
+    packet_bytes_max = min(settings.statement_bytes_max, connection.server.packet_bytes_max)
 
     def written(held: Sequence[ShardBatch]) -> tuple[list[bytes], list[list[bytes]]]:
         return (
-            list(range_deletes(held, known, limits.delete_rows_max)),
+            list(range_deletes(held, known, settings.delete_rows_max)),
             list(packets(_row_statements(held, packet_bytes_max), packet_bytes_max)),
         )
 
@@ -95,12 +75,12 @@ async def apply(
     async def work() -> Sequence[ShardBatch]:
         held = await _fence(connection, parts)
         ranges, rows = whole if len(held) == len(parts) else written(held)
-        await _delete_ranges(connection, ranges, limits.delete_rows_max, packet_bytes_max)
+        await _delete_ranges(connection, ranges, settings.delete_rows_max, packet_bytes_max)
         for packet in rows:
             await connection.run(*packet)
         return held
 
-    held = {part.shard_id: part for part in await connection.transaction(work, limits.undone_retries_max)}
+    held = {part.shard_id: part for part in await connection.transaction(work, settings.undone_retries_max)}
     for part in held.values():
         edges.put(part, known[part.shard_id])
     return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]
@@ -177,7 +157,7 @@ def _upsert_rows(part: ShardBatch) -> Iterator[bytes]:
         _check_lengths(row)
         yield b"(%d,%d,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, LIVE if suspended is None else SUSPENDED, instant(at), hexed(uuid), hexed(generation), text(namespace),
-            text(timer_id), text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text_or_null(suspended),
+            text(timer_id), text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), literal(suspended),
         )  # fmt: skip
 
 
@@ -201,87 +181,22 @@ def _check_lengths(row: StoredRow | HistoryRow) -> None:
         )
 
 
-# -- everything except batches
+async def transact(connection: Connection, steps: Sequence[Step], undone_retries_max: int) -> int:
+    """Runs the statements in one transaction. Returns how many rows the last one found or changed: 0 also if a required one
+    before found none, or if a row to be inserted exists."""
 
-
-async def claim(
-    connection: Connection,
-    shard_id: int,
-    expected_epoch: int,
-    owner: bytes,
-    presumed_dead: tuple[bytes, int] | None,
-    undone_retries_max: int,
-) -> int | None:
-    """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. The member's row
-    is locked, so that its counter can't move between the comparison and the commit."""
-
-    async def work() -> int | None:
-        await connection.run(BEGIN)
-        if presumed_dead is not None and not await connection.rows(presumed_dead_row(*presumed_dead)):
-            return None
-        if expected_epoch == 0:
-            statement = (
-                b"INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner, "
-                b"shard_batches) VALUES (%d, 1, 0, '', 1, %b, 0)"
-            ) % (shard_id, hexed(owner))
-        else:
-            statement = (
-                b"UPDATE timers FORCE INDEX (PRIMARY) SET shard_version = shard_version + 1, shard_owner = %b "
-                b"WHERE " + _SHARD_ROW + b" AND shard_version = %b"
-            ) % (hexed(owner), shard_id, instant(expected_epoch))
-        (result,) = await connection.run(statement)
-        return expected_epoch + 1 if result.affected else None
+    async def work() -> int:
+        matched, begin = 0, [BEGIN]
+        for step in steps:
+            result = (await connection.run(*begin, filled(step.sql, step.values)))[-1]
+            matched, begin = len(result.rows) or result.affected, []
+            if step.required and not matched:
+                break
+        return matched
 
     try:
         return await connection.transaction(work, undone_retries_max)
     except errors.IntegrityError as error:
         if code_of(error) == DUPLICATE:
-            return None
+            return 0
         raise
-
-
-def presumed_dead_row(incarnation: bytes, counter: int) -> bytes:
-    """A SELECT that finds, and locks, the member if its counter is this."""
-    return b"SELECT 1 FROM members WHERE member_incarnation = %b AND member_counter = %b FOR UPDATE" % (
-        hexed(incarnation),
-        instant(counter),
-    )
-
-
-def release(shard_id: int, epoch: int, owner: bytes) -> bytes:
-    """Clears the owner if epoch and owner are these."""
-    return (
-        b"UPDATE timers FORCE INDEX (PRIMARY) SET shard_owner = NULL WHERE "
-        + _SHARD_ROW
-        + b" AND shard_version = %b AND shard_owner = %b"
-    ) % (
-        shard_id,
-        instant(epoch),
-        hexed(owner),
-    )
-
-
-def heartbeat(member: Member) -> bytes:
-    """Writes the member's row."""
-    return (
-        b"INSERT INTO members (member_incarnation, member_node, member_address, member_counter) VALUES (%b, %b, %b, %b) "
-        b"ON DUPLICATE KEY UPDATE member_node = VALUES(member_node), member_address = VALUES(member_address), "
-        b"member_counter = VALUES(member_counter)"
-    ) % (hexed(member.incarnation), text(member.node), text(member.address), instant(member.counter))
-
-
-def purge(now_us: int, limit: int) -> bytes:
-    """The DELETE of the rows that expired first. Of nodes that purge at the same time, the later ones wait and find none."""
-    return b"DELETE FROM history WHERE timer_expires_at <= %b ORDER BY timer_expires_at LIMIT %d" % (
-        instant(now_us),
-        limit,
-    )
-
-
-async def changes(connection: Connection, statement: bytes, undone_retries_max: int) -> int:
-    """Runs one statement in a transaction of its own; returns how many rows it matched."""
-
-    async def work() -> int:
-        return (await connection.run(BEGIN, statement))[1].affected
-
-    return await connection.transaction(work, undone_retries_max)

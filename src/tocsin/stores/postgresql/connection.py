@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 import asyncpg  # type: ignore[import-untyped]
 
 from tocsin.model.errors import ConfigError, StoreError
-from tocsin.sql.pool import Activity, Pool
+from tocsin.sql.pool import Activity, Pool, ServerSettings
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable, translate_error
 
@@ -28,28 +29,18 @@ _PLANNING = {
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresSettings:
-    """The settings of `PostgresStore`, which documents each."""
+class PostgresSettings(ServerSettings):
+    """All tables are in `schema`. A write's outcome is unknown if its answer took too long."""
 
-    url: str
-    schema: str
-    application_name: str
-    connect_timeout_s: float
-    statement_timeout_s: float
-    answer_grace_s: float
-    lock_timeout_s: float
-    acquire_timeout_s: float
+    scheme: ClassVar[str] = "postgresql"
+
+    schema: str = "tocsin"
 
     def __post_init__(self) -> None:
         if not _SCHEMA_NAME.match(self.schema):
             raise ConfigError(
                 f"the schema name {self.schema!r} is not valid; use 1 to 63 of a-z 0-9 _, not beginning with a digit"
             )
-
-    @property
-    def safe_url(self) -> str:
-        """The database's URL without user and password, for messages."""
-        return "postgresql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
     def server_settings(self) -> dict[str, str]:
         """The session's parameters. Durations are milliseconds."""
@@ -58,7 +49,7 @@ class PostgresSettings:
             "search_path": f'"{self.schema}"',
             "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
             "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
-            # Only the migration has transactions of more than one statement.
+            # Batches are single statements; few transactions have more than one.
             "idle_in_transaction_session_timeout": str(round(self.statement_timeout_s * 1e3)),
             # A session whose data is not acknowledged ends, and releases its locks.
             "tcp_user_timeout": str(round(self.statement_timeout_s * 1e3)),

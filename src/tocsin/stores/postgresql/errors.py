@@ -22,9 +22,9 @@ _UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
 def translate_error(error: BaseException, safe_url: str, activity: Activity) -> StoreError:
     """The store error for a driver's error.
 
-    A write is one statement in its own transaction. An answer of severity ERROR means that it was rolled back, be it for a
-    statement time-out, a deadlock or bad data. If the session ended, or there was no answer, the outcome is unknown: the
-    commit may have been done before.
+    An answer of severity ERROR means that the transaction was rolled back, be it for a statement time-out, a deadlock or bad
+    data. If the session ended, or there was no answer, the outcome of a write is unknown: the commit may have been done
+    before.
     """
     text = f"{safe_url}: {str(error) or type(error).__name__}"
     if isinstance(error, asyncpg.PostgresError) and _says_rolled_back(error):

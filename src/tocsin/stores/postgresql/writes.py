@@ -1,45 +1,24 @@
-"""Writes of timers in PostgreSQL: one call of the schema's function `apply_batch`, with each column as one array."""
+"""Writes in PostgreSQL. A batch is one call of the schema's function `apply_batch`, with each column as one array."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
+from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
 from tocsin.sql.tags import tags_text
+from tocsin.stores.postgresql.dialect import numbered
 from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable
 
 _PARAMETERS = 30
 APPLY = f"SELECT apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
 
-PURGE = (
-    "WITH expired AS (SELECT ctid FROM history WHERE timer_expires_at <= $1 ORDER BY timer_expires_at LIMIT $2 "
-    # Nodes that purge at the same time take different rows, and none waits.
-    "FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM history WHERE ctid = ANY (ARRAY(SELECT ctid FROM expired)) RETURNING 1) "
-    "SELECT count(*) FROM gone"
-)
-CLAIM = "SELECT claim_shard($1, $2, $3, $4, $5)"
-RELEASE = (
-    "UPDATE timers SET shard_owner = NULL WHERE row_type = 1 AND shard_id = $1 AND shard_version = $2 "
-    "AND shard_owner = $3 RETURNING 1"
-)
-#: The store's clock, read when the row is written, not when the transaction began.
-NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-HEARTBEAT = (
-    "INSERT INTO members AS m VALUES ($1, $2, $3, $4) ON CONFLICT (member_incarnation) DO UPDATE SET "
-    "member_node = excluded.member_node, member_address = excluded.member_address, "
-    f"member_counter = excluded.member_counter RETURNING {NOW}"
-)
 
-
-async def apply(
-    execute: Callable[[Callable[[Connection], Awaitable[list[int]]]], Awaitable[list[int]]],
-    batches: Sequence[ShardBatch],
-    edges: LeftEdges,
-) -> list[Applied]:
-    """Writes the parts whose fence holds. `execute` runs work with a connection. No other `apply` may run for these shards
-    at the same time."""
+async def apply(connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges) -> list[Applied]:
+    """Writes the parts whose fence holds. No other `apply` may run for these shards at the same time."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
     arguments = (
@@ -51,7 +30,7 @@ async def apply(
         *_upserts(parts),
         *_history(parts),
     )
-    held = set(await execute(lambda connection: connection.fetchval(APPLY, *arguments)))
+    held = set(await connection.fetchval(APPLY, *arguments))
     for part in parts:
         if part.shard_id in held:
             edges.put(part, known[part.shard_id])
@@ -110,3 +89,28 @@ def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
 def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:
     # unnest() fills what one array lacks beside longer ones with NULL.
     return [tags_text(tags) if tags else None for tags in every] if any(every) else ()
+
+
+async def transact(connection: Connection, steps: Sequence[Step]) -> int:
+    """Runs the statements in one transaction. Returns how many rows the last one found or changed; 0 also if a required one
+    before found none."""
+    if len(steps) == 1:
+        return await _run(connection, steps[0])
+    matched = 0
+    await connection.execute("BEGIN")
+    try:
+        for step in steps:
+            matched = await _run(connection, step)
+            if step.required and not matched:
+                break
+    except TRANSLATED as error:
+        if not is_unusable(error):
+            await connection.execute("ROLLBACK")
+        raise
+    await connection.execute("COMMIT")
+    return matched
+
+
+async def _run(connection: Connection, step: Step) -> int:
+    # The answer is a command with the number of rows, such as `INSERT 0 1`.
+    return int((await connection.execute(numbered(step.sql), *step.values)).rsplit(" ", 1)[1])

@@ -8,7 +8,8 @@ import sqlite3
 import asyncpg  # type: ignore[import-untyped]
 from sqlalchemy import exc
 
-from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.sql.sqlite_errors import store_error
 
 #: Errors that a database may cause. Any other error, such as a wrong value, is a defect of the program and would recur on
 #: every attempt: it is not translated.
@@ -22,24 +23,6 @@ DATABASE_ERRORS = (
     OSError,
     TimeoutError,
 )
-
-_SQLITE_UNAVAILABLE = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_AUTH,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_NOLFS,
-        sqlite3.SQLITE_PROTOCOL,
-        sqlite3.SQLITE_INTERRUPT,
-    }
-)
-_SQLITE_CORRUPTED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 #: Classes of SQLSTATE: connection, insufficient resources, operator intervention (shutdown, cancelled), system error.
 _POSTGRESQL_UNAVAILABLE = ("08", "53", "57", "58")
@@ -62,17 +45,8 @@ def driver_error(error: BaseException) -> BaseException:
 def translate_sqlite_error(error: BaseException, name: str, *, in_commit: bool = False) -> BaseException:
     """The store error for an error of SQLite, or the error itself if there is none."""
     cause = driver_error(error)
-    if isinstance(cause, StoreError) or not isinstance(cause, sqlite3.Error):
-        return cause
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
-    if in_commit and code == sqlite3.SQLITE_IOERR:
-        return OutcomeUnknown(f"{name}: I/O error during the commit: {cause}")
-    if code in _SQLITE_CORRUPTED:
-        return StoreCorrupted(
-            f"{name} is damaged or not a SQLite database ({cause}); stop Tocsin, keep a copy of the file, then restore a "
-            f"backup or recover what can be read with the sqlite3 shell's .recover"
-        )
-    return StoreUnavailable(f"{name}: {cause}") if code in _SQLITE_UNAVAILABLE else cause
+    return store_error(code, cause, name, in_commit=in_commit) or cause
 
 
 def sqlstate(error: BaseException) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-import msgspec
+from msgspec.structs import astuple
 from sqlalchemy import (
     BigInteger,
     Connection,
     Integer,
-    Text,
     bindparam,
     delete,
     func,
@@ -23,98 +22,73 @@ from sqlalchemy import (
 from tocsin.model.envelope import Envelope
 from tocsin.service_calls.outbox.ports import OutboxRow
 from tocsin.stores.service_calls.backend import Database
-from tocsin.stores.service_calls.statements import Batch, Fields, Query, Row
+from tocsin.stores.service_calls.statements import Batch, Query, fields
 from tocsin.stores.service_calls.tables import outbox
 from tocsin.stores.service_calls.types import FreeText, Instant
 
 T = TypeVar("T")
 
-_APPENDED: Fields = {
-    "id": BigInteger(),
-    "tenant_id": Text(),
-    "aggregate_id": Text(),
-    "event_type": Text(),
-    "event_payload": Text(),
-    "created_at": Instant(),
-    "envelope_id": Text(),
-    "correlation_id": Text(),
-    "causation_id": Text(),
-    "timestamp_ms": BigInteger(),
-}
-_append = Batch(outbox, _APPENDED, lambda given: given.insert(outbox, *_APPENDED), key=("id",))
+#: The columns of an envelope, in the order of its fields.
+_ENVELOPE = (
+    "envelope_id",
+    "event_type",
+    "tenant_id",
+    "aggregate_id",
+    "timestamp_ms",
+    "correlation_id",
+    "causation_id",
+    "event_payload",
+)
+_append = Batch(
+    outbox,
+    fields(outbox, "id", "created_at", *_ENVELOPE),
+    lambda given: given.insert(outbox),
+    key=("id",),
+)
 
 #: Numbers are allocated first, so that they follow the order of appending whatever order the rows are inserted in.
 _last_number_sqlite = Query(
-    {}, lambda given: select(literal_column("seq")).select_from(text("sqlite_sequence")).where(text("name = 'outbox'"))
+    select(literal_column("seq")).select_from(text("sqlite_sequence")).where(text("name = 'outbox'"))
 )
 _numbers_postgresql = Query(
-    {},
-    lambda given: select(literal_column("nextval('outbox_id_seq')")).select_from(
+    select(literal_column("nextval('outbox_id_seq')")).select_from(
         func.generate_series(1, bindparam("many", type_=Integer()))
-    ),
-    {"many": Integer()},
+    )
 )
 
 _WAITS = text("published_at IS NULL AND parked_at IS NULL")
-_ENVELOPE = (
-    outbox.c.id,
-    outbox.c.envelope_id,
-    outbox.c.event_type,
-    outbox.c.tenant_id,
-    outbox.c.aggregate_id,
-    outbox.c.timestamp_ms,
-    outbox.c.correlation_id,
-    outbox.c.causation_id,
-    outbox.c.event_payload,
-)
+_MOST = bindparam("most", type_=Integer())
+_MOMENT = bindparam("moment", type_=Instant())
+_ERROR = bindparam("error", type_=FreeText())
 UNPUBLISHED = Query(
-    {},
-    lambda given: (
-        select(*_ENVELOPE)
-        .where(_WAITS, outbox.c.id > bindparam("after"))
-        .order_by(outbox.c.id)
-        .limit(bindparam("most", type_=Integer()))
-    ),
-    {"after": BigInteger(), "most": Integer()},
+    select(outbox.c.id, *(outbox.c[name] for name in _ENVELOPE))
+    .where(_WAITS, outbox.c.id > bindparam("after"))
+    .order_by(outbox.c.id)
+    .limit(_MOST)
 )
 MARK_PUBLISHED = Query(
-    {"id": BigInteger()},
     lambda given: (
-        update(outbox)
-        .where(given.names(outbox, "id"), outbox.c.published_at.is_(None))
-        .values(published_at=bindparam("moment", type_=Instant()))
+        update(outbox).where(given.names(outbox), outbox.c.published_at.is_(None)).values(published_at=_MOMENT)
     ),
-    {"moment": Instant()},
+    fields(outbox, "id"),
 )
 NOTE_FAILURE = Query(
-    {},
-    lambda given: (
-        update(outbox)
-        .where(outbox.c.id == bindparam("number"))
-        .values(attempts=bindparam("times", type_=BigInteger()), last_error=bindparam("error", type_=FreeText()))
-    ),
-    {"number": BigInteger(), "times": BigInteger(), "error": FreeText()},
+    update(outbox)
+    .where(outbox.c.id == bindparam("number"))
+    .values(attempts=bindparam("times", type_=BigInteger()), last_error=_ERROR)
 )
 SUSPEND = Query(
-    {},
-    lambda given: (
-        update(outbox)
-        .where(outbox.c.id == bindparam("number"), _WAITS)
-        .values(parked_at=bindparam("moment", type_=Instant()), last_error=bindparam("error", type_=FreeText()))
-    ),
-    {"number": BigInteger(), "moment": Instant(), "error": FreeText()},
+    update(outbox).where(outbox.c.id == bindparam("number"), _WAITS).values(parked_at=_MOMENT, last_error=_ERROR)
 )
 PURGE = Query(
-    {},
-    lambda given: delete(outbox).where(
+    delete(outbox).where(
         outbox.c.id.in_(
             select(outbox.c.id)
             .where(text("published_at IS NOT NULL"), outbox.c.published_at < bindparam("before", type_=Instant()))
             .order_by(outbox.c.published_at)
-            .limit(bindparam("most", type_=Integer()))
+            .limit(_MOST)
         )
-    ),
-    {"before": Instant(), "most": Integer()},
+    )
 )
 
 
@@ -124,7 +98,7 @@ class Appended:
     def __init__(self) -> None:
         self.rows: list[OutboxRow] = []
 
-    def append(self, connection: Connection, envelopes: Sequence[Envelope], at_us: int | None = None) -> None:
+    def append(self, connection: Connection, envelopes: Sequence[Envelope]) -> None:
         """Appends the messages, in their order."""
         if not envelopes:
             return
@@ -138,37 +112,11 @@ class Appended:
         _append.count(
             connection,
             [
-                (
-                    number,
-                    e.tenant_id,
-                    e.aggregate_id,
-                    e.type,
-                    bytes(e.payload).decode(),
-                    e.timestamp_ms * 1_000 if at_us is None else at_us,
-                    e.id,
-                    e.correlation_id,
-                    e.causation_id,
-                    e.timestamp_ms,
-                )
-                for number, e in zip(numbers, envelopes, strict=True)
+                (number, envelope.timestamp_ms * 1_000, *astuple(envelope))
+                for number, envelope in zip(numbers, envelopes, strict=True)
             ],
         )
         self.rows += map(OutboxRow, numbers, envelopes)
-
-
-def _row(row: Row) -> OutboxRow:
-    number, id_, type_, tenant_id, aggregate_id, timestamp_ms, correlation_id, causation_id, payload = row
-    envelope = Envelope(
-        id=id_,
-        type=type_,
-        tenant_id=tenant_id,
-        aggregate_id=aggregate_id,
-        timestamp_ms=timestamp_ms,
-        correlation_id=correlation_id,
-        causation_id=causation_id,
-        payload=msgspec.Raw(payload.encode()),
-    )
-    return OutboxRow(number, envelope)
 
 
 class SqlOutbox:
@@ -202,7 +150,7 @@ class SqlOutbox:
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
         rows = await self._database.read(lambda connection: UNPUBLISHED.fetch(connection, after=after, most=limit))
-        return [_row(row) for row in rows]
+        return [OutboxRow(number, Envelope(*columns)) for number, *columns in rows]
 
     async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
         if numbers:

@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
-from enum import Enum, auto
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
-from tocsin.stores.service_calls.backend import StandingBy
+from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.errors import (
     DATABASE_ERRORS,
     POSTGRESQL_RETRIED,
@@ -37,12 +36,6 @@ _ANSWER_MARGIN_S = 5.0
 _CONFLICT_PAUSE_S = 0.01
 
 
-class _Outcome(Enum):
-    COMMITTED = auto()
-    REFUSED = auto()
-    UNKNOWN = auto()
-
-
 class _Commits:
     """Reports commits in the order in which they were requested.
 
@@ -53,29 +46,27 @@ class _Commits:
     def __init__(self) -> None:
         self._requested: deque[_Commit] = deque()
 
-    def request(self, committed: Callable[[], None] | None, unknown: Callable[[], None] | None) -> _Commit:
-        commit = _Commit(committed, unknown)
+    def request(self) -> _Commit:
+        commit = _Commit()
         self._requested.append(commit)
         return commit
 
-    def settle(self, commit: _Commit, outcome: _Outcome) -> None:
-        commit.outcome = outcome
-        while self._requested and (decided := self._requested[0].outcome) is not None:
+    def settle(self, commit: _Commit, report: Callable[[], None] | None) -> None:
+        """The outcome is known, and whom to tell."""
+        commit.settled, commit.report = True, report
+        while self._requested and self._requested[0].settled:
             first = self._requested.popleft()
-            if decided is _Outcome.COMMITTED and first.committed is not None:
-                first.committed()
-            elif decided is _Outcome.UNKNOWN and first.unknown is not None:
-                first.unknown()
+            if first.report is not None:
+                first.report()
 
 
 class _Commit:
-    def __init__(self, committed: Callable[[], None] | None, unknown: Callable[[], None] | None) -> None:
-        self.committed = committed
-        self.unknown = unknown
-        self.outcome: _Outcome | None = None
+    def __init__(self) -> None:
+        self.settled = False
+        self.report: Callable[[], None] | None = None
 
 
-class PostgresqlDatabase:
+class PostgresqlDatabase(AgentDatabase):
     """Runs work functions as the SQLite database does on its thread, but on a greenlet that yields to the event loop at
     every statement.
 
@@ -87,21 +78,41 @@ class PostgresqlDatabase:
     shared = True
 
     def __init__(self, url: URL, settings: SqlSettings, claimant: Claimant) -> None:
+        super().__init__(settings)
         query = dict(url.query)
         if "sslmode" in query:
             query["ssl"] = query.pop("sslmode")
         self._url = url.set(drivername="postgresql+asyncpg", query=query)
         self._name = url.set(drivername="postgresql").render_as_string(hide_password=True)
-        self._settings = settings
         self._claimant = claimant
         self._commits = _Commits()
         self._in_progress: set[asyncio.Task[Any]] = set()
         self._engine: AsyncEngine | None = None
         self._lock: LeaderLock | None = None
 
-    async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
+    async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
         """Locks and migrates the database and begins an epoch."""
-        engine = create_async_engine(
+        self._engine = engine = self._new_engine()
+        (_, args) = engine.dialect.create_connect_args(self._url)
+        session = {"application_name": "tocsin agent lock", **_KEEPALIVE}
+        args = {**args, "timeout": self._settings.connect_timeout_s, "server_settings": session}
+        self._lock = lock = LeaderLock(args, self._name, self._claimant, self._settings)
+        await lock.acquire(wait_s, standing_by)
+        try:
+            async with engine.connect() as connection:
+                # A migration may take long; the connection is used for nothing else.
+                await connection.exec_driver_sql("SET statement_timeout = 0")
+                await connection.commit()
+                await connection.run_sync(migrate, self._name)
+                await connection.invalidate()
+            async with engine.begin() as connection:
+                epoch = await connection.run_sync(lock.claim)
+        except DATABASE_ERRORS as error:
+            raise translate_postgresql_error(error, self._name) from error
+        lock.begin(epoch)
+
+    def _new_engine(self) -> AsyncEngine:
+        return create_async_engine(
             self._url,
             pool_size=self._settings.connections_max,
             max_overflow=0,
@@ -122,50 +133,16 @@ class PostgresqlDatabase:
                 },
             },
         )
-        (_, args) = engine.dialect.create_connect_args(self._url)
-        settings = {"application_name": "tocsin agent lock", **_KEEPALIVE}
-        args = {**args, "timeout": self._settings.connect_timeout_s, "server_settings": settings}
-        lock = LeaderLock(args, self._name, self._claimant, self._settings)
-        self._engine, self._lock = engine, lock
-        try:
-            await lock.acquire(self._settings.lock_wait_s if wait_s is None else wait_s, standing_by)
-            await self._migrate(engine)
-            await self._claim(engine, lock)
-        except BaseException:
-            await self.close()
-            raise
-
-    async def _migrate(self, engine: AsyncEngine) -> None:
-        try:
-            async with engine.connect() as connection:
-                # A migration may take long; the connection is used for nothing else.
-                await connection.exec_driver_sql("SET statement_timeout = 0")
-                await connection.commit()
-                await connection.run_sync(migrate, self._name)
-                await connection.invalidate()
-        except DATABASE_ERRORS as error:
-            raise translate_postgresql_error(error, self._name) from error
-
-    async def _claim(self, engine: AsyncEngine, lock: LeaderLock) -> None:
-        try:
-            async with engine.begin() as connection:
-                epoch = await connection.run_sync(lock.claim)
-        except DATABASE_ERRORS as error:
-            raise translate_postgresql_error(error, self._name) from error
-        lock.begin(epoch)
 
     @property
     def epoch(self) -> int:
-        """How often the database has changed hands; 0 before it is open."""
         return 0 if self._lock is None else self._lock.epoch
 
     @property
     def lock_held(self) -> bool:
-        """Whether this agent holds the lock, as far as it knows. Nothing is written while it does not."""
         return self._lock is not None and self._lock.lock_held
 
     async def lost(self) -> str:
-        """Returns the reason once another agent has taken over. Call it while the database is open."""
         assert self._lock is not None
         return await self._lock.lost()
 
@@ -175,17 +152,15 @@ class PostgresqlDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """Runs `work` in a fenced transaction and returns its result once it is durable. `committed` or `unknown` is
-        called on the event loop in the order of commits, even if the caller was cancelled."""
+        """Runs `work` in a fenced transaction."""
         # In a task of its own: cancelling the caller does not interrupt a commit.
         return await self._run(self._repeat(lambda: self._write_once(work, committed, unknown)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Runs `work` in a read-only transaction over one snapshot and returns its result."""
+        """Runs `work` in a read-only transaction, over one snapshot."""
         return await self._run(self._repeat(lambda: self._read(work)))
 
     async def close(self) -> None:
-        """Waits for transactions in progress. Idempotent."""
         while self._in_progress:
             await asyncio.wait(self._in_progress)
         engine, self._engine = self._engine, None
@@ -228,67 +203,57 @@ class PostgresqlDatabase:
         committed: Callable[[], None] | None,
         unknown: Callable[[], None] | None,
     ) -> T:
-        engine, lock = self._open_engine(), self._lock
-        assert lock is not None
+        lock = self._lock
+        if lock is None:
+            raise StoreUnavailable(f"{self._name} is not open")
         lock.check()
 
         def fenced(connection: Connection) -> T:
             lock.fence(connection)
             return work(connection)
 
-        connection = await self._connect(engine)
-        try:
+        async with self._connected() as connection:
             result = await connection.run_sync(fenced)
-            await self._commit(connection, self._commits.request(committed, unknown))
-        except BaseException as error:
-            await self._give_back(connection, error)
-            raise
-        await self._give_back(connection, None)
+            await self._commit(connection, committed, unknown)
         return result
 
-    async def _commit(self, connection: AsyncConnection, commit: _Commit) -> None:
+    async def _commit(
+        self, connection: AsyncConnection, committed: Callable[[], None] | None, unknown: Callable[[], None] | None
+    ) -> None:
+        commit = self._commits.request()
+        report = unknown
         try:
             await connection.commit()
+            report = committed
         except DATABASE_ERRORS as error:
-            if sqlstate(error) in POSTGRESQL_RETRIED:
-                self._commits.settle(commit, _Outcome.REFUSED)
-                raise
             meaning = translate_postgresql_error(error, self._name, in_commit=True)
-            unknown = isinstance(meaning, OutcomeUnknown)
-            self._commits.settle(commit, _Outcome.UNKNOWN if unknown else _Outcome.REFUSED)
+            if not isinstance(meaning, OutcomeUnknown):
+                report = None
+            if sqlstate(error) in POSTGRESQL_RETRIED:
+                raise
             raise meaning from error
-        except BaseException:
-            self._commits.settle(commit, _Outcome.UNKNOWN)
-            raise
-        self._commits.settle(commit, _Outcome.COMMITTED)
+        finally:
+            self._commits.settle(commit, report)
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
-        engine = self._open_engine().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        connection = await self._connect(engine)
-        try:
-            result = await connection.run_sync(work)
-        except BaseException as error:
-            await self._give_back(connection, error)
-            raise
-        await self._give_back(connection, None)
-        return result
+        async with self._connected(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
+            return await connection.run_sync(work)
 
-    def _open_engine(self) -> AsyncEngine:
+    @contextlib.asynccontextmanager
+    async def _connected(self, **options: Any) -> AsyncIterator[AsyncConnection]:
+        """A connection of the pool, which rolls back at its return. One that is lost is discarded."""
         if self._engine is None:
             raise StoreUnavailable(f"{self._name} is not open")
-        return self._engine
-
-    @staticmethod
-    async def _connect(engine: AsyncEngine) -> AsyncConnection:
+        engine = self._engine.execution_options(**options) if options else self._engine
         connection = engine.connect()
         await connection.start()
-        return connection
-
-    @staticmethod
-    async def _give_back(connection: AsyncConnection, error: BaseException | None) -> None:
-        """Returns the connection to the pool, which rolls back. A connection in an unknown state is discarded."""
-        with contextlib.suppress(*DATABASE_ERRORS):
-            if isinstance(error, DATABASE_ERRORS) and postgresql_lost(error):
-                await connection.invalidate()
-        with contextlib.suppress(*DATABASE_ERRORS):
-            await connection.close()
+        try:
+            yield connection
+        except DATABASE_ERRORS as error:
+            if postgresql_lost(error):
+                with contextlib.suppress(*DATABASE_ERRORS):
+                    await connection.invalidate()
+            raise
+        finally:
+            with contextlib.suppress(*DATABASE_ERRORS):
+                await connection.close()

@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
 import asyncpg  # type: ignore[import-untyped]
@@ -142,15 +142,9 @@ class LeaderLock:
         `wait_s`, or StoreUnavailable. `standing_by` is called with the node that holds the lock, at first and whenever
         that changes."""
         deadline_s = time.monotonic() + wait_s
-        connection = await self._connect()
-        try:
+        async with self._session() as connection:
             await self._wait_for_lock(connection, deadline_s, standing_by)
-        except BaseException as error:
-            connection.terminate()
-            if isinstance(error, DATABASE_ERRORS):
-                raise translate_postgresql_error(error, self._name) from error
-            raise
-        self._hold(connection)
+            self._hold(connection)
         self._keeper = asyncio.create_task(self._keep(), name="agent-database-lock")
 
     async def _wait_for_lock(
@@ -191,11 +185,18 @@ class LeaderLock:
         except asyncpg.UndefinedTableError:
             return None
 
-    async def _connect(self) -> Any:
+    @contextlib.asynccontextmanager
+    async def _session(self) -> AsyncIterator[Any]:
+        """A new session for the lock, which ends at once if it is not held afterwards."""
+        connection = None
         try:
-            return await asyncpg.connect(**self._connect_args)
+            connection = await asyncpg.connect(**self._connect_args)
+            yield connection
         except DATABASE_ERRORS as error:
             raise translate_postgresql_error(error, self._name) from error
+        finally:
+            if connection is not None and connection is not self._connection:
+                connection.terminate()
 
     def _hold(self, connection: Any) -> None:
         self._session_ended.clear()
@@ -264,8 +265,7 @@ class LeaderLock:
         return True
 
     async def _reacquire(self) -> None:
-        connection = await self._connect()
-        try:
+        async with self._session() as connection:
             taken = await connection.fetchval(_TRY, LOCK_KEY)
             # Without an epoch there is nothing to lose yet: the claim starts the next one, whatever the row contains.
             epoch = self.epoch
@@ -274,15 +274,8 @@ class LeaderLock:
                 self._end(f"node {leader[1]} has taken over the agent")
             if not taken:
                 raise StoreLocked(f"another agent holds it: {await self._holder(connection)}")
-        except BaseException as error:
-            connection.terminate()
-            if isinstance(error, DATABASE_ERRORS):
-                raise translate_postgresql_error(error, self._name) from error
-            raise
-        if self._over.is_set():
-            connection.terminate()
-        else:
-            self._hold(connection)
+            if not self._over.is_set():
+                self._hold(connection)
 
     def _end(self, reason: str) -> None:
         if not self._over.is_set():

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection, Select, Text, bindparam, exists, or_, select, tuple_, union_all
 
-from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.api.ports import (
     CallFilter,
     CallRecord,
@@ -18,12 +16,12 @@ from tocsin.service_calls.api.ports import (
     SearchResult,
     TraceEntry,
 )
-from tocsin.service_calls.messages import CallKey, RequestSpec
-from tocsin.service_calls.orchestration.service_call import Status
+from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.stores.service_calls.backend import Database
-from tocsin.stores.service_calls.service_calls import KEY, TAGS
-from tocsin.stores.service_calls.statements import Query, Row
+from tocsin.stores.service_calls.service_calls import TAGS
+from tocsin.stores.service_calls.statements import Query, Row, fields
 from tocsin.stores.service_calls.tables import (
+    KEY,
     http_execution_log,
     outbox,
     service_call_tags,
@@ -36,92 +34,51 @@ from tocsin.stores.service_calls.types import Instant
 _calls = service_calls.c
 _tags = service_call_tags.c
 _log = http_execution_log.c
-_COLUMNS = (
-    _calls.tenant_id,
-    _calls.service_call_id,
-    _calls.name,
-    _calls.status,
-    _calls.submitted_at,
-    _calls.due_at,
-    _calls.started_at,
-    _calls.finished_at,
-    _calls.request_spec,
-    _calls.outcome_meta,
-    _calls.correlation_id,
-    _calls.retry_policy,
-    _calls.attempts,
-    _calls.next_attempt_at,
-)
+#: The columns of a record. Its outcome is `outcome_meta`, and its tags are in another table.
+_COLUMNS = [_calls["outcome_meta" if field == "outcome" else field] for field in CallRecord._fields if field != "tags"]
+_TAGS = CallRecord._fields.index("tags")
 Columns = Sequence[Any]
 #: How many calls one search by name reads: a few tens of milliseconds of the database's time.
 SEARCHED_MAX = 10_000
 _SEARCHED = (_calls.tenant_id, _calls.service_call_id, _calls.submitted_at, _calls.name)
 _CORRELATION = [column.name for column in _COLUMNS].index("correlation_id")
-_ONE = {"tenant": Text(), "call": Text()}
 
 
 def _of_call(table: Any) -> tuple[Any, Any]:
     return table.c.tenant_id == bindparam("tenant"), table.c.service_call_id == bindparam("call")
 
 
-FIND = Query({}, lambda given: select(*_COLUMNS).where(*_of_call(service_calls)), _ONE)
+FIND = Query(select(*_COLUMNS).where(*_of_call(service_calls)))
 FIND_MANY = Query(
-    KEY,
     # A join, as for tags: each call is read by its key.
     lambda given: select(*_COLUMNS).select_from(given.relation, service_calls).where(*given.same(service_calls, *KEY)),
+    fields(service_calls, *KEY),
 )
 EXECUTIONS = Query(
-    {},
-    lambda given: (
-        select(
-            _log.execution_id,
-            _log.started_at,
-            _log.finished_at,
-            _log.request_url,
-            _log.request_method,
-            _log.request_headers,
-            _log.request_body,
-            _log.response_status,
-            _log.response_headers,
-            _log.response_body,
-            _log.error_message,
-        )
-        .where(*_of_call(http_execution_log))
-        .order_by(_log.execution_id)
-    ),
-    _ONE,
+    select(*(_log[name] for name in ExecutionRecord._fields))
+    .where(*_of_call(http_execution_log))
+    .order_by(_log.execution_id)
 )
 SCHEDULE = Query(
-    {},
-    lambda given: select(
+    select(
         timer_schedules.c.registered_at, timer_schedules.c.state, timer_schedules.c.due_at, timer_schedules.c.reached_at
-    ).where(*_of_call(timer_schedules)),
-    _ONE,
+    ).where(*_of_call(timer_schedules))
 )
 MESSAGES = Query(
-    {},
-    lambda given: (
-        select(
-            outbox.c.timestamp_ms,
-            outbox.c.event_type,
-            outbox.c.envelope_id,
-            outbox.c.causation_id,
-            outbox.c.id,
-            outbox.c.published_at,
-            outbox.c.parked_at,
-            outbox.c.attempts,
-            outbox.c.last_error,
-        )
-        .where(outbox.c.tenant_id == bindparam("tenant"), outbox.c.correlation_id == bindparam("correlation"))
-        .order_by(outbox.c.id)
-    ),
-    {"tenant": Text(), "correlation": Text()},
+    select(
+        outbox.c.timestamp_ms,
+        outbox.c.event_type,
+        outbox.c.envelope_id,
+        outbox.c.causation_id,
+        outbox.c.id,
+        outbox.c.published_at,
+        outbox.c.parked_at,
+        outbox.c.attempts,
+        outbox.c.last_error,
+    )
+    .where(outbox.c.tenant_id == bindparam("tenant"), outbox.c.correlation_id == bindparam("correlation"))
+    .order_by(outbox.c.id)
 )
-
-_decode = msgspec.json.decode
-_request_spec = msgspec.json.Decoder(RequestSpec).decode
-_headers = msgspec.json.Decoder(dict[str, str]).decode
-_policy = msgspec.json.Decoder(RetryPolicy).decode
 
 
 def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[Any]:
@@ -131,7 +88,7 @@ def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[An
         return _by_correlation(wanted, columns)
     if wanted.tags:
         return _by_tag(wanted, columns)
-    if not wanted.statuses or len(wanted.statuses) == len(Status):
+    if not wanted.statuses or len(wanted.statuses) == len(CallStatus):
         return _newest(select(*columns).where(*_range(service_calls, wanted)), service_calls, wanted)
     if len(wanted.statuses) == 1:
         (status,) = wanted.statuses
@@ -252,7 +209,7 @@ class SqlCallQueries:
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda connection: EXECUTIONS.fetch(connection, tenant=key[0], call=key[1]))
-        return list(map(_execution, rows))
+        return list(map(ExecutionRecord._make, rows))
 
     async def trace(self, key: CallKey) -> list[TraceEntry]:
         def work(connection: Connection) -> list[TraceEntry]:
@@ -263,7 +220,7 @@ class SqlCallQueries:
             return trace_entries(
                 found[0],
                 SCHEDULE.fetch(connection, **one),
-                [_execution(row) for row in EXECUTIONS.fetch(connection, **one)],
+                list(map(ExecutionRecord._make, EXECUTIONS.fetch(connection, **one))),
                 MESSAGES.fetch(connection, tenant=key[0], correlation=found[0][_CORRELATION]),
             )
 
@@ -275,33 +232,9 @@ def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
     tags: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
     for tenant_id, service_call_id, tag in TAGS.fetch(connection, keys):
         tags[tenant_id, service_call_id].append(tag)
-    return [
-        CallRecord._make(
-            (
-                *row[:8],
-                _request_spec(row[8]),
-                None if row[9] is None else _decode(row[9]),
-                row[10],
-                tuple(tags[row[0], row[1]]),
-                None if row[11] is None else _policy(row[11]),
-                row[12],
-                row[13] if row[3] == Status.RETRYING else None,
-            )
-        )
-        for row in rows
-    ]
+    return [_record(row, tuple(tags[row[0], row[1]])) for row in rows]
 
 
-def _execution(row: Row) -> ExecutionRecord:
-    (*begun, status, headers, body, error) = row
-    return ExecutionRecord._make(
-        (
-            *begun[:5],
-            _headers(begun[5]),
-            begun[6],
-            None if status is None else int(status),
-            None if headers is None else _headers(headers),
-            body,
-            error,
-        )
-    )
+def _record(row: Row, tags: tuple[str, ...]) -> CallRecord:
+    record = CallRecord._make((*row[:_TAGS], tags, *row[_TAGS:]))
+    return record if record.status == CallStatus.RETRYING else record._replace(next_attempt_at=None)

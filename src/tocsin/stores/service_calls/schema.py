@@ -49,7 +49,7 @@ def migrate(connection: Connection, name: str, to: str = "head") -> None:
     if sqlite:
         # Dropping a table after copying it must not delete rows that refer to it, and renaming one must not change the
         # references to its name. Both pragmas work only outside of transactions.
-        _pragmas(connection, foreign_keys="OFF", legacy_alter_table="ON")
+        set_pragmas(connection, foreign_keys="OFF", legacy_alter_table="ON")
     try:
         if sqlite:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -62,7 +62,7 @@ def migrate(connection: Connection, name: str, to: str = "head") -> None:
         raise
     finally:
         if sqlite:
-            _pragmas(connection, foreign_keys="ON", legacy_alter_table="OFF")
+            set_pragmas(connection, foreign_keys="ON", legacy_alter_table="OFF")
 
 
 def _upgrade(connection: Connection, to: str) -> None:
@@ -72,7 +72,8 @@ def _upgrade(connection: Connection, to: str) -> None:
     command.upgrade(config, to)
 
 
-def _pragmas(connection: Connection, **pragmas: str) -> None:
+def set_pragmas(connection: Connection, **pragmas: str | int) -> None:
+    """Sets pragmas of a SQLite connection, outside of any transaction."""
     for name, value in pragmas.items():
-        connection.exec_driver_sql(f"PRAGMA {name} = {value}")
+        connection.exec_driver_sql(f"PRAGMA {name} = {value}").close()
     connection.rollback()

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     CursorResult,
@@ -29,7 +30,7 @@ from sqlalchemy import (
     tuple_,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 Row = tuple[Any, ...]
 Fields = Mapping[str, TypeEngine[Any]]
@@ -59,7 +60,8 @@ class Given:
         return self.source
 
     def names(self, table: FromClause, *names: str) -> ColumnElement[bool]:
-        """The condition that a row of `table` has the values of some given row in these columns."""
+        """The condition that a row of `table` has the values of some given row in these columns, by default in all."""
+        names = names or tuple(self._columns)
         given = select(*(self._columns[name] for name in names)).select_from(self.relation)
         if len(names) == 1:
             return table.c[names[0]].in_(given)
@@ -69,16 +71,15 @@ class Given:
         """The conditions that a row of `table` has the values of the given row in these columns."""
         return [table.c[name] == self._columns[name] for name in names]
 
-    def insert(self, table: Table, *names: str, where: ColumnElement[bool] | None = None) -> Any:
-        """INSERT of these columns of the given rows for which `where` holds. The result has the dialect's ON CONFLICT
-        methods."""
+    def insert(self, table: Table, *, where: ColumnElement[bool] | None = None) -> Any:
+        """INSERT of the given rows for which `where` holds. The result has the dialect's ON CONFLICT methods."""
         into = postgresql.insert(table) if self.postgresql else sqlite.insert(table)
         if self.source is None and where is None:
-            return into.values({name: self._columns[name] for name in names})
-        rows = select(*(self._columns[name] for name in names))
+            return into.values(dict(self._columns))
+        rows = select(*self._columns.values())
         if self.source is not None:
             rows = rows.select_from(self.source)
-        return into.from_select(list(names), rows if where is None else rows.where(where))
+        return into.from_select(list(self._columns), rows if where is None else rows.where(where))
 
 
 def _relation(fields: Fields, dialect: str) -> Given:
@@ -103,26 +104,46 @@ def _one_row(fields: Fields, dialect: str) -> Given:
     return Given(columns, None, dialect)
 
 
+def fields(table: FromClause, *names: str) -> Fields:
+    """The types of these columns, for given rows: as of the table, but without collation."""
+    return {name: _given_type(table.c[name].type) for name in names}
+
+
+def _given_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:
+    if isinstance(kind, TypeDecorator):
+        return kind
+    return Text() if isinstance(kind, Text) else BigInteger()
+
+
 class _Compiled(NamedTuple):
     text: str
     #: Names of the variables, in the driver's order.
     variables: tuple[str, ...]
     #: Values of the variables that the statement itself sets.
     constants: Mapping[str, Any]
+    #: How the given columns, the scalars by name, and the resulting columns are converted.
+    givens: tuple[Process, ...]
+    scalars: Mapping[str, Process]
     results: tuple[Process, ...] | None
 
 
-def _compile(statement: Executable, dialect: Dialect) -> _Compiled:
+def _compile(statement: Executable, given: Fields, dialect: Dialect) -> _Compiled:
     compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
-    variables = tuple(compiled.positiontup or ())
-    columns = list(getattr(statement, "exported_columns", ()))
+    columns = getattr(statement, "exported_columns", ())
     results = tuple(c.type.dialect_impl(dialect).result_processor(dialect, None) for c in columns)
-    constants = {name: value for name, value in compiled.params.items() if value is not None}
-    return _Compiled(str(compiled), variables, constants, results if any(results) else None)
+    scalars = {name: bind.type for name, bind in compiled.binds.items() if bind.required and not _is_given(name)}
+    return _Compiled(
+        str(compiled),
+        tuple(compiled.positiontup or ()),
+        {name: value for name, value in compiled.params.items() if value is not None},
+        tuple(kind.dialect_impl(dialect).bind_processor(dialect) for kind in given.values()),
+        {name: kind.dialect_impl(dialect).bind_processor(dialect) for name, kind in scalars.items()},
+        results if any(results) else None,
+    )
 
 
-def _processors(fields: Fields, dialect: Dialect) -> tuple[Process, ...]:
-    return tuple(kind.dialect_impl(dialect).bind_processor(dialect) for kind in fields.values())
+def _is_given(name: str) -> bool:
+    return name == "given" or name.startswith("given_")
 
 
 def _columns(rows: Sequence[Row], processors: tuple[Process, ...]) -> list[Sequence[Any]]:
@@ -133,49 +154,57 @@ def _columns(rows: Sequence[Row], processors: tuple[Process, ...]) -> list[Seque
     ]
 
 
-def _rows(result: CursorResult[Any], processors: tuple[Process, ...] | None) -> list[Row]:
-    # From the driver's cursor: SQLAlchemy's named rows are not needed here and cost time.
-    found = result.cursor.fetchall()
-    result.close()
-    if processors is None or not found:
-        return [tuple(row) for row in found]
-    return list(zip(*_columns(found, processors), strict=True))
+class _Statement:
+    """A statement with its form for each dialect, which `build` makes of the given rows."""
 
-
-class Query:
-    """A statement over given rows, or over scalars alone, that returns rows or a count.
-
-    `build` creates it for a dialect. Scalars are bind parameters with the names in `scalars`.
-    """
-
-    def __init__(self, given: Fields, build: Callable[[Given], Any], scalars: Fields | None = None) -> None:
+    def __init__(self, build: Executable | Callable[[Given], Any], given: Fields) -> None:
         self.given = given
-        self.scalars = scalars or {}
         self._build = build
-        self._made: dict[str, tuple[_Compiled, tuple[Process, ...], dict[str, Process]]] = {}
+        self._names = tuple(f"given_{name}" for name in given)
+        self._made: dict[str, _Compiled] = {}
 
-    def _for(self, dialect: Dialect) -> tuple[_Compiled, tuple[Process, ...], dict[str, Process]]:
+    def _for(self, dialect: Dialect) -> _Compiled:
         made = self._made.get(dialect.name)
         if made is None:
-            compiled = _compile(self._build(_relation(self.given, dialect.name)), dialect)
-            scalars = dict(zip(self.scalars, _processors(self.scalars, dialect), strict=True))
-            made = self._made[dialect.name] = (compiled, _processors(self.given, dialect), scalars)
+            made = self._made[dialect.name] = _compile(self._statement(dialect.name), self.given, dialect)
         return made
+
+    def _statement(self, dialect: str) -> Any:
+        return self._build if isinstance(self._build, Executable) else self._build(_relation(self.given, dialect))
 
     def text(self, dialect: Dialect) -> str:
         """The SQL text for the driver."""
-        return self._for(dialect)[0].text
+        return self._for(dialect).text
+
+    def _rows(self, dialect: Dialect, result: CursorResult[Any]) -> list[Row]:
+        # From the driver's cursor: SQLAlchemy's named rows are not needed here and cost time.
+        found = result.cursor.fetchall()
+        result.close()
+        processors = self._for(dialect).results
+        if processors is None or not found:
+            return [tuple(row) for row in found]
+        return list(zip(*_columns(found, processors), strict=True))
+
+
+class Query(_Statement):
+    """A statement over given rows, or over scalars alone, that returns rows or a count.
+
+    `build` creates it for a dialect, unless it is a statement for all of them. Its bind parameters are the scalars.
+    """
+
+    def __init__(self, build: Executable | Callable[[Given], Any], given: Fields | None = None) -> None:
+        super().__init__(build, given or {})
 
     def variables(self, dialect: Dialect, rows: Sequence[Row], scalars: Mapping[str, Any]) -> Row:
         """The driver's variables."""
-        compiled, givens, processors = self._for(dialect)
+        compiled = self._for(dialect)
         values: dict[str, Any] = dict(compiled.constants)
-        for name, process in processors.items():
+        for name, process in compiled.scalars.items():
             values[name] = scalars[name] if process is None else process(scalars[name])
         if self.given:
-            columns = _columns(rows, givens)
+            columns = _columns(rows, compiled.givens)
             if dialect.name == "postgresql":
-                values.update((f"given_{name}", list(given)) for name, given in zip(self.given, columns, strict=True))
+                values.update(zip(self._names, map(list, columns), strict=True))
             else:
                 values["given"] = msgspec.json.encode(list(zip(*columns, strict=True))).decode()
         return tuple([values.get(name) for name in compiled.variables])
@@ -184,7 +213,7 @@ class Query:
         """The resulting rows."""
         if self.given and not rows:
             return []
-        return _rows(self._execute(connection, rows, scalars), self._for(connection.dialect)[0].results)
+        return self._rows(connection.dialect, self._execute(connection, rows, scalars))
 
     def count(self, connection: Connection, rows: Sequence[Row] = (), /, **scalars: Any) -> int:
         """The number of rows that it changed."""
@@ -195,38 +224,23 @@ class Query:
         return connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows, scalars))
 
 
-class Batch:
+class Batch(_Statement):
     """An INSERT or UPDATE for each given row, which may take no effect for some of them.
 
     `build` creates it for a dialect. `key` names the given columns that identify a row; in PostgreSQL the built
     statement gets a RETURNING of the table's columns of these names.
     """
 
-    def __init__(self, table: Table, given: Fields, build: Callable[[Given], Any], *, key: tuple[str, ...]) -> None:
-        self._table = table
-        self.given = given
-        self._build = build
+    def __init__(self, table: Table, given: Fields, build: Callable[[Given], Any], *, key: Sequence[str]) -> None:
+        super().__init__(build, given)
+        self._returning = [table.c[name] for name in key]
         self._key = tuple(list(given).index(name) for name in key)
-        self._key_names = key
-        self._made: dict[str, tuple[_Compiled, tuple[Process, ...], tuple[int, ...]]] = {}
 
-    def _for(self, dialect: Dialect) -> tuple[_Compiled, tuple[Process, ...], tuple[int, ...]]:
-        made = self._made.get(dialect.name)
-        if made is None:
-            if dialect.name == "postgresql":
-                statement = self._build(_relation(self.given, dialect.name))
-                statement = statement.returning(*(self._table.c[name] for name in self._key_names))
-            else:
-                statement = self._build(_one_row(self.given, dialect.name))
-            compiled = _compile(statement, dialect)
-            places = {f"given_{name}": place for place, name in enumerate(self.given)}
-            order = tuple(places[name] for name in compiled.variables)
-            made = self._made[dialect.name] = (compiled, _processors(self.given, dialect), order)
-        return made
-
-    def text(self, dialect: Dialect) -> str:
-        """The SQL text for the driver."""
-        return self._for(dialect)[0].text
+    def _statement(self, dialect: str) -> Any:
+        if dialect == "postgresql":
+            return super()._statement(dialect).returning(*self._returning)
+        assert not isinstance(self._build, Executable)
+        return self._build(_one_row(self.given, dialect))
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> set[Row]:
         """The keys of the rows for which it took effect. No two given rows may have the same key."""
@@ -235,12 +249,12 @@ class Batch:
         if connection.dialect.name == "postgresql":
             return set(self._run_at_once(connection, rows))
         connection.exec_driver_sql(f"SAVEPOINT {_SAVEPOINT}")
-        if self._run_each(connection, rows) == len(rows):
+        if self._execute(connection, rows).rowcount == len(rows):
             took_effect = list(rows)
         else:
             # The driver returns only a count, which is rarely less than all.
             connection.exec_driver_sql(f"ROLLBACK TO {_SAVEPOINT}")
-            took_effect = [row for row in rows if self._run_each(connection, [row])]
+            took_effect = [row for row in rows if self._execute(connection, [row]).rowcount]
         connection.exec_driver_sql(f"RELEASE {_SAVEPOINT}")
         return {tuple([row[place] for place in self._key]) for row in took_effect}
 
@@ -250,21 +264,18 @@ class Batch:
             return 0
         if connection.dialect.name == "postgresql":
             return len(self._run_at_once(connection, rows))
-        return self._run_each(connection, rows)
+        return self._execute(connection, rows).rowcount
 
     def variables(self, dialect: Dialect, rows: Sequence[Row]) -> Row | list[Row]:
         """The driver's variables: arrays for PostgreSQL, one tuple per execution for SQLite."""
-        _, processors, order = self._for(dialect)
-        columns = _columns(rows, processors)
-        if dialect.name == "postgresql":
-            return tuple([list(columns[place]) for place in order])
-        return list(zip(*[columns[place] for place in order], strict=True))
+        compiled = self._for(dialect)
+        columns = dict(zip(self._names, _columns(rows, compiled.givens), strict=True))
+        ordered = [columns[name] for name in compiled.variables]
+        return tuple(map(list, ordered)) if dialect.name == "postgresql" else list(zip(*ordered, strict=True))
 
     def _run_at_once(self, connection: Connection, rows: Sequence[Row]) -> list[Row]:
-        dialect = connection.dialect
-        result = connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows))
-        return _rows(result, self._for(dialect)[0].results)
+        return self._rows(connection.dialect, self._execute(connection, rows))
 
-    def _run_each(self, connection: Connection, rows: Sequence[Row]) -> int:
+    def _execute(self, connection: Connection, rows: Sequence[Row]) -> CursorResult[Any]:
         dialect = connection.dialect
-        return connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows)).rowcount
+        return connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows))

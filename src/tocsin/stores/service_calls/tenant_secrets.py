@@ -8,37 +8,29 @@ from sqlalchemy import Connection, Text, bindparam, literal_column, select, upda
 
 from tocsin.model.secrets import SigningSecrets, decode_secrets, encode_secrets
 from tocsin.stores.service_calls.backend import Database
-from tocsin.stores.service_calls.statements import Batch, Fields, Query
+from tocsin.stores.service_calls.statements import Batch, Query, fields
 from tocsin.stores.service_calls.tables import tenant_secrets
 
-_KEY: Fields = {"tenant_id": Text()}
+_KEY = fields(tenant_secrets, "tenant_id")
 _columns = tenant_secrets.c
 _NONE = encode_secrets(SigningSecrets())
 
-FIND = Query(
-    _KEY,
-    lambda given: select(_columns.tenant_id, _columns.secrets).where(given.names(tenant_secrets, "tenant_id")),
-)
+FIND = Query(lambda given: select(_columns.tenant_id, _columns.secrets).where(given.names(tenant_secrets)), _KEY)
 #: Adds a row to lock if there is none.
 ADD = Batch(
     tenant_secrets,
-    {**_KEY, "secrets": Text()},
-    lambda given: given.insert(tenant_secrets, "tenant_id", "secrets").on_conflict_do_nothing(),
+    fields(tenant_secrets, "tenant_id", "secrets"),
+    lambda given: given.insert(tenant_secrets).on_conflict_do_nothing(),
     key=("tenant_id",),
 )
-LOCK = Query(
-    _KEY, lambda given: select(_columns.secrets).where(given.names(tenant_secrets, "tenant_id")).with_for_update()
-)
+LOCK = Query(lambda given: select(_columns.secrets).where(given.names(tenant_secrets)).with_for_update(), _KEY)
 PUT = Query(
-    _KEY,
     lambda given: (
-        update(tenant_secrets)
-        .where(given.names(tenant_secrets, "tenant_id"))
-        .values(secrets=bindparam("signing", type_=Text()))
+        update(tenant_secrets).where(given.names(tenant_secrets)).values(secrets=bindparam("signing", type_=Text()))
     ),
-    {"signing": Text()},
+    _KEY,
 )
-ANY = Query({}, lambda given: select(literal_column("1")).select_from(tenant_secrets).limit(literal_column("1")))
+ANY = Query(select(literal_column("1")).select_from(tenant_secrets).limit(literal_column("1")))
 
 
 class SqlTenantSecrets:

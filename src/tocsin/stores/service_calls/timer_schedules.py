@@ -9,7 +9,6 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Select,
-    Text,
     bindparam,
     delete,
     exists,
@@ -25,39 +24,31 @@ from sqlalchemy import (
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.timer.ports import TimerEntry
 from tocsin.stores.service_calls.backend import Database
-from tocsin.stores.service_calls.statements import Batch, Fields, Given, Query, Row
-from tocsin.stores.service_calls.tables import service_calls, timer_schedules
+from tocsin.stores.service_calls.statements import Batch, Given, Query, fields
+from tocsin.stores.service_calls.tables import KEY, service_calls, timer_schedules
 from tocsin.stores.service_calls.types import Instant
 
 #: To find tenants with due schedules, this many rows per tenant are read, the earliest first. A longer backlog of few
 #: tenants is processed before other tenants are found.
 ROWS_PER_TENANT = 10
 
-_KEY = {"tenant_id": Text(), "service_call_id": Text()}
 _waits = text("timer_schedules.state = 'Scheduled'")
 _schedules = timer_schedules.c
-_COLUMNS = (
-    _schedules.tenant_id,
-    _schedules.service_call_id,
-    _schedules.correlation_id,
-    _schedules.due_at,
-    _schedules.registered_at,
-    _schedules.reached_at,
-)
+#: They have the names of the fields.
+_COLUMNS = [_schedules[name] for name in TimerEntry._fields]
+_MOST = bindparam("most", type_=Integer())
+_NOW = bindparam("now", type_=Instant())
 
 
 def call_exists(given: Given) -> ColumnElement[bool]:
     """The condition that the service call of a given row exists."""
-    return exists(select(1).select_from(service_calls).where(*given.same(service_calls, *_KEY)))
-
-
-_SCHEDULED: Fields = {**_KEY, "correlation_id": Text(), "due_at": Instant(), "registered_at": Instant()}
+    return exists(select(1).select_from(service_calls).where(*given.same(service_calls, *KEY)))
 
 
 def _schedule(given: Given) -> object:
-    insert = given.insert(timer_schedules, *_SCHEDULED, where=call_exists(given))
+    insert = given.insert(timer_schedules, where=call_exists(given))
     return insert.on_conflict_do_update(
-        index_elements=list(_KEY),
+        index_elements=KEY,
         set_={
             "due_at": insert.excluded.due_at,
             "correlation_id": insert.excluded.correlation_id,
@@ -68,69 +59,60 @@ def _schedule(given: Given) -> object:
     )
 
 
-SCHEDULE = Batch(timer_schedules, _SCHEDULED, _schedule, key=tuple(_KEY))
-DELETE = Query(_KEY, lambda given: delete(timer_schedules).where(given.names(timer_schedules, *_KEY)))
-_FIRED: Fields = {**_KEY, "due_at": Instant()}
+SCHEDULE = Batch(
+    timer_schedules,
+    fields(timer_schedules, *KEY, "correlation_id", "due_at", "registered_at"),
+    _schedule,
+    key=KEY,
+)
+DELETE = Query(lambda given: delete(timer_schedules).where(given.names(timer_schedules)), fields(timer_schedules, *KEY))
+_FIRED = (*KEY, "due_at")
 MARK_FIRED = Query(
-    _FIRED,
     lambda given: (
         update(timer_schedules)
         # Not `=`: a planner without statistics might prefer the index by state.
         .where(given.names(timer_schedules, *_FIRED), _schedules.state.is_not_distinct_from("Scheduled"))
         .values(state=text("'Reached'"), reached_at=bindparam("moment", type_=Instant()))
     ),
-    {"moment": Instant()},
+    fields(timer_schedules, *_FIRED),
 )
 #: The lower bound is for SQLite's planner: without one it may read and sort all waiting schedules.
 NEXT_DUE_AT = Query(
-    {},
-    lambda given: (
-        select(_schedules.due_at)
-        .where(_waits, _schedules.due_at > bindparam("after", type_=Instant()))
-        .order_by(_schedules.due_at)
-        .limit(literal_column("1"))
-    ),
-    {"after": Instant()},
+    select(_schedules.due_at)
+    .where(_waits, _schedules.due_at > bindparam("after", type_=Instant()))
+    .order_by(_schedules.due_at)
+    .limit(literal_column("1"))
 )
 
 
-def _due_tenants(given: Given) -> Select[Any]:
-    earliest = (
-        select(_schedules.tenant_id, _schedules.due_at)
-        .where(
-            _waits,
-            _schedules.due_at >= bindparam("from", type_=Instant()),
-            _schedules.due_at <= bindparam("now", type_=Instant()),
-        )
-        .order_by(_schedules.due_at)
-        .limit(bindparam("among", type_=Integer()))
-        .subquery("earliest")
-    )
-    return (
-        select(earliest.c.tenant_id)
-        .group_by(earliest.c.tenant_id)
-        .order_by(func.min(earliest.c.due_at), earliest.c.tenant_id)
-        .limit(bindparam("most", type_=Integer()))
-    )
-
-
-DUE_TENANTS = Query({}, _due_tenants, {"from": Instant(), "now": Instant(), "among": Integer(), "most": Integer()})
+_earliest = (
+    select(_schedules.tenant_id, _schedules.due_at)
+    .where(_waits, _schedules.due_at >= bindparam("from", type_=Instant()), _schedules.due_at <= _NOW)
+    .order_by(_schedules.due_at)
+    .limit(bindparam("among", type_=Integer()))
+    .subquery("earliest")
+)
+DUE_TENANTS = Query(
+    select(_earliest.c.tenant_id)
+    .group_by(_earliest.c.tenant_id)
+    .order_by(func.min(_earliest.c.due_at), _earliest.c.tenant_id)
+    .limit(_MOST)
+)
 
 
 def _find_due(given: Given) -> Select[Any]:
     """The earliest schedules of each tenant, one index range per tenant, then the earliest of all."""
     due = timer_schedules.alias("due")
-    most = bindparam("most", type_=Integer())
     theirs = (
         select(*(due.c[column.name] for column in _COLUMNS))
         .where(
             due.c.tenant_id == given["tenant_id"],
             text("due.state = 'Scheduled'"),
             due.c.due_at >= bindparam("from", type_=Instant()),
-            due.c.due_at <= bindparam("now", type_=Instant()),
+            due.c.due_at <= _NOW,
         )
         .order_by(due.c.due_at)
-        .limit(most)
+        .limit(_MOST)
     )
     if given.postgresql:
         each = theirs.lateral("each")
@@ -138,7 +120,7 @@ def _find_due(given: Given) -> Select[Any]:
             select(*(each.c[column.name] for column in _COLUMNS))
             .select_from(given.relation.join(each, true()))
             .order_by(each.c.due_at, each.c.tenant_id, each.c.service_call_id)
-            .limit(most)
+            .limit(_MOST)
         )
     # SQLite has no LATERAL; a correlated subquery does the same.
     calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.relation)
@@ -147,15 +129,11 @@ def _find_due(given: Given) -> Select[Any]:
         .select_from(given.relation, timer_schedules)
         .where(_schedules.tenant_id == given["tenant_id"], _schedules.service_call_id.in_(calls))
         .order_by(_schedules.due_at, _schedules.tenant_id, _schedules.service_call_id)
-        .limit(most)
+        .limit(_MOST)
     )
 
 
-FIND_DUE = Query({"tenant_id": Text()}, _find_due, {"from": Instant(), "now": Instant(), "most": Integer()})
-
-
-def _entry(row: Row) -> TimerEntry:
-    return TimerEntry._make(row)
+FIND_DUE = Query(_find_due, fields(timer_schedules, "tenant_id"))
 
 
 class SqlTimerStore:
@@ -184,7 +162,7 @@ class SqlTimerStore:
         tenants = [(tenant_id,) for tenant_id in sorted(set(tenant_ids))]
         given = {"from": from_us, "now": now_us, "most": limit}
         rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, **given))
-        return [_entry(row) for row in rows]
+        return list(map(TimerEntry._make, rows))
 
     async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         if not fired:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
+import msgspec
 
-from tocsin.model.errors import (
-    DefiniteFailure,
-    OutcomeUnknown,
-    SchemaTooNew,
-    StoreCorrupted,
-    StoreError,
-    StoreUnavailable,
-)
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
+from tocsin.sql.migrations import migrations_of, pending
+from tocsin.sql.sqlite_errors import CODES, store_error
 
+E = TypeVar("E", bound=BaseException)
 T = TypeVar("T")
 
 #: Marks the file as Tocsin's ("Tocs"), so that another application's database is not taken for an old one of Tocsin.
@@ -29,26 +24,12 @@ APPLICATION_ID = 0x546F6373
 #: The largest statements have about 12 KiB of text and a few dozen sizes.
 _STATEMENTS_CACHED = 256
 
-_MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
+#: Result codes by the exceptions of apsw, which another VFS may raise without a code.
+_CODES = {type(apsw.exceptionfor(code)): code for code in CODES}
 
-_UNAVAILABLE = (
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.IOError,
-    apsw.CantOpenError,
-    apsw.PermissionsError,
-    apsw.AuthError,
-    apsw.NoMemError,
-    apsw.NoLFSError,
-    apsw.ProtocolError,
-    apsw.SchemaChangeError,
-    apsw.InterruptError,
-)
-
-#: Raised by Python or apsw for a value that can't be bound: nothing was written, and other values may be accepted.
-_BAD_VALUE = (TypeError, ValueError, OverflowError)
+#: Raised by Python or apsw for a value that can't be bound: nothing was written, and other values may be accepted. And by a
+#: decoder, for one that can't be read.
+_BAD_VALUE = (TypeError, ValueError, OverflowError, msgspec.DecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +73,7 @@ def connect(settings: SqliteSettings, *, cache_bytes: int, read_only: bool) -> a
     return connection
 
 
-def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order."""
-    folder = resources.files("tocsin.stores.sqlite") / "migrations"
-    found = ((match, file) for file in folder.iterdir() if (match := _MIGRATION_NAME.fullmatch(file.name)))
-    return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
+migrations = partial(migrations_of, "tocsin.stores.sqlite")
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
@@ -104,20 +81,12 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
     Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's.
     """
-    steps = migrations()
-    newest = steps[-1][0]
-    version = connection.pragma("user_version")
-    if version > newest:
-        raise SchemaTooNew(
-            f"{path} has schema version {version}, this release supports versions up to {newest}; run the newer release, or "
-            "restore a backup"
-        )
+    steps = pending(migrations(), connection.pragma("user_version"), str(path))
     foreign = connection.pragma("application_id") != APPLICATION_ID
     if foreign and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StoreCorrupted(f"{path} is a SQLite database of another application; use another file")
     for number, sql in steps:
-        if number > version:
-            transact(connection, partial(_migrate_step, connection, number, sql))
+        transact(connection, partial(_migrate_step, connection, number, sql))
 
 
 def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:
@@ -128,54 +97,24 @@ def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:
         connection.pragma("application_id", APPLICATION_ID)
 
 
-class CommitFailed(Exception):
-    """COMMIT itself failed; the cause is the driver's error."""
-
-
 def transact(connection: apsw.Connection, work: Callable[[], T]) -> T:
-    """Runs `work` in one write transaction: durable when this returns, rolled back when it raises.
-
-    BEGIN IMMEDIATE takes the write lock at once, so that a busy file fails before any work is done. Raises CommitFailed from
-    the driver's error if COMMIT fails.
-    """
+    """Runs `work` in one write transaction: durable when this returns, rolled back when it raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         result = work()
-    except BaseException:
-        _rollback(connection)
-        raise
-    try:
         connection.execute("COMMIT")
-    except apsw.Error as error:
-        _rollback(connection)
-        raise CommitFailed(str(error)) from error
+    except BaseException:
+        # SQLite rolls back by itself on some errors, a full disk among them.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
     return result
 
 
-def _rollback(connection: apsw.Connection) -> None:
-    # SQLite rolls back by itself on some errors, a full disk among them.
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def translate_error(error: Exception, path: Path) -> StoreError:
-    """The store error for a driver's error."""
-    if isinstance(error, StoreError):
+def translate_error(error: E, path: Path, *, in_commit: bool = False) -> E | StoreError:
+    """The store error for an error of the driver, or of a value. Any other is a defect of the program and returned as it
+    is."""
+    if not isinstance(error, (apsw.Error, *_BAD_VALUE)):
         return error
-    if isinstance(error, CommitFailed):
-        cause = error.__cause__
-        if isinstance(cause, apsw.IOError):
-            return OutcomeUnknown(f"{path}: the commit failed with an I/O error: {cause}")
-        error = cause if isinstance(cause, apsw.Error) else error
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-        return StoreCorrupted(
-            f"{path} is damaged or not a SQLite database ({error}); stop Tocsin, copy the file, then restore a backup, or "
-            f"recover what is readable with: sqlite3 {path.name} .recover"
-        )
-    if isinstance(error, _UNAVAILABLE):
-        return StoreUnavailable(f"{path}: {error}")
-    return DefiniteFailure(f"{path}: {type(error).__name__}: {error}")
-
-
-#: The errors that `translate_error` takes; any other is a defect of the program and is not translated.
-TRANSLATED = (apsw.Error, CommitFailed, *_BAD_VALUE)
+    known = store_error(_CODES.get(type(error), 0), error, str(path), in_commit=in_commit)
+    return known or DefiniteFailure(f"{path}: {type(error).__name__}: {error}")

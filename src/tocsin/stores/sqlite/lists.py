@@ -1,38 +1,23 @@
-"""Lists in SQLite: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded work.
-
-Each range is read in chunks: first the position where the chunk ends, by counting along the clustered key, then the chunk's
-matching rows. So no call reads more than its budget, however few rows match.
-"""
+"""Lists in SQLite. A call uses one snapshot, and a step two statements for each range: the first finds where its next `span`
+rows end, by counting along the clustered key, the second reads the matching rows up to the least of these positions."""
 
 from __future__ import annotations
 
-import heapq
-from collections import deque
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import apsw
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
+from tocsin.sql.listing import PLACE_MAX, Walk, place_of
+from tocsin.sql.rows import HISTORY, HISTORY_COLUMNS, ROW_COLUMNS
 from tocsin.sql.tags import tags_text
 from tocsin.stores.sqlite.reads import read_page, size_sql
-from tocsin.stores.sqlite.rows import (
-    HISTORY,
-    HISTORY_COLUMNS,
-    LIVE,
-    ROW_COLUMNS,
-    SUSPENDED,
-    history_aggregates,
-    history_rows,
-    row_aggregates,
-    stored_rows,
-)
+from tocsin.stores.sqlite.rows import history_aggregates, history_rows, row_aggregates, stored_rows
 
-_INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
-#: Rows that one chunk of a range may span.
-_CHUNK_ROWS_MAX = 8_192
-#: Rows that the first chunk of a range spans when a search continues: its matches have turned out to be rare.
+#: Rows of each range that the first step reads when a search continues: its matches have turned out to be rare.
 _RESUMED_ROWS = 4_096
 
 _TIMERS_FROM = (
@@ -79,115 +64,62 @@ def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses
     return f"SELECT {aggregates(size_sql(rows))} FROM (SELECT {HISTORY_COLUMNS if history else ROW_COLUMNS} {rows})"
 
 
-class _Source:
-    """One sorted range, read in chunks. Everything up to `position` is in `rows`, was taken from it, or did not match."""
-
-    def __init__(self, connection: apsw.Connection, query: ListQuery, shard_id: int, kind: int) -> None:
-        self.rows: deque[StoredRow | HistoryRow] = deque()
-        self.exhausted = False
-        start = (_INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
-        self.position: ListCursor = max(start, query.cursor or start)
-        self._connection = connection
-        self._history = kind == HISTORY
-        self._limit = query.limit
-        finished = sorted(query.statuses - {Status.PENDING})
-        self._shape = {
-            "history": self._history,
-            "prefix": bool(query.id_prefix),
-            "tags": len(query.tags),
-            "statuses": len(finished) if len(finished) < len(Status) - 1 else 0,
-        }
-        self._parameters: dict[str, Any] = {
-            "shard": shard_id,
-            "type": kind,
-            "namespace": query.namespace,
-            "prefix": query.id_prefix,
-            "last": _INSTANT_MAX if query.execute_before is None else query.execute_before - 1,
-            **{f"tag{i}": tags_text((tag,)) for i, tag in enumerate(query.tags)},
-            **{f"status{i}": status.value for i, status in enumerate(finished)},
-        }
-
-    @property
-    def pending(self) -> bool:
-        """Whether the range may have further rows."""
-        return bool(self.rows) or not self.exhausted
-
-    def place(self) -> tuple[ListCursor, bool]:
-        """The position at which this range continues, and whether it has to be read first. At equal positions, rows that are
-        ready sort first."""
-        if self.rows:
-            row = self.rows[0]
-            return (row.execute_at, row.uuid, row.generation), False
-        return self.position, True
-
-    def read(self, span: int, bytes_max: int) -> int:
-        """Reads the next `span` rows at most; returns how many it passed."""
-        at, uuid, generation = self.position
-        parameters = {**self._parameters, "at": at, "uuid": uuid, "generation": generation}
-        end = self._connection.execute(end_sql(history=self._history), {**parameters, "span": span}).fetchone()
-        if end is not None:
-            parameters |= {"end_at": end[0], "end_uuid": end[1], "end_generation": end[2]}
-        sql = matches_sql(ended=end is not None, **self._shape)
-        limit = min(self._limit, span) + 1
-        rows: list[StoredRow] | list[HistoryRow]
-        if self._history:
-            rows, limit = read_page(self._connection, sql, parameters, limit, bytes_max, history_rows)
-        else:
-            rows, limit = read_page(self._connection, sql, parameters, limit, bytes_max, stored_rows)
-        self.rows.extend(rows)
-        if len(rows) >= limit:
-            last = rows[-1]
-            self.position = (last.execute_at, last.uuid, last.generation)
-        elif end is not None:
-            self.position = end
-        else:
-            self.exhausted = True
-        return span if end is not None else len(rows)
-
-
 def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """A page of one namespace's timers, live and finished. The first chunk of every range is read whatever `scan_rows_max`
-    says, so that each call advances.
-
-    The caller's read transaction covers the whole call, so that a row that moves meanwhile is neither returned twice nor
-    missed.
-    """
-    sources = _sources(connection, query)
-    if not sources:
-        return Listed([], None)
+    """A page of one namespace's timers, live and finished, from one snapshot."""
     resumed = query.cursor is not None and (query.tags or query.id_prefix)
-    rows_first = _RESUMED_ROWS * len(sources) if resumed else 2 * query.limit
-    span = max(1, min(rows_first, query.scan_rows_max) // len(sources))
-    bytes_each = max(1, bytes_max // len(sources))
-    scanned = sum(source.read(span, bytes_each) for source in sources)
-    spans = [span] * len(sources)
-    rows: list[StoredRow | HistoryRow] = []
-    size = 0
-    heap = [(*source.place(), i) for i, source in enumerate(sources) if source.pending]
-    heapq.heapify(heap)
-    while heap:
-        place, must_read, i = heap[0]
-        source = sources[i]
-        if must_read:
-            if scanned >= query.scan_rows_max:
-                return Listed(rows, place)
-            spans[i] = min(2 * spans[i], _CHUNK_ROWS_MAX, query.scan_rows_max - scanned)
-            scanned += source.read(spans[i], bytes_each)
-        elif rows and (len(rows) >= query.limit or size + len(source.rows[0].record) > bytes_max):
-            last = rows[-1]
-            return Listed(rows, (last.execute_at, last.uuid, last.generation))
-        else:
-            rows.append(source.rows.popleft())
-            size += len(rows[-1].record)
-        if source.pending:
-            heapq.heapreplace(heap, (*source.place(), i))
-        else:
-            heapq.heappop(heap)
-    return Listed(rows, None)
+    walk = Walk(query, bytes_max, first_span_rows=_RESUMED_ROWS if resumed else None)
+    filters = {
+        "last": walk.last, "namespace": query.namespace, "prefix": query.id_prefix,
+        **{f"tag{i}": tags_text((tag,)) for i, tag in enumerate(query.tags)},
+        **{f"status{i}": status for i, status in enumerate(walk.finished)},
+    }  # fmt: skip
+    connection.execute("BEGIN")
+    try:
+        while walk.goes_on:
+            _step(connection, walk, filters)
+    finally:
+        connection.execute("ROLLBACK")
+    return walk.listed()
 
 
-def _sources(connection: apsw.Connection, query: ListQuery) -> list[_Source]:
-    kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
-    if query.statuses - {Status.PENDING}:
-        kinds.append(HISTORY)
-    return [_Source(connection, query, shard_id, kind) for shard_id in sorted(set(query.shards)) for kind in kinds]
+def _step(connection: apsw.Connection, walk: Walk, filters: Mapping[str, Any]) -> None:
+    at, uuid, generation = walk.place
+    place = {**filters, "at": at, "uuid": uuid, "generation": generation, "span": walk.span}
+    ranges = [(kind == HISTORY, {**place, "shard": shard_id, "type": kind}) for shard_id, kind in walk.ranges]
+    # The driver's types have no rows of known columns.
+    bounds: list[Any] = [connection.execute(end_sql(history=history), values).fetchone() for history, values in ranges]
+    ends = [bound for bound in bounds if bound is not None]
+    end = min(ends, default=None)
+    upto = {} if end is None else {"end_at": end[0], "end_uuid": end[1], "end_generation": end[2]}
+    limit = min(walk.rows_left, walk.span) + 1
+    bytes_each = max(1, walk.bytes_left // len(ranges))
+    pages: list[Sequence[StoredRow | HistoryRow]] = []
+    for (history, values), bound in zip(ranges, bounds, strict=True):
+        # A short range is read whole.
+        sql = _matches_sql(walk, history=history, ended=bound is not None)
+        rows: list[StoredRow] | list[HistoryRow]
+        if history:
+            rows, used = read_page(connection, sql, values | upto, limit, bytes_each, history_rows)
+        else:
+            rows, used = read_page(connection, sql, values | upto, limit, bytes_each, stored_rows)
+        pages.append(rows)
+        if len(rows) >= used:
+            # More may match behind it.
+            ends.append(place_of(rows[-1]))
+    end = min(ends, default=PLACE_MAX)
+    # The next steps save the statements of ranges that end in this one.
+    walk.ranges = [
+        each
+        for each, bound, rows in zip(walk.ranges, bounds, pages, strict=True)
+        if bound is not None or (rows and place_of(rows[-1]) >= end)
+    ]
+    walk.advance(sorted((row for rows in pages for row in rows if place_of(row) <= end), key=place_of), ends)
+
+
+def _matches_sql(walk: Walk, *, history: bool, ended: bool) -> str:
+    query, finished = walk.query, len(walk.finished)
+    every = len(Status) - 1
+    statuses = finished if finished < every else 0
+    return matches_sql(
+        history=history, ended=ended, prefix=bool(query.id_prefix), tags=len(query.tags), statuses=statuses
+    )

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
+from tocsin.ports.store import Found, HistoryRow, Loaded, StoredRow
+from tocsin.sql.rows import HISTORY_COLUMNS, ROW_COLUMNS, LoadQuery, cut, found_of
 from tocsin.stores.sqlite.rows import (
-    HISTORY_COLUMNS,
-    ROW_COLUMNS,
     ROW_WIDTH,
     history_aggregates,
     history_rows,
@@ -37,16 +36,9 @@ def size_sql(rows: str) -> str:
 LOAD = f"SELECT {row_aggregates(size_sql(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
 
 
-def load(
-    connection: apsw.Connection,
-    row_type: int,
-    shard_id: int,
-    after: FireKey,
-    up_to: FireKey,
-    limit: int,
-    bytes_max: int,
-) -> Loaded:
+def load(connection: apsw.Connection, query: LoadQuery, bytes_max: int) -> Loaded:
     """A page, shorter than `limit` if its records would exceed `bytes_max` (one row always fits)."""
+    row_type, shard_id, after, up_to, limit = query
     at, uuid = after
     to_at, to_uuid = up_to
     parameters = {
@@ -98,31 +90,12 @@ def fetch_sql(uuids: int) -> str:
 
 def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
     """The live row and the newest history row of each uuid, with one snapshot for every few hundred uuids."""
-    live: dict[bytes, StoredRow] = {}
-    finished: dict[bytes, HistoryRow] = {}
-    for begin in range(0, len(uuids), CHUNK_ROWS_MAX):
-        chunk = list(uuids[begin : begin + CHUNK_ROWS_MAX])
+    rows: list[StoredRow | HistoryRow] = []
+    for some in cut(uuids, CHUNK_ROWS_MAX):
+        chunk = list(some)
         size = size_for(len(chunk))
         chunk += chunk[-1:] * (size - len(chunk))
         values = connection.execute(fetch_sql(size), [shard_id, *chunk, shard_id, *chunk]).fetchall()[0]
-        live.update((row.uuid, row) for row in stored_rows(values[:ROW_WIDTH]))
-        finished.update((row.uuid, row) for row in history_rows(values[ROW_WIDTH:]))
-    return {uuid: Found(live.get(uuid), finished.get(uuid)) for uuid in uuids if uuid in live or uuid in finished}
-
-
-def shards(connection: apsw.Connection) -> list[ShardState]:
-    """Every shard row. The query skips from one shard to the next instead of scanning the timers in between."""
-    sql = (
-        "WITH RECURSIVE every(shard_id) AS (SELECT min(shard_id) FROM timers UNION ALL "
-        "SELECT (SELECT min(t.shard_id) FROM timers AS t WHERE t.shard_id > every.shard_id) FROM every "
-        "WHERE every.shard_id IS NOT NULL) "
-        "SELECT t.shard_id, t.shard_version, t.shard_owner FROM every CROSS JOIN timers AS t ON "
-        "t.shard_id = every.shard_id AND t.row_type = 1 AND t.timer_execute_at = 0 AND t.timer_uuid = x''"
-    )
-    return [ShardState(*row) for row in connection.execute(sql)]
-
-
-def members(connection: apsw.Connection) -> list[Member]:
-    """All member rows."""
-    sql = "SELECT member_incarnation, member_node, member_address, member_counter FROM members"
-    return [Member(*row) for row in connection.execute(sql)]
+        rows += stored_rows(values[:ROW_WIDTH])
+        rows += history_rows(values[ROW_WIDTH:])
+    return found_of(rows, uuids)

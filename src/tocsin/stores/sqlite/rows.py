@@ -1,4 +1,4 @@
-"""The columns of rows in the SQLite file, and the transfer of a whole page of rows in one result row.
+"""The transfer of a whole page of rows in one result row.
 
 A step of a statement costs the interpreter's lock twice, so a page of a thousand rows must not be a thousand steps: SQL
 aggregates each column into one value (JSON for what is short, concatenated bytes for what is binary), and this takes
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
@@ -17,23 +16,11 @@ import msgspec
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
+from tocsin.sql.rows import new_history_row, new_stored_row
 from tocsin.sql.tags import tags_of
-
-#: The row types of the table `timers`, except shard rows. `HISTORY` stands for the table of finished timers.
-LIVE, SUSPENDED, HISTORY = 2, 3, 0
 
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES
-
-#: The columns of a subquery whose rows are aggregated.
-ROW_COLUMNS = (
-    "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
-    "timer_parked_reason"
-)
-HISTORY_COLUMNS = (
-    "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
-    "timer_status, timer_finished_at, timer_expires_at"
-)
 
 _COMMON = (
     "json_group_array(timer_execute_at), CAST(group_concat(timer_uuid || timer_generation, '') AS BLOB), "
@@ -67,10 +54,6 @@ _texts = msgspec.json.Decoder(list[str]).decode
 _optional_texts = msgspec.json.Decoder(list[str | None]).decode
 _statuses = msgspec.json.Decoder(list[Status]).decode
 
-# Skips the named tuples' own Python-level constructors, which would cost as much as everything else here.
-_stored_row = partial(tuple.__new__, StoredRow)
-_history_row = partial(tuple.__new__, HistoryRow)
-
 
 def rows_within(values: tuple[Any, ...], bytes_max: int) -> int | None:
     """None if the records were returned; else how many of the page's rows, at least one, have at most `bytes_max` bytes of
@@ -102,7 +85,7 @@ def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:
 def stored_rows(values: tuple[Any, ...]) -> list[StoredRow]:
     """The rows of one result row of `row_aggregates`, in key order."""
     columns = (*_common(values[:7]), _optional_texts(values[7]))
-    rows = cast("list[StoredRow]", list(map(_stored_row, zip(*columns, strict=True))))
+    rows = cast("list[StoredRow]", list(map(new_stored_row, zip(*columns, strict=True))))
     # Aggregates process rows in the subquery's order, but SQLite does not guarantee it. Sorting sorted rows costs next to
     # nothing.
     rows.sort()
@@ -112,6 +95,6 @@ def stored_rows(values: tuple[Any, ...]) -> list[StoredRow]:
 def history_rows(values: tuple[Any, ...]) -> list[HistoryRow]:
     """The rows of one result row of `history_aggregates`, in (execute_at, uuid, generation) order."""
     columns = (*_common(values[:7]), _statuses(values[7]), _integers(values[8]), _integers(values[9]))
-    rows = cast("list[HistoryRow]", list(map(_history_row, zip(*columns, strict=True))))
+    rows = cast("list[HistoryRow]", list(map(new_history_row, zip(*columns, strict=True))))
     rows.sort()
     return rows

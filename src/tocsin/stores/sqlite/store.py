@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file, one writing thread, two reading threads.
 
-This file has the life cycle, the threads, and the translation of errors. The statements on timers are in `sqlite_write`,
-`sqlite_read` and `sqlite_list`.
+This file has the life cycle, the threads, and the translation of errors; `tocsin.sql` has what SQL stores have in common. The
+statements on timers are in `writes`, `reads` and `lists`.
 """
 
 from __future__ import annotations
@@ -10,77 +10,44 @@ import asyncio
 import builtins
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-import msgspec
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
-from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
-from tocsin.ports.store import (
-    KEY_MAX,
-    Applied,
-    AuditQuery,
-    Capabilities,
-    FireKey,
-    Found,
-    Listed,
-    ListQuery,
-    Loaded,
-    Member,
-    ShardBatch,
-    ShardState,
-    SignIn,
-)
+from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.ports.store import Applied, Capabilities, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.private_files import make_database, make_folder
-from tocsin.stores import TOTAL_SHARDS_DEFAULT, shards_are_fixed
-from tocsin.stores.sqlite import access as sqlite_access
-from tocsin.stores.sqlite import lists as sqlite_list
-from tocsin.stores.sqlite import reads as sqlite_read
-from tocsin.stores.sqlite import writes as sqlite_write
+from tocsin.sql.dialect import Step, Value
+from tocsin.sql.file_lock import FileLock
+from tocsin.sql.rows import LoadQuery
+from tocsin.sql.store import SqlStore
+from tocsin.sql.threads import Readers, Writer
+from tocsin.stores import TOTAL_SHARDS_DEFAULT
+from tocsin.stores.sqlite import lists, reads, writes
 from tocsin.stores.sqlite.checkpoint import Checkpointer
 from tocsin.stores.sqlite.connection import (
-    TRANSLATED,
-    CommitFailed,
     SqliteSettings,
     connect,
     migrate,
-    transact,
     translate_error,
 )
-from tocsin.stores.sqlite.lock import FolderLock
-from tocsin.stores.sqlite.rows import LIVE, SUSPENDED
+from tocsin.stores.sqlite.dialect import DIALECT
 
+E = TypeVar("E", bound=BaseException)
 T = TypeVar("T")
-
-_key_encoder = msgspec.json.Encoder()
-_key_decoder = msgspec.json.Decoder(ApiKey)
+P = TypeVar("P")
 
 _MIB = 1024 * 1024
 
 
-class _ConnectionThread:
-    """A thread with a connection that only it uses."""
-
-    def __init__(self, name: str, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tocsin-sqlite-{name}")
-
-    async def run(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Runs `work` in the thread. Work that has begun continues to its end if the caller is cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self.connection)
-
-    async def close(self) -> None:
-        """Waits for the work under way, then closes the connection."""
-        await self.run(lambda connection: connection.close())
-        self._thread.shutdown()
+#: What locks the data folder: one node at a time.
+LOCK_FILE = "tocsin.lock"
+#: Writes that one transaction commits together. The engine's are batches already; others are few.
+_GROUP_MAX = 16
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """Timers in the SQLite file at `path`.
 
     `node` False does not take the folder's lock, for administration beside a running server. With `synchronous` FULL an
@@ -96,6 +63,8 @@ class SqliteStore:
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=True)
+    dialect = DIALECT
+    total_shards_default = TOTAL_SHARDS_DEFAULT
 
     def __init__(
         self,
@@ -131,8 +100,10 @@ class SqliteStore:
         )
         self._read_cache_bytes = read_cache_bytes
         self._read_bytes_max = read_bytes_max
-        self._lock = FolderLock(self._path.parent) if node else None
-        self._threads: list[_ConnectionThread] = []
+        self._lock = _folder_lock(self._path.parent) if node else None
+        self._writer: Writer[apsw.Connection] | None = None
+        self._loader: Readers[apsw.Connection] | None = None
+        self._reader: Readers[apsw.Connection] | None = None
         self._commit_io_error: str | None = None
         self._checkpointer: Checkpointer | None = None
         self.on_commit_io_error = on_commit_io_error
@@ -141,11 +112,16 @@ class SqliteStore:
     async def open(self, total_shards: int | None) -> int:
         """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force. Creates
         the folder and the file if they are missing."""
-        if self._threads:
+        if self._writer is not None:
             raise ConfigError(f"{self._path} is already open")
-        return await asyncio.get_running_loop().run_in_executor(None, self._open, total_shards)
+        await asyncio.get_running_loop().run_in_executor(None, self._open)
+        try:
+            return await self._fix_total_shards(total_shards)
+        except BaseException:
+            await self.close()
+            raise
 
-    def _open(self, total_shards: int | None) -> int:
+    def _open(self) -> None:
         try:
             make_folder(self._path.parent)
         except OSError as error:
@@ -158,7 +134,6 @@ class SqliteStore:
             writer = connect(self._settings, cache_bytes=self._settings.cache_bytes, read_only=False)
             connections.append(writer)
             migrate(writer, self._path)
-            number = transact(writer, lambda: _fix_total_shards(writer, total_shards))
             for _ in range(2):
                 reader = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=True)
                 connections.append(reader)
@@ -169,13 +144,24 @@ class SqliteStore:
                 connection.close()
             if self._lock is not None:
                 self._lock.release()
-            if isinstance(error, TRANSLATED):
-                raise translate_error(error, self._path) from error
+            if (meaning := translate_error(error, self._path)) is not error:
+                raise meaning from error
             if isinstance(error, OSError):
                 raise StoreUnavailable(f"{self._path} can't be created: {error.strerror}") from error
             raise
-        self._threads = [_ConnectionThread(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
-        return number
+        checkpointer = self._checkpointer
+        self._writer = Writer(
+            "tocsin-sqlite-write",
+            writer,
+            writer,
+            self._translate,
+            group_max=_GROUP_MAX,
+            afterwards=lambda: None if checkpointer is None else checkpointer.committed(writer),
+        )
+        self._loader, self._reader = (
+            Readers(f"tocsin-sqlite-{name}", [connection], self._translate)
+            for name, connection in zip(("load", "read"), connections[1:], strict=True)
+        )
 
     def _start_checkpointer(self, writer: apsw.Connection) -> None:
         connection = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=False)
@@ -185,245 +171,97 @@ class SqliteStore:
 
     def _checkpoint_failed(self, error: Exception) -> None:
         if self.on_checkpoint_error is not None:
-            self.on_checkpoint_error(translate_error(error, self._path))
+            self.on_checkpoint_error(self._translate(error))
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects. Closing the last connection checkpoints the WAL."""
         # The writer is closed last: reading connections can't checkpoint.
-        threads, self._threads = self._threads[::-1], []
+        parts = [part for part in (self._reader, self._loader, self._writer) if part is not None]
+        self._reader = self._loader = self._writer = None
         checkpointer, self._checkpointer = self._checkpointer, None
         try:
             if checkpointer is not None:
                 await asyncio.get_running_loop().run_in_executor(None, checkpointer.close)
-            for thread in threads:
-                await thread.close()
+            for part in parts:
+                await part.close()
         except apsw.Error as error:
-            raise translate_error(error, self._path) from error
+            raise self._translate(error) from error
         finally:
-            if threads and self._lock is not None:
+            if parts and self._lock is not None:
                 self._lock.release()
 
     async def now(self) -> int:
         """The machine's clock, because the store is exclusive."""
         return time.time_ns() // 1000
 
-    # -- ownership
-
-    async def shards(self) -> builtins.list[ShardState]:
-        """Every shard that was ever claimed."""
-        return await self._load(sqlite_read.shards)
-
-    async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
-    ) -> int | None:
-        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch."""
-        return await self._write(
-            lambda connection: sqlite_write.claim(connection, shard_id, expected_epoch, owner, presumed_dead)
-        )
-
-    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """Clears the owner if epoch and owner are still these, and returns whether they were."""
-        return await self._write(lambda connection: sqlite_write.release(connection, shard_id, epoch, owner))
-
-    async def heartbeat(self, member: Member) -> int:
-        """Writes the member row; returns the store's clock in microseconds."""
-        await self._write(lambda connection: sqlite_write.put_member(connection, member))
-        return await self.now()
-
-    async def members(self) -> builtins.list[Member]:
-        """All member rows."""
-        return await self._load(sqlite_read.members)
-
-    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
-        that has resumed meanwhile stays."""
-        sql = "DELETE FROM members WHERE member_incarnation = ?1 AND (?2 IS NULL OR member_counter = ?2)"
-        await self._write(lambda connection: _changes(connection, sql, incarnation, counter))
-
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
         """Writes the parts of several shards, each shard at most once; durable when it returns. One transaction, one
         fsync."""
-        if not batches:
-            return []
-        return await self._write(lambda connection: sqlite_write.apply(connection, batches))
-
-    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
-        that began after the call."""
-        bytes_max = self._read_bytes_max
-        return await self._load(
-            lambda connection: sqlite_read.load(connection, LIVE, shard_id, after, up_to, limit, bytes_max)
-        )
-
-    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """Suspended rows with key > after, as `load` returns live ones."""
-        bytes_max = self._read_bytes_max
-        return await self._load(
-            lambda connection: sqlite_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, bytes_max)
-        )
+        return await self._write(lambda connection: writes.apply(connection, batches)) if batches else []
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored for each uuid; a uuid without any row is absent."""
-        return await self._load(lambda connection: sqlite_read.fetch(connection, shard_id, uuids))
+        return await self._load(lambda connection: reads.fetch(connection, shard_id, uuids))
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""
-        bytes_max = self._read_bytes_max
-        return await self._read(
-            lambda connection: _snapshot(connection, lambda: sqlite_list.list_rows(connection, query, bytes_max))
-        )
+        return await self._read(lambda connection: lists.list_rows(connection, query, self._read_bytes_max))
 
-    async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
-        return await self._write(lambda connection: sqlite_write.purge_history(connection, now_us, limit))
+    async def _page(self, query: LoadQuery) -> Loaded:
+        return await self._load(lambda connection: reads.load(connection, query, self._read_bytes_max))
 
-    # -- administration
+    # -- how statements run
 
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces, by name."""
-        sql = "SELECT namespace_record FROM namespaces ORDER BY namespace_name"
-        return [decode_namespace(record) for record in await self._records(sql)]
+    async def _engine_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+        return await self._load(lambda connection: connection.execute(sql, values).fetchall())
 
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        record = encode_namespace(namespace).decode()
-        if create:
-            sql = "INSERT INTO namespaces (namespace_record, namespace_name) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            return await self._write(lambda connection: _changes(connection, sql, record, namespace.name) > 0)
-        sql = (
-            "UPDATE namespaces SET namespace_record = ? WHERE namespace_name = ? "
-            "AND coalesce(json_extract(namespace_record, '$.version'), 0) = ?"
-        )
-        former = namespace.version - 1
-        return await self._write(lambda connection: _changes(connection, sql, record, namespace.name, former) > 0)
+    async def _rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+        return await self._read(lambda connection: connection.execute(sql, values).fetchall())
 
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys, by key_id."""
-        sql = "SELECT key_record FROM api_keys ORDER BY key_id"
-        return [_key_decoder.decode(record) for record in await self._records(sql)]
-
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        sql = "INSERT OR REPLACE INTO api_keys (key_id, key_record) VALUES (?, ?)"
-        record = _key_encoder.encode(key).decode()
-        await self._write(lambda connection: _changes(connection, sql, key.key_id, record))
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        return await self._write(lambda connection: sqlite_access.delete_api_key(connection, key_id))
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-
-        def kept(connection: apsw.Connection) -> str:
-            connection.execute("INSERT INTO secrets VALUES (?, ?) ON CONFLICT DO NOTHING", (name, fresh))
-            return str(connection.execute("SELECT secret_value FROM secrets WHERE secret_name = ?", (name,)).get)
-
-        return await self._write(kept)
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        await self._write(lambda connection: sqlite_access.put_sign_in(connection, sign_in, now_us, keep))
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        return await self._read(lambda connection: sqlite_access.sign_ins(connection, token_hashes))
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        return await self._write(lambda connection: _changes(connection, sqlite_access.TOUCH, token_hash, seen_at) > 0)
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        sql = "DELETE FROM sign_ins WHERE sign_in_token_hash = ?"
-        return await self._write(lambda connection: _changes(connection, sql, token_hash) > 0)
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        await self._write(lambda connection: sqlite_access.put_audit(connection, entry))
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending."""
-        return await self._read(lambda connection: sqlite_access.audit(connection, query))
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        return await self._write(lambda connection: _changes(connection, sqlite_access.PURGE_AUDIT, before_us, limit))
+    async def _change(self, *steps: Step) -> int:
+        return await self._write(lambda connection: writes.run(connection, steps))
 
     # -- threads
 
     async def _write(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._thread(0).run(lambda connection: self._transact(connection, work))
+        def checked(connection: apsw.Connection) -> T:
+            if self._commit_io_error is not None:
+                raise StoreUnavailable(
+                    f"{self._path} accepts no writes after a failed commit ({self._commit_io_error}); check the disk and "
+                    "restart"
+                )
+            return work(connection)
+
+        return await self._opened(self._writer).run(checked)
 
     async def _load(self, work: Callable[[apsw.Connection], T]) -> T:
         """The engine's reads have a thread of their own, so that a long list never delays them."""
-        return await self._thread(1).run(lambda connection: self._translated(connection, work))
+        return await self._opened(self._loader).run(work)
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._thread(2).run(lambda connection: self._translated(connection, work))
+        return await self._opened(self._reader).run(work)
 
-    async def _records(self, sql: str) -> builtins.list[bytes]:
-        return await self._read(lambda connection: [row[0].encode() for row in connection.execute(sql)])
-
-    def _thread(self, index: int) -> _ConnectionThread:
-        if not self._threads:
+    def _opened(self, part: P | None) -> P:
+        if part is None:
             raise StoreUnavailable(f"{self._path} is not open")
-        return self._threads[index]
+        return part
 
-    def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-        if self._commit_io_error is not None:
-            raise StoreUnavailable(
-                f"{self._path} accepts no writes after a failed commit ({self._commit_io_error}); check the disk and restart"
-            )
-        try:
-            result = transact(connection, lambda: work(connection))
-        except CommitFailed as error:
-            raise self._commit_failed(error) from error
-        except TRANSLATED as error:
-            raise translate_error(error, self._path) from error
-        if self._checkpointer is not None:
-            self._checkpointer.committed(connection)
-        return result
-
-    def _commit_failed(self, error: CommitFailed) -> StoreError:
-        store_error = translate_error(error, self._path)
-        if isinstance(error.__cause__, apsw.IOError):
+    def _translate(self, error: E, *, in_commit: bool = False) -> E | StoreError:
+        meaning = translate_error(error, self._path, in_commit=in_commit)
+        if isinstance(meaning, OutcomeUnknown):
             # After a failed fsync the kernel may have dropped the pages, and the next fsync would report success.
             self._commit_io_error = str(error)
             if self.on_commit_io_error is not None:
-                self.on_commit_io_error(store_error)
-        return store_error
-
-    def _translated(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-        try:
-            return work(connection)
-        except (*TRANSLATED, msgspec.DecodeError) as error:
-            raise translate_error(error, self._path) from error
+                self.on_commit_io_error(meaning)
+        return meaning
 
 
-def _fix_total_shards(connection: apsw.Connection, wanted: int | None) -> int:
-    """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may still change."""
-    fixed: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'").get
-    if fixed is not None and wanted in (None, fixed):
-        return fixed
-    if fixed is not None and connection.execute("SELECT 1 FROM timers LIMIT 1").get is not None:
-        raise shards_are_fixed(fixed, wanted)
-    number = wanted or TOTAL_SHARDS_DEFAULT
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('total_shards', ?)", (number,))
-    return number
-
-
-def _changes(connection: apsw.Connection, sql: str, *values: Any) -> int:
-    connection.execute(sql, values)
-    return connection.changes()
-
-
-def _snapshot(connection: apsw.Connection, work: Callable[[], T]) -> T:
-    connection.execute("BEGIN")
-    try:
-        return work()
-    finally:
-        connection.execute("ROLLBACK")
+def _folder_lock(folder: Path) -> FileLock:
+    return FileLock(
+        folder / LOCK_FILE,
+        subject=f"the data folder {folder}",
+        holder="Tocsin",
+        mend="stop it, or use another folder",
+    )

@@ -12,32 +12,22 @@ from functools import cache
 
 import apsw
 
-from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, StoredRow
+from tocsin.ports.store import Applied, HistoryRow, ShardBatch, StoredRow
+from tocsin.sql.dialect import Step
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, SUSPENDED
 from tocsin.sql.tags import tags_text
-from tocsin.stores.sqlite.rows import LIVE, SUSPENDED
 
 #: Rows of one statement. Larger ones are not faster, and apsw caches no statement above 16 KiB of text.
 CHUNK_ROWS_MAX = 512
 
 _SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, CHUNK_ROWS_MAX)
 
-_UPSERT_COLUMNS = (
-    "shard_id, row_type, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, "
-    "timer_record, timer_parked_reason"
-)
-_HISTORY_COLUMNS = (
-    "shard_id, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
-    "timer_status, timer_finished_at, timer_expires_at"
-)
+_UPSERT_COLUMNS = f"shard_id, row_type, {ROW_COLUMNS}"
+_HISTORY_COLUMNS = f"shard_id, {HISTORY_COLUMNS}"
 _UPSERT_WIDTH = _UPSERT_COLUMNS.count(",") + 1
 _HISTORY_WIDTH = _HISTORY_COLUMNS.count(",") + 1
 
 DELETE_RANGE = "DELETE FROM timers WHERE shard_id = ? AND row_type = 2 AND (timer_execute_at, timer_uuid) <= (?, ?)"
-PURGE = (
-    "DELETE FROM history WHERE (shard_id, timer_execute_at, timer_uuid, timer_generation) IN ("
-    "SELECT shard_id, timer_execute_at, timer_uuid, timer_generation FROM history WHERE timer_expires_at <= ? "
-    "ORDER BY timer_expires_at LIMIT ?)"
-)
 
 
 def size_for(rows: int) -> int:
@@ -168,52 +158,13 @@ def _stored(record: bytes) -> str | bytes:
         return record
 
 
-def purge_history(connection: apsw.Connection, now_us: int, limit: int) -> int:
-    """Removes expired history, longest expired first."""
-    connection.execute(PURGE, (now_us, limit))
-    return connection.changes()
-
-
-# -- ownership
-
-
-def claim(
-    connection: apsw.Connection,
-    shard_id: int,
-    expected_epoch: int,
-    owner: bytes,
-    presumed_dead: tuple[bytes, int] | None,
-) -> int | None:
-    """Claims the shard conditionally; the member's counter is compared in the same transaction."""
-    if presumed_dead is not None:
-        sql = "SELECT 1 FROM members WHERE member_incarnation = ? AND member_counter = ?"
-        if connection.execute(sql, presumed_dead).get is None:
-            return None
-    if expected_epoch == 0:
-        connection.execute(
-            "INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner) "
-            "VALUES (?, 1, 0, x'', 1, ?) ON CONFLICT DO NOTHING",
-            (shard_id, owner),
-        )
-    else:
-        connection.execute(
-            "UPDATE timers SET shard_version = shard_version + 1, shard_owner = ? WHERE shard_id = ? AND row_type = 1 "
-            "AND timer_execute_at = 0 AND timer_uuid = x'' AND shard_version = ?",
-            (owner, shard_id, expected_epoch),
-        )
-    return expected_epoch + 1 if connection.changes() else None
-
-
-def release(connection: apsw.Connection, shard_id: int, epoch: int, owner: bytes) -> bool:
-    """Clears the owner if owner and epoch are still these."""
-    connection.execute(
-        "UPDATE timers SET shard_owner = NULL WHERE shard_id = ? AND row_type = 1 AND timer_execute_at = 0 "
-        "AND timer_uuid = x'' AND shard_version = ? AND shard_owner = ?",
-        (shard_id, epoch, owner),
-    )
-    return connection.changes() > 0
-
-
-def put_member(connection: apsw.Connection, member: Member) -> None:
-    """Inserts or replaces a member row."""
-    connection.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", member)
+def run(connection: apsw.Connection, steps: Sequence[Step]) -> int:
+    """Runs the statements. Returns how many rows the last one found or changed; 0 also if a required one before found
+    none."""
+    matched = 0
+    for step in steps:
+        before = connection.total_changes()
+        matched = len(connection.execute(step.sql, step.values).fetchall()) or connection.total_changes() - before
+        if step.required and not matched:
+            break
+    return matched

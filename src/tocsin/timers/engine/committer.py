@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from tocsin.model.errors import (
     DefiniteFailure,
     OutcomeUnknown,
-    StoreCorrupted,
-    StoreError,
+    ShardMoved,
+    ShardUnavailable,
+    StoreCallFailed,
     StoreUnavailable,
+    TocsinError,
     Unavailable,
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
+from tocsin.timers.engine.assembly import Assembly, Fetched
 from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 
 #: Results of callbacks in one commit: at most so many before commit times are known, and never limited to fewer than the
@@ -24,10 +27,16 @@ from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
+_NOT_WRITTEN = "nothing was written, try again"
+_UNCONFIRMED = "the store did not confirm the write; the outcome is unknown, try again"
+_UNCONFIRMED_IN_TIME = (
+    "the store did not confirm the write within the request's time; the outcome is unknown, try again"
+)
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.context import Context
     from tocsin.timers.engine.shard import Shard
+    from tocsin.timers.engine.window import Window
 
 
 class CommitLane:
@@ -50,13 +59,10 @@ class CommitLane:
         # What is being written now, and the next check whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
         self._deadline_check: asyncio.TimerHandle | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     def schedule(self, shard: Shard, *, urgent: bool) -> None:
         """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
         self._dirty[shard] = None
-        self._idle.clear()
         if urgent:
             self._arrived += 1
             self._wake.set()
@@ -66,10 +72,6 @@ class CommitLane:
             self._timer = asyncio.get_running_loop().call_later(
                 self._context.limits.commit_interval_us / 1e6, self._wake.set
             )
-
-    async def flushed(self) -> None:
-        """Returns when nothing waits to be written."""
-        await self._idle.wait()
 
     async def run(self) -> None:
         """Commits until it is cancelled."""
@@ -95,8 +97,6 @@ class CommitLane:
                         self._wake.set()
                     else:
                         self.schedule(shard, urgent=False)
-            if not self._dirty:
-                self._idle.set()
 
     async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
         self._schedule_deadline_check(shards)
@@ -117,10 +117,13 @@ class CommitLane:
         one, and the next owner's fence ends it.
         """
         now = self._context.clock.boottime_us()
-        for shard, batch in self._under_way:
-            shard.time_out_clients(batch, now)
+        for _, batch in self._under_way:
+            for op in batch.ops:
+                if op.deadline_us is not None and op.deadline_us <= now:
+                    op.answer(ShardUnavailable(_UNCONFIRMED_IN_TIME))
         for shard in dict.fromkeys((*shards, *self._dirty)):
-            shard.expire(now)
+            if shard.window is not None:
+                shard.window.expire(now)
         self._schedule_deadline_check(shards)
 
     def _expect(self, clients: int, began_us: int) -> None:
@@ -141,56 +144,77 @@ class CommitLane:
 
     async def _commit(self, shards: Sequence[Shard]) -> bool:
         """Writes one transaction for these shards; False when the store refuses everything for now."""
-        try:
-            batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
-            self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
-            for shard in shards:
-                shard.refuse_clients(
-                    Unavailable(f"reading from the store failed; nothing was written, try again: {error}")
-                )
-            return False
+        batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
         if not batches:
-            return True
-        try:
-            await self._write(batches)
-        except StoreUnavailable as error:
-            self._postpone(batches, error)
-            return False
-        except DefiniteFailure as error:
-            self._failed(batches, "definite", error)
-            for shard, batch in batches:
-                shard.abandon(batch)
-            for shard, batch in batches:
-                if not await self._commit_apart(shard, len(batch.ops)):
-                    return False
-        except OutcomeUnknown as error:
-            self._failed(batches, "unknown", error)
-            for shard, batch in batches:
-                shard.outcome_unknown(batch)
+            return batches is not None
+        refused = await self._try(batches)
+        if refused is None or isinstance(refused, StoreUnavailable):
+            return refused is None
+        self._failed(batches, "definite", refused)
+        for shard, batch in batches:
+            if not await self._commit_apart(shard, len(batch.ops)):
+                return False
         return True
 
-    async def _assembled(self, shards: Sequence[Shard], rows_max: int, finished_max: int) -> list[tuple[Shard, Batch]]:
-        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first."""
-        for shard in shards:
-            await shard.fetch(rows_max)
+    async def _assembled(
+        self, shards: Sequence[Shard], rows_max: int, finished_max: int
+    ) -> list[tuple[Shard, Batch]] | None:
+        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first. None if the
+        store can't be read; the clients are refused then."""
+        try:
+            read = [
+                (shard, window, await self._fetched(window, rows_max))
+                for shard in shards
+                if (window := shard.window) is not None
+            ]
+        except StoreCallFailed as error:
+            self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
+            self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
+            return None
+        # A claim may have ended meanwhile. What was read under it is not valid under the next one.
+        valid = [each for each in read if each[0].window is each[1]]
         left = rows_max
         if finished_max:
-            shards = sorted(shards, key=_oldest_result_us)
-            waiting = sum(len(shard.window.pending) for shard in shards if shard.window is not None)
+            valid.sort(key=_oldest_result_us)
+            waiting = sum(len(window.pending) for _, window, _ in valid)
             finished_max = min(finished_max, max(rows_max - waiting, 1))
         finished_left = finished_max
         batches = []
-        for shard in shards:
-            batch = shard.assemble(left, finished_left) if left > 0 else None
-            if batch is not None:
+        for shard, window, fetched in valid:
+            if left <= 0:
+                break
+            batch = self._assembly(window, fetched).batch(
+                rows_max=left,
+                bytes_max=self._context.batch_bytes_max,
+                finished_max=finished_left,
+                exact_after_us=0 if shard.draining else self._context.limits.exact_delete_after_us,
+            )
+            for uuid, reason in batch.unusable:
+                self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
+            if batch.ops or batch.finished:
                 left -= len(batch.ops) + len(batch.finished)
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
         self._more_finished = finished_max > 0 and finished_left == 0
         return batches
+
+    async def _fetched(self, window: Window, rows_max: int) -> Fetched:
+        """The present states that the window's next batch needs and memory doesn't have."""
+        uuids = window.to_fetch(rows_max)
+        if not uuids:
+            return {}
+        found = await self._context.bounded(self._context.store.fetch(window.shard_id, uuids))
+        return {uuid: found.get(uuid) for uuid in uuids}
+
+    def _assembly(self, window: Window, fetched: Fetched | None = None) -> Assembly:
+        clock = self._context.clock
+        return Assembly(
+            window,
+            now_us=clock.now_us(),
+            boot_us=clock.boottime_us(),
+            history_rule=self._context.history_rule,
+            fetched=fetched,
+        )
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
         """Applies the batches and reports them to their windows. If the store raises, no window has changed."""
@@ -207,15 +231,29 @@ class CommitLane:
         written: list[Batch] = []
         for (shard, batch), result in zip(batches, results, strict=True):
             if result is Applied.OWNERSHIP_LOST:
-                shard.fenced(batch)
+                batch.refuse(ShardMoved(f"shard {shard.shard_id} belongs to another node now; {_NOT_WRITTEN}"))
+                if shard.holds(batch):
+                    shard.lose("fenced")
                 continue
-            shard.committed(batch)
+            self._committed(shard, batch)
             upserts += len(batch.store.upserts)
             deletes += len(batch.store.deletes)
             history += len(batch.store.history)
             written.append(batch)
         self._report_writes(written)
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
+
+    def _committed(self, shard: Shard, batch: Batch) -> None:
+        """Applies a durable batch to the window and answers its clients."""
+        window = shard.window
+        if window is None or not shard.holds(batch):
+            batch.refuse(ShardUnavailable(f"shard {shard.shard_id} changed its owner; try again"))
+            return
+        window.committed(batch, self._context.clock.boottime_us())
+        shard.recount()
+        for op, answer in zip(batch.ops, batch.answers, strict=True):
+            op.answer(answer)
+        shard.changed()
 
     def _learn(self, finished: int, duration_us: int) -> None:
         """Adapts how many finished timers a batch may have, so that a commit takes about `commit_target`."""
@@ -245,12 +283,36 @@ class CommitLane:
         for (namespace, word), count in changed.items():
             self._context.observe(TimersChanged(namespace, word, count))
 
-    def _postpone(self, batches: list[tuple[Shard, Batch]], error: StoreUnavailable) -> None:
-        """Refuses the clients because the store can't write; the engine's own operations stay queued for the next try."""
-        self._failed(batches, "unavailable", error)
-        for shard, batch in batches:
-            shard.abandon(batch)
-            shard.refuse_clients(Unavailable(f"writing to the store failed; nothing was written, try again: {error}"))
+    # ------------------------------------------------------------------ failures
+
+    async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:
+        """Writes the batches. Returns the error if they certainly had no effect: their operations are queued again, except
+        those of clients while the store takes no writes, who are refused. An unknown outcome ends the claims (rule 3)."""
+        try:
+            await self._write(batches)
+        except DefiniteFailure as error:
+            for shard, batch in batches:
+                if shard.window is not None and shard.holds(batch):
+                    shard.window.abandon(batch)
+                else:
+                    batch.refuse(ShardMoved(f"shard {shard.shard_id} changed its owner; {_NOT_WRITTEN}"))
+            if isinstance(error, StoreUnavailable):
+                self._failed(batches, "unavailable", error)
+                refused = Unavailable(f"writing to the store failed; {_NOT_WRITTEN}: {error}")
+                self._refuse_clients([shard for shard, _ in batches], refused)
+            return error
+        except OutcomeUnknown as error:
+            self._failed(batches, "unknown", error)
+            for shard, batch in batches:
+                batch.refuse(ShardUnavailable(_UNCONFIRMED))
+                if shard.holds(batch):
+                    shard.lose("unknown_outcome")
+        return None
+
+    def _refuse_clients(self, shards: Sequence[Shard], error: TocsinError) -> None:
+        for shard in shards:
+            if shard.window is not None:
+                shard.window.refuse_clients(error, self._context.clock.boottime_us())
 
     def _failed(self, batches: list[tuple[Shard, Batch]], kind: str, error: Exception) -> None:
         self._context.observe(BatchFailed(self._index, len(batches), kind, str(error)))
@@ -264,18 +326,9 @@ class CommitLane:
     async def _bisect_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
             return True
-        try:
-            batches = await self._assembled([shard], count, 0)
-        except StoreCorrupted:
-            raise
-        except StoreError as unread:
-            self._context.observe(BatchFailed(self._index, 1, "read", str(unread)))
-            shard.refuse_clients(
-                Unavailable(f"reading from the store failed; nothing was written, try again: {unread}")
-            )
-            return False
+        batches = await self._assembled([shard], count, 0)
         if not batches:
-            return True
+            return batches is not None
         error = await self._try(batches)
         if error is None:
             return True
@@ -285,7 +338,8 @@ class CommitLane:
         if len(batch.ops) == 1:
             op = batch.ops[0]
             self._context.observe(WriteRefused(shard.shard_id, op.uuid, str(error)))
-            shard.refuse_first(op, error)
+            if shard.window is not None:
+                shard.window.refuse_first(op, error, self._context.clock.boottime_us())
             return True
         half = len(batch.ops) // 2
         return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, len(batch.ops) - half)
@@ -301,8 +355,7 @@ class CommitLane:
                 if shard.window is not window:
                     return True
                 entry.with_history = with_history
-                batch = window.assemble_one(entry, self._context.clock.now_us(), self._context.history_rule)
-                error = await self._try([(shard, batch)])
+                error = await self._try([(shard, self._assembly(window).only(entry))])
                 if error is None:
                     break
                 if isinstance(error, StoreUnavailable):
@@ -312,24 +365,8 @@ class CommitLane:
                 window.delete_refused(entry, self._context.clock.boottime_us())
         return True
 
-    async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:
-        try:
-            await self._write(batches)
-        except StoreUnavailable as error:
-            self._postpone(batches, error)
-            return error
-        except DefiniteFailure as error:
-            for shard, batch in batches:
-                shard.abandon(batch)
-            return error
-        except OutcomeUnknown as error:
-            self._failed(batches, "unknown", error)
-            for shard, batch in batches:
-                shard.outcome_unknown(batch)
-        return None
 
-
-def _oldest_result_us(shard: Shard) -> float:
+def _oldest_result_us(read: tuple[Shard, Window, Fetched]) -> float:
     """The boot time since which the shard's oldest finished timer has waited for a batch; infinity without one."""
-    finished = shard.window.finished if shard.window is not None else None
+    finished = read[1].finished
     return next(iter(finished.values())).since_us if finished else math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -35,6 +35,8 @@ class Context:
     observe: Callable[[Event], None]
     random: random.Random
     incarnation: bytes
+    #: Namespaces whose timers this process handles itself, each with the caller that is invoked instead of `caller`.
+    internal: Mapping[str, Caller] = field(default_factory=dict)
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
     #: near enough to the store's; before it ever was, the store's. For other users of a clock on this node; timers don't fire
@@ -57,6 +59,10 @@ class Context:
     _begun: int = 0
     _ended: int = 0
     _failure: StoreError | None = None
+
+    def caller_of(self, namespace: str) -> Caller:
+        """Who invokes the timers of a namespace."""
+        return self.internal.get(namespace, self.caller)
 
     @property
     def share_timers(self) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from tocsin.model.answer import NoResponse, NotSent, judge
-from tocsin.model.namespace import Answers, policy_in_force
+from tocsin.model.answer import NoResponse, NotSent
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
@@ -20,7 +19,7 @@ from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
-from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
 from tocsin.timers.engine.shard import Shard
 
 #: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
@@ -181,7 +180,7 @@ class Dispatcher:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
-        destination = admission.destination(self._context.caller.destination(timer.url))
+        destination = admission.destination(self._context.caller_of(timer.namespace).destination(timer.url))
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
             self._fire(shard, row, destination, now)
@@ -197,7 +196,7 @@ class Dispatcher:
         """Queues the suspension of a deferred row."""
         window = shard.window
         assert window is not None
-        window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
+        window.suspend(row, reason)
         shard.lane.schedule(shard, urgent=False)
         shard.suspended.note(reason)
         self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
@@ -210,7 +209,7 @@ class Dispatcher:
         attempt.number, attempt.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
-        self._context.caller.invoke(
+        self._context.caller_of(timer.namespace).invoke(
             Invocation(
                 timer.namespace,
                 timer.id,
@@ -233,7 +232,7 @@ class Dispatcher:
     # ------------------------------------------------------------------ answers
 
     def _done(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, exchange: Exchange) -> None:
-        context, limits = self._context, self._context.limits
+        context = self._context
         now = context.clock.now_us()
         outcome = exchange.outcome
         timer = attempt.row.timer
@@ -241,27 +240,14 @@ class Dispatcher:
         if isinstance(outcome, NotSent):
             self._not_sent(shard, attempt, destination, outcome)
             return
-        namespace = context.namespaces.get(timer.namespace)
-        verdict = judge(
-            outcome,
-            now_us=now,
-            retry_after_us_max=limits.retry_after_max_us,
-            instant_us_max=now + limits.execute_ahead_max_us,
-            payload_bytes_max=limits.payload_bytes_max,
-            payload_depth_max=limits.payload_depth_max,
-            strict=namespace is not None and namespace.answers is Answers.STRICT,
-        )
         conclusion, word = conclude(
-            timer,
-            verdict,
+            attempt,
             outcome,
-            attempt=attempt.number,
-            fired_at=attempt.fired_at,
-            duration_us=exchange.duration_us,
+            exchange.duration_us,
+            context.namespaces.get(timer.namespace),
+            context.limits,
             now_us=now,
             jitter=context.random.random(),
-            policy=policy_in_force(timer.retry, namespace),
-            limits=limits,
         )
         window, boot_us = shard.window, context.clock.boottime_us()
         if attempt.handed_over_generation:

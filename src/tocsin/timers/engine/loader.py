@@ -11,9 +11,9 @@ from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
 from tocsin.ports.observer import LoadFailed, PageLoaded, TimerSuspended
 from tocsin.ports.store import FireKey
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.rows import LoadRequest, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import LoadRequest, Row, decoded_row, undecodable_row
 from tocsin.timers.engine.shard import Shard
-from tocsin.timers.engine.window import Window, decoded_row, undecodable_row
+from tocsin.timers.engine.window import Window
 
 _MINUTE_US = 60_000_000
 #: Why a node leaves a shard that contains a record of a newer release.
@@ -29,14 +29,12 @@ class Loader:
         shard: Shard,
         context: Context,
         *,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
-        changed: Callable[[Shard], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
         leave: Callable[[Shard, str], None],
     ) -> None:
         self._shard = shard
         self._context = context
         self._spawn = spawn
-        self._changed = changed
         self._leave = leave
         self._loading = False
         self._timer: asyncio.TimerHandle | None = None
@@ -129,7 +127,7 @@ class Loader:
             self._suspend_undecodable(window, rows)
             context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
             self._shard.recount()
-            self._changed(self._shard)
+            self._shard.changed()
             return window.horizon > request.after
         return True
 
@@ -137,15 +135,12 @@ class Loader:
         """Rule 15: suspends undecodable rows unchanged, with the reason; too many of them in a minute stop the shard."""
         now = self._context.clock.boottime_us()
         for row in rows:
-            uuid = row.key[1]
-            awaiting = window.awaiting_write.get(uuid)
-            if row.raw is None or awaiting is None or awaiting.row is not row:
+            if row.raw is None or window.awaiting_write.get(row.key[1]) is not row:
                 # Readable, superseded, or already counted: memory was short, and its page was loaded again.
                 continue
-            reason = f"bad_record: {row.timer.last_error}"[:500]
-            window.accept(WriteOp(OpKind.SUSPEND, uuid, row.timer.namespace, expected=row.generation, reason=reason))
+            reason = window.suspend(row, f"bad_record: {row.timer.last_error}")
             self._shard.lane.schedule(self._shard, urgent=False)
-            self._context.observe(TimerSuspended(self._shard.shard_id, uuid, reason))
+            self._context.observe(TimerSuspended(self._shard.shard_id, row.key[1], reason))
             self._bad.append(now)
         while self._bad and self._bad[0] < now - _MINUTE_US:
             self._bad.popleft()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import islice
+
+import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
-from tocsin.model.timer import Changes, Timer
+from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.store import FireKey, ShardBatch, StoredRow
-
-#: Rows of each heap among which `longest_wait_us` looks for the oldest.
-_WAITS_CHECKED_MAX = 100
 
 
 class Row:
@@ -22,6 +20,9 @@ class Row:
     `timer` a placeholder."""
 
     __slots__ = ("generation", "key", "raw", "size", "timer")
+
+    #: What a create that is answered with this row has done.
+    outcome = Outcome.CREATED
 
     def __init__(self, key: FireKey, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
         self.key = key
@@ -48,23 +49,6 @@ class ExistingRow(Row):
         self.outcome = outcome
 
 
-def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[FireKey]], now_us: int) -> int:
-    """How long the oldest due row has waited, in microseconds; 0 when none is due.
-
-    The heaps hold the rows' keys; all but a heap's first may be outdated. Where many rows were accepted long after their
-    instants, the result is that of the oldest among the rows checked.
-    """
-    longest = 0
-    for heap in heaps:
-        if heap[0][0] > now_us:
-            continue
-        for key in islice(heap, _WAITS_CHECKED_MAX):
-            row = rows.get(key[1])
-            if row is not None and row.key == key:
-                longest = max(longest, row.waited_us(now_us))
-    return longest
-
-
 class OpKind(IntEnum):
     """What an operation does. The first three are clients' writes. Operations up to HAND_OVER supersede results of in-flight
     attempts that arrive before the operation is durable or refused."""
@@ -79,9 +63,10 @@ class OpKind(IntEnum):
     RESUME = 8
 
 
-#: Takes the answer to a client's write: the row as durably written, or as found (ExistingRow); None for a delete; or an
-#: error.
-Reply = Callable[[Row | TocsinError | None], None]
+#: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
+Answer = Row | TocsinError | None
+#: Takes a client's answer. Must not raise.
+Reply = Callable[[Answer], None]
 
 
 class WriteOp:
@@ -124,6 +109,14 @@ class WriteOp:
         self.reply = reply
         self.deadline_us = deadline_us
         self.condition = condition
+
+    def answer(self, answer: Answer) -> None:
+        """Answers the client, if one waits; only the first answer counts."""
+        # The reply usually refers to the operation. Released here, both are freed at once instead of by the garbage
+        # collector, whose pauses would grow with the load.
+        reply, self.reply = self.reply, None
+        if reply is not None:
+            reply(answer)
 
     @property
     def supersedes(self) -> bool:
@@ -172,21 +165,6 @@ class InFlightAttempt:
         self.handed_over_generation = b""
 
 
-class AwaitingWrite:
-    """A row that memory keeps from firing and from range deletes until a pending write decides about it.
-
-    With a `conclusion` it is a superseded result: a client's write was accepted before the attempt ended and is not durable
-    yet; if that write is refused, the conclusion counts. Without one, the row is about to be suspended, or the store refused
-    to delete it.
-    """
-
-    __slots__ = ("conclusion", "row")
-
-    def __init__(self, row: Row, conclusion: Conclusion | None) -> None:
-        self.row = row
-        self.conclusion = conclusion
-
-
 class Finished:
     """A timer that has finished and whose delete is not durable yet. `since_us` is when it finished, in boot time.
     `with_history` is whether its history row is written along with the delete."""
@@ -212,7 +190,7 @@ class Batch:
 
     store: ShardBatch
     ops: list[WriteOp] = field(default_factory=list)
-    answers: list[Row | TocsinError | None] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
     final: dict[bytes, Row | None] = field(default_factory=dict)
     ended: dict[bytes, Row] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)
@@ -223,6 +201,11 @@ class Batch:
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0
 
+    def refuse(self, error: TocsinError) -> None:
+        """Answers every client of the batch with the error."""
+        for op in self.ops:
+            op.answer(error)
+
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
@@ -231,3 +214,33 @@ class LoadRequest:
     number: int
     after: FireKey
     up_to: FireKey
+
+
+def stored(row: Row, suspended: str | None = None) -> StoredRow:
+    """The row in its stored form. An undecodable row is returned verbatim."""
+    if row.raw is not None:
+        return row.raw._replace(generation=row.generation, suspended=suspended)
+    timer = row.timer
+    record = encode_record(timer)
+    row.size = len(record)
+    return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended)
+
+
+def decoded_row(found: StoredRow) -> Row:
+    """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
+    return Row(found.key, found.generation, decode_record(found.record), len(found.record))
+
+
+def undecodable_row(found: StoredRow, reason: str) -> Row:
+    """A stored row whose record can't be decoded. It keeps the record unchanged."""
+    blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
+    return Row(found.key, found.generation, blank, len(found.record), found)
+
+
+def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> WriteOp:
+    """The operation that reports an attempt's conclusion to the owner of the row that was handed over as `row_generation`."""
+    execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
+    timer = msgspec.structs.replace(conclusion.timer)
+    return WriteOp(
+        OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=row_generation
+    )

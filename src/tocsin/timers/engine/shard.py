@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
-from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
-from tocsin.ports.store import KEY_MIN, Found
+from tocsin.model.errors import ShardMoved
+from tocsin.ports.observer import ShardClaimed, ShardLost
+from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.rows import Batch, InFlightAttempt, WriteOp
 from tocsin.timers.engine.window import Window
 
@@ -62,12 +62,16 @@ class Shard:
         self.closed = False
         self.suspended = Suspended()
         self._context = context
-        self._changed = changed
-        self._lost = lost
+        self._notify_changed = changed
+        self._notify_lost = lost
         self._orphaned: list[InFlightAttempt] = []
         self._counted = (0, 0)
-        self._last_epoch = 0
-        self._fetched: tuple[list[bytes], dict[bytes, Found]] = ([], {})
+        #: The epoch of the latest claim that this node used or renounced. No claim up to it may be used again.
+        self.last_epoch = 0
+
+    def changed(self) -> None:
+        """Call it after whatever may make a timer due or allow a load."""
+        self._notify_changed(self)
 
     # ------------------------------------------------------------------ ownership
 
@@ -82,21 +86,15 @@ class Shard:
             range_delete=context.store.capabilities.range_delete,
         )
         self._orphaned = []
-        self._fetched = ([], {})
-        self._last_epoch = epoch
+        self.last_epoch = epoch
         self.suspended = Suspended()
         self.draining = self.closed = False
         context.observe(ShardClaimed(self.shard_id, epoch))
-        self._changed(self)
-
-    @property
-    def last_epoch(self) -> int:
-        """The epoch of the latest claim that this node used or renounced. No claim up to it may be used again."""
-        return self._last_epoch
+        self.changed()
 
     def renounce(self, epoch: int) -> None:
         """Marks a claim that was never used as one that never will be."""
-        self._last_epoch = max(self._last_epoch, epoch)
+        self.last_epoch = max(self.last_epoch, epoch)
 
     def lose(self, reason: str) -> None:
         """Ends a claim that is lost or can't be relied on (rule 3): drops the window and refuses the waiting clients."""
@@ -108,9 +106,9 @@ class Shard:
         self.window = None
         window.refuse_clients(error, self._context.clock.boottime_us())
         self._orphaned = [attempt for attempts in window.in_flight.values() for attempt in attempts]
-        self._recount()
+        self.recount()
         self._context.observe(ShardLost(self.shard_id, window.epoch, reason))
-        self._lost(self, reason)
+        self._notify_lost(self, reason)
 
     def forget_attempt(self, attempt: InFlightAttempt) -> None:
         """Discards an orphaned attempt that ended while the shard was not owned."""
@@ -123,7 +121,7 @@ class Shard:
             self.forget_attempt(attempt)
             return
         self.window.not_sent(attempt)
-        self._changed(self)
+        self.changed()
 
     # ------------------------------------------------------------------ writes
 
@@ -139,64 +137,6 @@ class Shard:
         self.window.accept(op)
         self.lane.schedule(self, urgent=True)
 
-    async def fetch(self, rows_max: int) -> None:
-        """Reads from the store the present states that the next batch needs and memory doesn't have."""
-        window = self.window
-        uuids = window.to_fetch(rows_max) if window is not None else []
-        found: dict[bytes, Found] = {}
-        if uuids:
-            found = await self._context.bounded(self._context.store.fetch(self.shard_id, uuids))
-        self._fetched = (uuids, found) if self.window is window else ([], {})
-
-    def assemble(self, rows_max: int, finished_max: int) -> Batch | None:
-        """The next batch; None if there is nothing to write."""
-        window = self.window
-        if window is None:
-            return None
-        uuids, found = self._fetched
-        self._fetched = ([], {})
-        clock, limits = self._context.clock, self._context.limits
-        batch = window.assemble(
-            now_us=clock.now_us(),
-            boot_us=clock.boottime_us(),
-            rows_max=rows_max,
-            bytes_max=self._context.batch_bytes_max,
-            exact_after_us=0 if self.draining else limits.exact_delete_after_us,
-            history_rule=self._context.history_rule,
-            fetched=found,
-            fetched_uuids=uuids,
-            finished_max=finished_max,
-        )
-        for uuid, reason in batch.unusable:
-            self._context.observe(WriteRefused(self.shard_id, uuid, reason))
-        return batch if batch.ops or batch.finished else None
-
-    def committed(self, batch: Batch) -> None:
-        """Applies a durable batch to the window and answers its clients."""
-        window = self.window
-        if window is None or window.epoch != batch.store.epoch:
-            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed its owner; try again"))
-            return
-        window.committed(batch, self._context.clock.boottime_us())
-        self._recount()
-        for op, answer in zip(batch.ops, batch.answers, strict=True):
-            if op.reply is not None:
-                op.reply(answer)
-        self._changed(self)
-
-    def abandon(self, batch: Batch) -> None:
-        """Queues the operations of a batch again that certainly had no effect."""
-        if self.window is not None and self.window.epoch == batch.store.epoch:
-            self.window.abandon(batch)
-        else:
-            self._answer(batch, ShardMoved(f"shard {self.shard_id} changed its owner; nothing was written, try again"))
-
-    def refuse_first(self, op: WriteOp, error: TocsinError) -> None:
-        """Removes and refuses the first pending operation, which fails even alone in a batch."""
-        if self.window is not None and self.window.pending and self.window.pending[0] is op:
-            self.window.pending.popleft()
-            self.window.refuse(op, error, self._context.clock.boottime_us())
-
     def try_refused_again(self) -> None:
         """Queues again what the store refused `refused_interval` ago or longer."""
         window, context = self.window, self._context
@@ -205,66 +145,26 @@ class Shard:
             if window.try_refused_again(until_us):
                 self.lane.schedule(self, urgent=False)
 
-    def refuse_clients(self, error: TocsinError) -> None:
-        """Answers every waiting client with the error."""
-        if self.window is not None:
-            self.window.refuse_clients(error, self._context.clock.boottime_us())
-
-    def time_out_clients(self, batch: Batch, boot_us: int) -> None:
-        """Answers the clients of a batch under way whose deadlines have passed that the outcome is unknown; the batch goes
-        on."""
-        for op in batch.ops:
-            if op.reply is not None and op.deadline_us is not None and op.deadline_us <= boot_us:
-                reply, op.reply = op.reply, None
-                reply(
-                    ShardUnavailable(
-                        "the store did not confirm the write within the request's time; the outcome is unknown, try again"
-                    )
-                )
-
-    def expire(self, boot_us: int) -> None:
-        """Refuses clients' writes that are in no batch and whose deadlines have passed, as the next batch would."""
-        if self.window is not None:
-            self.window.expire(boot_us)
-
-    def fenced(self, batch: Batch) -> None:
-        """Ends the claim because the fence refused the batch: another node owns the shard."""
-        self._answer(
-            batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; nothing was written, try again")
-        )
-        if self.window is not None and self.window.epoch == batch.store.epoch:
-            self.lose("fenced")
-
-    def outcome_unknown(self, batch: Batch) -> None:
-        """Ends the claim because the batch may or may not be durable now or later (rule 3)."""
-        self._answer(batch, ShardUnavailable("the store did not confirm the write; the outcome is unknown, try again"))
-        if self.window is not None and self.window.epoch == batch.store.epoch:
-            self.lose("unknown_outcome")
-
-    def _answer(self, batch: Batch, error: TocsinError) -> None:
-        for op in batch.ops:
-            if op.reply is not None:
-                op.reply(error)
+    def holds(self, batch: Batch) -> bool:
+        """Whether the claim under which the batch was assembled is still this node's."""
+        return self.window is not None and self.window.epoch == batch.store.epoch
 
     # ------------------------------------------------------------------ memory
 
     def recount(self) -> None:
         """Updates the node's memory account with what this window holds, and shrinks the window if the node's limits are
         exceeded."""
-        self._recount()
+        self._count()
+        context, limits = self._context, self._context.limits
+        if context.window_timers > limits.window_timers_max or context.window_bytes > limits.window_bytes_max:
+            self._shrink()
 
-    def _recount(self) -> None:
+    def _count(self) -> None:
         window = self.window
         now = (len(window.rows), window.bytes) if window is not None else (0, 0)
         self._context.window_timers += now[0] - self._counted[0]
         self._context.window_bytes += now[1] - self._counted[1]
         self._counted = now
-        limits = self._context.limits
-        if (
-            self._context.window_timers > limits.window_timers_max
-            or self._context.window_bytes > limits.window_bytes_max
-        ):
-            self._shrink()
 
     def _shrink(self) -> None:
         """Rule 13: a window above its fair share drops its latest rows until it has three quarters of the share."""
@@ -279,9 +179,7 @@ class Shard:
             keep = min(keep, max(len(window.rows) * 3 * share_bytes // (4 * window.bytes), 1))
         if keep < len(window.rows):
             window.truncate(keep)
-            self._context.window_timers += len(window.rows) - self._counted[0]
-            self._context.window_bytes += window.bytes - self._counted[1]
-            self._counted = (len(window.rows), window.bytes)
+            self._count()
 
 
 def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:

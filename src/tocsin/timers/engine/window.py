@@ -23,26 +23,13 @@ random interleavings and faults; `make mutants` shows that each rule is needed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
-import msgspec
-
-from tocsin.model.errors import (
-    DefiniteFailure,
-    InvalidInput,
-    RecordUndecodable,
-    RequestExpired,
-    TimerNotFound,
-    TimerNotPending,
-    TocsinError,
-)
-from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record, unreadable_timer
-from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, Found, HistoryRow, ShardBatch, StoredRow, generation
-from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
+from tocsin.model.errors import RequestExpired, TocsinError
+from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, generation
 from tocsin.timers.engine.rows import (
-    AwaitingWrite,
     Batch,
     Conclusion,
     FinalAttempt,
@@ -53,17 +40,14 @@ from tocsin.timers.engine.rows import (
     OpKind,
     Row,
     WriteOp,
-    longest_wait_us,
+    conclusion_op,
 )
 
-#: Which finished timers of a namespace are kept, and for how many microseconds.
-HistoryRule = Callable[[str], tuple[HistoryMode, int]]
-
+#: Rows of each heap among which `longest_wait_us` looks for the oldest.
+_WAITS_CHECKED_MAX = 100
 #: Characters of a reason for suspending a row. An error that quotes the row is cut.
-_REASON_CHARS_MAX = 500
-_EXPIRED = "the request's time budget ran out; nothing was written"
-#: Returned instead of an answer: the operation waits until the store has been asked for the timer's present state.
-_FETCH_FIRST = object()
+REASON_CHARS_MAX = 500
+EXPIRED = "the request's time budget ran out; nothing was written"
 
 
 def key_before(key: FireKey) -> FireKey:
@@ -71,36 +55,6 @@ def key_before(key: FireKey) -> FireKey:
     instant, uuid = key
     number = int.from_bytes(uuid, "big")
     return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
-
-
-def stored(row: Row, suspended: str | None = None) -> StoredRow:
-    """The row in its stored form. An undecodable row is returned verbatim."""
-    if row.raw is not None:
-        return row.raw._replace(generation=row.generation, suspended=suspended)
-    timer = row.timer
-    record = encode_record(timer)
-    row.size = len(record)
-    return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended)
-
-
-def decoded_row(found: StoredRow) -> Row:
-    """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
-    return Row(found.key, found.generation, decode_record(found.record), len(found.record))
-
-
-def undecodable_row(found: StoredRow, reason: str) -> Row:
-    """A stored row whose record can't be decoded. It keeps the record unchanged."""
-    blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
-    return Row(found.key, found.generation, blank, len(found.record), found)
-
-
-def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> WriteOp:
-    """The operation that reports an attempt's conclusion to the owner of the row that was handed over as `row_generation`."""
-    execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
-    timer = msgspec.structs.replace(conclusion.timer)
-    return WriteOp(
-        OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=row_generation
-    )
 
 
 class Window:
@@ -128,7 +82,11 @@ class Window:
         self.in_flight: dict[bytes, tuple[InFlightAttempt, ...]] = {}
         self.in_flight_count = 0
         self.finished: dict[bytes, Finished] = {}
-        self.awaiting_write: dict[bytes, AwaitingWrite] = {}
+        # Rows that neither fire nor are deleted by range until a write decides about them: a client's, accepted before the
+        # row's attempt ended; a suspension; or a delete that the store has refused and that is tried again.
+        self.awaiting_write: dict[bytes, Row] = {}
+        # The results of such attempts. Each counts if the client's write is refused.
+        self.superseded: dict[bytes, Conclusion] = {}
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
@@ -162,11 +120,20 @@ class Window:
         elif op.kind is OpKind.SUSPEND:
             self._suspending[op.uuid] = op.expected
         if op.timer is not None and not op.timer.firing:
-            op.timer.firing = self._firing(op)
+            op.timer.firing = self.firing_of(op)
         self.pending.append(op)
 
-    def _firing(self, op: WriteOp) -> str:
+    def firing_of(self, op: WriteOp) -> str:
+        """The name of the firing that an accepted operation begins."""
         return f"{self.epoch:x}-{int.from_bytes(op.generation[-8:], 'big'):x}"
+
+    def suspend(self, row: Row, reason: str) -> str:
+        """Queues the suspension of a row that must not fire meanwhile: deferred, or awaiting a write. Returns the reason as
+        it will be stored."""
+        reason = reason[:REASON_CHARS_MAX]
+        timer, uuid = row.timer, row.key[1]
+        self.accept(WriteOp(OpKind.SUSPEND, uuid, timer.namespace, expected=row.generation, reason=reason))
+        return reason
 
     # ------------------------------------------------------------------ dispatch
 
@@ -175,9 +142,17 @@ class Window:
         return self._top(self._order)
 
     def longest_wait_us(self, now_us: int) -> int:
-        """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due."""
-        heaps = [heap for heap in (self._order, self._deferred) if self._top(heap) is not None]
-        return longest_wait_us(self.rows, heaps, now_us)
+        """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due. Where many
+        rows were accepted long after their instants, it is that of the oldest among the rows checked."""
+        longest = 0
+        for heap in (self._order, self._deferred):
+            top = self._top(heap)
+            if top is None or top[0] > now_us:
+                continue
+            for key in islice(heap, _WAITS_CHECKED_MAX):
+                if self._current(key):
+                    longest = max(longest, self.rows[key[1]].waited_us(now_us))
+        return longest
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
@@ -231,7 +206,8 @@ class Window:
         row = attempt.row
         if attempt.superseded:
             if not attempt.stale:
-                self.awaiting_write[row.key[1]] = AwaitingWrite(row, conclusion)
+                self.awaiting_write[row.key[1]] = row
+                self.superseded[row.key[1]] = conclusion
             return False
         self._conclude(row, conclusion, boot_us)
         return True
@@ -256,7 +232,7 @@ class Window:
         self.in_flight_count -= 1
         return True
 
-    def _deciding(self, uuid: bytes, row_generation: bytes) -> InFlightAttempt | None:
+    def deciding(self, uuid: bytes, row_generation: bytes) -> InFlightAttempt | None:
         """The in-flight attempt whose result decides about that durable generation, if there is one."""
         return next(
             (f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.generation == row_generation), None
@@ -327,262 +303,24 @@ class Window:
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
-            if op.condition is not None:
+            if self.needs_store(op, written):
                 wanted[op.uuid] = None
             elif op.kind is OpKind.CREATE or op.kind is OpKind.RETRY:
                 written.add(op.uuid)
-            elif op.uuid not in written and self._present(op.uuid) is None and op.uuid not in self.finished:
-                wanted[op.uuid] = None
         return list(wanted)
 
-    def assemble(
-        self,
-        *,
-        now_us: int,
-        boot_us: int,
-        rows_max: int,
-        bytes_max: int,
-        exact_after_us: int,
-        history_rule: HistoryRule,
-        fetched: dict[bytes, Found] | None = None,
-        fetched_uuids: Sequence[bytes] = (),
-        finished_max: int,
-    ) -> Batch:
-        """The next batch: pending operations in order up to the limits, with one final state per uuid (rule 4), and at most
-        `finished_max` finished timers, besides those that an operation depends on. If it is empty, its fence still proves
-        answers that say "will not fire" (rule 16). `fetched` is what the store returned for `fetched_uuids`."""
-        batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
-        unknown = fetched or {}
-        asked = frozenset(fetched_uuids)
-        while self.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max:
-            op = self.pending[0]
-            if op.deadline_us is not None and op.deadline_us <= boot_us:
-                self.pending.popleft()
-                self.refuse(op, RequestExpired(_EXPIRED), boot_us)
-                continue
-            try:
-                answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
-            except UNUSABLE as error:
-                self._refuse_unusable(op, batch, error, boot_us)
-                continue
-            if answer is _FETCH_FIRST:
-                break
-            self.pending.popleft()
-            batch.ops.append(op)
-            batch.answers.append(answer)  # type: ignore[arg-type]
-        for uuid, row in batch.final.items():
-            if row is None:
-                batch.store.deletes.append(uuid)
-        batch.store.upserts = sorted(batch.upserts.values(), key=_order_of_stored)
-        if finished_max and self.finished:
-            self._take_finished(batch, finished_max, now_us, boot_us, exact_after_us, history_rule)
-        elif self.finished:
-            for uuid in (*batch.final, *sorted(batch.relied_on)):
-                if uuid in self.finished:
-                    self._take(batch, self.finished[uuid], now_us, history_rule)
-        return batch
+    def needs_store(self, op: WriteOp, written: Container[bytes]) -> bool:
+        """Whether the operation depends on a state of its timer that only the store knows. `written` has the uuids that
+        operations before it write."""
+        if op.condition is not None:
+            return True
+        if op.kind is OpKind.CREATE or op.kind is OpKind.RETRY or op.kind is OpKind.HAND_OVER:
+            return False
+        return op.uuid not in written and op.uuid not in self.finished and self.present(op.uuid) is None
 
-    def _refuse_unusable(self, op: WriteOp, batch: Batch, error: BaseException, boot_us: int) -> None:
-        """Refuses an operation that can't be encoded; a retry's timer is suspended with the reason instead (rule 15)."""
-        reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
-        batch.unusable.append((op.uuid, reason))
-        present = self.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
-        self.pending.popleft()
-        if present is None:
-            self.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), boot_us)
-            return
-        del self.retrying[op.uuid]
-        self.awaiting_write[op.uuid] = AwaitingWrite(present, None)
-        self.accept(
-            WriteOp(
-                OpKind.SUSPEND,
-                op.uuid,
-                present.timer.namespace,
-                expected=present.generation,
-                reason=f"bad_record: {reason}"[:_REASON_CHARS_MAX],
-            )
-        )
-
-    def _resolve(
-        self,
-        op: WriteOp,
-        batch: Batch,
-        fetched: dict[bytes, Found],
-        asked: frozenset[bytes],
-        now_us: int,
-        history_rule: HistoryRule,
-    ) -> object:
-        """Adds the operation's effect to the batch; returns its answer, or _FETCH_FIRST if the store must be read first."""
-        uuid, kind = op.uuid, op.kind
-        if kind is OpKind.CREATE:
-            assert op.timer is not None
-            if op.condition is None:
-                return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
-            if uuid not in asked:
-                return _FETCH_FIRST
-            finished, mode = self.finished.get(uuid), history_rule(op.namespace)[0]
-            answer = create_if(op, batch, finished, self._present(uuid), fetched.get(uuid), mode)
-            return self._write(batch, answer) if type(answer) is Row else answer
-        if kind is OpKind.RETRY:
-            assert op.timer is not None
-            answered = self.retrying.get(uuid)
-            if uuid in batch.final or answered is None or answered.generation != op.expected:
-                return None
-            return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
-        if kind is OpKind.HAND_OVER:
-            attempt = self._deciding(uuid, op.expected)
-            if uuid in batch.final or attempt is None:
-                return None
-            return self._write(batch, Row((op.execute_at, uuid), op.generation, attempt.row.timer, 0))
-        present: Row | None
-        if uuid in batch.final:
-            present = batch.final[uuid]
-            if present is None and kind <= OpKind.DELETE:
-                return TimerNotPending("the timer was deleted")
-        elif uuid in self.finished:
-            batch.relied_on.add(uuid)
-            return TimerNotPending("the timer has finished") if kind <= OpKind.DELETE else None
-        else:
-            present = self._present(uuid)
-            if present is None:
-                if uuid not in asked:
-                    return _FETCH_FIRST
-                found = fetched.get(uuid)
-                if found is None or found.live is None:
-                    if kind > OpKind.DELETE:
-                        return None
-                    if found is None:
-                        return TimerNotFound("no such timer")
-                    return TimerNotPending("the timer has finished")
-                if found.live.suspended is None and kind is OpKind.RESUME:
-                    return None
-                present = self._decoded(found.live, op)
-        if kind is OpKind.UPDATE:
-            return self._update(op, batch, present, now_us)
-        if kind is OpKind.DELETE:
-            assert present is not None
-            self._delete(op, batch, present, now_us, history_rule)
-            return None
-        if present is None or present.generation != op.expected:
-            return None
-        if kind is OpKind.CONCLUDE:
-            self._write_conclusion(op, batch, present, now_us, history_rule)
-            return None
-        if kind is OpKind.SUSPEND:
-            return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
-        return self._write(batch, Row(present.key, op.generation, present.timer, 0))
-
-    def _decoded(self, live: StoredRow, op: WriteOp) -> Row:
-        try:
-            return decoded_row(live)
-        except RecordUndecodable as error:
-            return undecodable_row(live, str(error))
-
-    def _update(self, op: WriteOp, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
-        assert present is not None
-        assert op.changes is not None
-        if present.raw is not None:
-            return TimerNotPending(
-                f"the stored record can't be read ({present.timer.last_error}); create the timer again"
-            )
-        try:
-            timer = op.changes.apply(present.timer, now_us)
-        except InvalidInput as error:
-            return error
-        # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
-        timer.firing = self._firing(op)
-        instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
-        return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
-
-    def _delete(self, op: WriteOp, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
-        timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=now_us)
-        self._end(op, batch, present, timer, now_us, history_rule)
-
-    def _end(
-        self, op: WriteOp, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule
-    ) -> None:
-        # What can fail comes first: a refused operation must leave nothing in the batch.
-        ended = Row(present.key, op.generation, timer, present.size)
-        self._record(batch, ended, timer, now_us, history_rule)
-        batch.final[op.uuid] = None
-        batch.ended[op.uuid] = ended
-        batch.upserts.pop(op.uuid, None)
-        batch.suspended.discard(op.uuid)
-
-    def _write_conclusion(
-        self, op: WriteOp, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule
-    ) -> None:
-        assert op.timer is not None
-        if op.timer.status is Status.PENDING:
-            self._write(batch, Row((op.execute_at, op.uuid), op.generation, op.timer, 0))
-        else:
-            self._end(op, batch, present, op.timer, now_us, history_rule)
-
-    def _write(self, batch: Batch, row: Row, suspended: str | None = None) -> Row:
-        uuid = row.key[1]
-        batch.upserts[uuid] = stored(row, suspended)
-        batch.final[uuid] = row
-        batch.bytes += row.size
-        if suspended is None:
-            batch.suspended.discard(uuid)
-        else:
-            batch.suspended.add(uuid)
-        return row
-
-    def _record(self, batch: Batch, row: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
-        mode, retention_us = history_rule(timer.namespace)
-        if timer.keys:
-            timer, retention_us = kept_for_its_keys(timer, mode, retention_us)
-        elif not keeps(mode, timer):
-            return
-        ended = timer.executed_at or now_us
-        kept = HistoryRow(
-            row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags,
-            encode_record(timer), timer.status, ended, ended + retention_us,
-        )  # fmt: skip
-        batch.store.history.append(kept)
-        batch.bytes += len(kept.record)
-
-    def _take_finished(
-        self, batch: Batch, finished_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
-    ) -> None:
-        """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
-        long."""
-        candidates = sorted(self.finished.values(), key=_order_of_finished)
-        chosen = candidates[:finished_max]
-        watermark = None
-        if self.range_delete:
-            limit = self._first_unfinished(batch)
-            if len(chosen) < len(candidates):
-                limit = min(limit, candidates[len(chosen)].row.key)
-            for entry in chosen:
-                if entry.row.key < limit and entry.row.key <= self.horizon:
-                    watermark = entry.row.key
-        batch.store.delete_to = watermark
-        for entry in candidates:
-            uuid = entry.row.key[1]
-            in_range = watermark is not None and entry.row.key <= watermark
-            needed = uuid in batch.final or uuid in batch.relied_on
-            waited = boot_us - entry.since_us >= exact_after_us or not self.range_delete
-            if in_range or needed or (waited and len(batch.finished) < len(chosen)):
-                self._take(batch, entry, now_us, history_rule)
-
-    def _take(self, batch: Batch, entry: Finished, now_us: int, history_rule: HistoryRule) -> None:
-        """Adds a finished timer to the batch: the range delete removes it, an upsert replaces it, or its uuid is deleted."""
-        key = entry.row.key
-        batch.finished.append(entry)
-        if entry.with_history:
-            try:
-                self._record(batch, entry.row, entry.timer, now_us, history_rule)
-            except UNUSABLE as error:
-                entry.with_history = False
-                batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:_REASON_CHARS_MAX]))
-        watermark = batch.store.delete_to
-        if key[1] not in batch.final and (watermark is None or key > watermark):
-            batch.store.deletes.append(key[1])
-
-    def _first_unfinished(self, batch: Batch) -> FireKey:
-        """The smallest key that a range delete must not reach: of all rows that have not finished, in memory or the batch."""
+    def first_unfinished(self, rewritten: Container[bytes]) -> FireKey:
+        """The smallest key of a row in memory that has not finished: a range delete must not reach it. A retrying timer does
+        not count if its uuid is in `rewritten`."""
         limit = KEY_MAX
         for heap in (self._order, self._deferred):
             top = self._top(heap)
@@ -595,21 +333,12 @@ class Window:
                 limit = min(limit, key)
                 break
             heappop(attempts)
-        for awaiting in self.awaiting_write.values():
-            limit = min(limit, awaiting.row.key)
+        for waiting in self.awaiting_write.values():
+            limit = min(limit, waiting.key)
         for uuid, row in self.retrying.items():
-            if uuid not in batch.final:
+            if uuid not in rewritten:
                 limit = min(limit, row.key)
-        for upsert in batch.store.upserts:
-            if upsert.suspended is None and (upsert.execute_at, upsert.uuid) < limit:
-                limit = (upsert.execute_at, upsert.uuid)
         return limit
-
-    def assemble_one(self, entry: Finished, now_us: int, history_rule: HistoryRule) -> Batch:
-        """A batch with only the exact delete of one finished timer."""
-        batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
-        self._take(batch, entry, now_us, history_rule)
-        return batch
 
     def delete_refused(self, entry: Finished, boot_us: int) -> None:
         """The store refuses to delete a finished timer. Until `try_refused_again` the row awaits a write, so that it neither
@@ -617,7 +346,7 @@ class Window:
         uuid = entry.row.key[1]
         if self.finished.get(uuid) is entry:
             del self.finished[uuid]
-            self.awaiting_write[uuid] = AwaitingWrite(entry.row, None)
+            self.awaiting_write[uuid] = entry.row
             self._refused.append((boot_us, entry))
 
     def try_refused_again(self, until_us: int) -> bool:
@@ -630,8 +359,7 @@ class Window:
                 self.pending.append(refused)
                 continue
             uuid = refused.row.key[1]
-            awaiting = self.awaiting_write.get(uuid)
-            if awaiting is not None and awaiting.row is refused.row:
+            if self.awaiting_write.get(uuid) is refused.row:
                 del self.awaiting_write[uuid]
                 refused.with_history = True
                 self.finished[uuid] = refused
@@ -653,6 +381,7 @@ class Window:
                 continue
             self._remove(uuid)
             self.awaiting_write.pop(uuid, None)
+            self.superseded.pop(uuid, None)
             self.retrying.pop(uuid, None)
             for attempt in self.in_flight.get(uuid, ()):
                 attempt.superseded = attempt.stale = True
@@ -677,13 +406,13 @@ class Window:
             row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
-            awaiting = self.awaiting_write.get(op.uuid)
-            attempt = self._deciding(op.uuid, op.expected)
+            conclusion = self.superseded.get(op.uuid)
+            attempt = self.deciding(op.uuid, op.expected)
             if attempt is not None:
                 self._end_attempt(attempt)
                 attempt.handed_over_generation = op.generation
-            elif awaiting is not None and awaiting.conclusion is not None and awaiting.row.generation == op.expected:
-                results.append(conclusion_op(awaiting.row, op.generation, awaiting.conclusion))
+            elif conclusion is not None and (of := self.awaiting_write[op.uuid]).generation == op.expected:
+                results.append(conclusion_op(of, op.generation, conclusion))
             elif (back := self.rows.get(op.uuid)) is not None and back.generation == op.expected:
                 # Its request was not sent after all: the timer is due as before.
                 results.append(conclusion_op(back, op.generation, NextAttempt(back.timer, back.key[0])))
@@ -695,9 +424,10 @@ class Window:
         for attempt in self.in_flight.get(uuid, ()):
             if attempt.row.generation != row_generation:
                 attempt.superseded = attempt.stale = True
-        awaiting = self.awaiting_write.get(uuid)
-        if awaiting is not None and awaiting.row.generation != row_generation:
+        waiting = self.awaiting_write.get(uuid)
+        if waiting is not None and waiting.generation != row_generation:
             del self.awaiting_write[uuid]
+            self.superseded.pop(uuid, None)
         retried = self.retrying.get(uuid)
         if retried is not None and retried.generation != row_generation:
             del self.retrying[uuid]
@@ -714,8 +444,13 @@ class Window:
         else:
             # The old row stays stored, and memory keeps it from firing, until `try_refused_again`.
             self._refused.append((boot_us, op))
-        if op.reply is not None:
-            op.reply(error)
+        op.answer(error)
+
+    def refuse_first(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
+        """Refuses the first pending operation, which fails even alone in a batch."""
+        if self.pending and self.pending[0] is op:
+            self.pending.popleft()
+            self.refuse(op, error, boot_us)
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
         """Answers every waiting client with the error; the engine's own operations stay queued."""
@@ -732,7 +467,7 @@ class Window:
             gone = set(late)
             self.pending = deque(op for op in self.pending if op not in gone)
             for op in late:
-                self.refuse(op, RequestExpired(_EXPIRED), boot_us)
+                self.refuse(op, RequestExpired(EXPIRED), boot_us)
 
     def _forget_client_op(self, uuid: bytes) -> None:
         left = self._client_ops[uuid] - 1
@@ -748,10 +483,9 @@ class Window:
         for attempt in self.in_flight.get(uuid, ()):
             if not attempt.stale:
                 attempt.superseded = False
-        awaiting = self.awaiting_write.get(uuid)
-        if awaiting is not None and awaiting.conclusion is not None:
-            del self.awaiting_write[uuid]
-            self._conclude(awaiting.row, awaiting.conclusion, boot_us)
+        conclusion = self.superseded.pop(uuid, None)
+        if conclusion is not None:
+            self._conclude(self.awaiting_write.pop(uuid), conclusion, boot_us)
 
     # ------------------------------------------------------------------ loads
 
@@ -782,7 +516,7 @@ class Window:
             if uuid in self.rows:
                 continue
             if row.raw is not None:
-                self.awaiting_write[uuid] = AwaitingWrite(row, None)
+                self.awaiting_write[uuid] = row
                 continue
             self._add(row)
         for committed in self._changed_since_load.values():
@@ -813,12 +547,7 @@ class Window:
 
     # ------------------------------------------------------------------ inside
 
-    def view(self, uuid: bytes) -> Row | Finished | None:
-        """The timer's durable state as memory knows it; None if only the store knows it."""
-        finished = self.finished.get(uuid)
-        return finished if finished is not None else self._present(uuid)
-
-    def _present(self, uuid: bytes) -> Row | None:
+    def present(self, uuid: bytes) -> Row | None:
         """The durable live row of the uuid, if memory has it."""
         row = self.rows.get(uuid)
         if row is not None:
@@ -826,10 +555,8 @@ class Window:
         for attempt in self.in_flight.get(uuid, ()):
             if not attempt.stale:
                 return attempt.row
-        awaiting = self.awaiting_write.get(uuid)
-        if awaiting is not None:
-            return awaiting.row
-        return self.retrying.get(uuid)
+        waiting = self.awaiting_write.get(uuid)
+        return waiting if waiting is not None else self.retrying.get(uuid)
 
     def _known(self, row: Row) -> bool:
         """Whether this very generation is in flight, awaiting a write, retrying or finished here."""
@@ -840,8 +567,8 @@ class Window:
         finished = self.finished.get(uuid)
         if finished is not None and finished.row.generation == row_generation:
             return True
-        awaiting = self.awaiting_write.get(uuid)
-        if awaiting is not None and awaiting.row.generation == row_generation:
+        waiting = self.awaiting_write.get(uuid)
+        if waiting is not None and waiting.generation == row_generation:
             return True
         retried = self.retrying.get(uuid)
         return retried is not None and retried.generation == row_generation
@@ -880,11 +607,3 @@ class Window:
                 return key
             heappop(heap)
         return None
-
-
-def _order_of_finished(entry: Finished) -> FireKey:
-    return entry.row.key
-
-
-def _order_of_stored(row: StoredRow) -> FireKey:
-    return (row.execute_at, row.uuid)

@@ -1,16 +1,15 @@
-"""The handler of the operation on the audit trail."""
+"""The operation on the audit trail."""
 
 from __future__ import annotations
 
-import msgspec
-
+from tocsin.model.access import Role
 from tocsin.model.errors import StoreCorrupted, StoreError, Unavailable
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
-from tocsin.web.api.request import ApiRequest, Handler
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import wire
 from tocsin.web.http.audit import audit_page, audit_query
-from tocsin.web.http.reading import JsonReader
 
 
 class AuditHandlers:
@@ -19,20 +18,26 @@ class AuditHandlers:
     def __init__(self, audit: AuditLog, rules: InputRules) -> None:
         self._audit = audit
         self._rules = rules
-        self._encode = msgspec.json.Encoder().encode
-        self._list = JsonReader(wire.ListAudit)
 
-    def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation name."""
-        return {"listAudit": self.list}
-
-    async def list(self, request: ApiRequest) -> bytes:
-        """Returns a page of entries."""
-        query = audit_query(self._list.read(request.body or b"{}"), self._rules)
+    @Operation(
+        "listAudit",
+        "/api/v1/audit/list",
+        "List the audit trail",
+        Role.ADMIN,
+        Reach.SERVICE,
+        tag="Audit",
+        body_optional=True,
+        errors=("SHARD_UNAVAILABLE",),
+        example={"action": ["key_created", "key_deleted"], "limit": 100},
+    )
+    async def list(self, request: ApiRequest, sent: wire.ListAudit) -> wire.AuditPage:
+        """Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which address, on
+        which node. Entries are kept for the setting `audit_retention`."""
+        query = audit_query(sent, self._rules)
         try:
             entries = await self._audit.read(query)
         except StoreCorrupted:
             raise
         except StoreError as error:
             raise Unavailable(f"the store can't be read now: {error}") from error
-        return self._encode(audit_page(entries, query.limit))
+        return audit_page(entries, query.limit)

@@ -1,21 +1,20 @@
-"""Handlers of the operations on API keys."""
+"""The operations on API keys."""
 
 from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
 from tocsin.keys import ApiKeys, make
-from tocsin.model.access import ApiKey
+from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.ports.audit import AuditLog
-from tocsin.web.api.request import ApiRequest, CustomResponse, Handler, shown_once
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import wire
 from tocsin.web.http.access import require_grant
 from tocsin.web.http.convert import created_key, key_request, keys_answer
-from tocsin.web.http.errors import Unauthenticated
-from tocsin.web.http.reading import JsonReader
+
+_operation = partial(Operation, tag="Keys", role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
 
 
 class KeyHandlers:
@@ -25,44 +24,47 @@ class KeyHandlers:
     def __init__(self, keys: ApiKeys, audit: AuditLog) -> None:
         self._keys = keys
         self._audit = audit
-        self._encode = msgspec.json.Encoder().encode
-        self._create = JsonReader(wire.CreateKey)
-        self._list = JsonReader(wire.ListKeys)
-        self._revoke = JsonReader(wire.RevokeKey)
 
-    def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation name."""
-        return {"createKey": self.create, "listKeys": self.list, "revokeKey": self.revoke}
-
-    async def create(self, request: ApiRequest) -> CustomResponse:
-        """Creates a key."""
+    @_operation(
+        "createKey",
+        "/api/v1/keys/create",
+        "Create an API key",
+        errors=("TOO_MANY_KEYS", "STORE_FAILURE"),
+        example={"role": "write", "name": "billing service", "namespaces": ["billing"]},
+    )
+    async def create(self, request: ApiRequest, sent: wire.CreateKey) -> wire.CreatedKey:
+        """Only this response shows the key. It can't exceed the key of the request: no other namespaces or tenants, and no
+        later expiry. The request always requires a key, even if the server requires none otherwise; `tocsin keys create`
+        creates the first one. Other nodes accept the new key within `keys_refresh`."""
         caller = _caller(request)
-        key, secret = make(key_request(self._create.read(request.body)), request.now_us)
+        key, secret = make(key_request(sent), request.now_us)
         require_grant(caller, key)
         await self._keys.add(key, partial(self._record, request))
-        return shown_once(self._encode(created_key(key, secret)))
+        request.forbid_storing()
+        return created_key(key, secret)
 
-    async def list(self, request: ApiRequest) -> bytes:
-        """Returns the keys within the scope of the caller's key."""
-        caller = _caller(request)
-        if request.body:
-            self._list.read(request.body)
-        return self._encode(keys_answer(await self._keys.seen_by(caller)))
+    @_operation("listKeys", "/api/v1/keys/list", "List API keys", body_optional=True, errors=("STORE_FAILURE",))
+    async def list(self, request: ApiRequest, sent: wire.ListKeys) -> wire.KeyList:
+        """Lists the keys within the scope of the request's key."""
+        return keys_answer(await self._keys.seen_by(_caller(request)))
 
-    async def revoke(self, request: ApiRequest) -> bytes:
-        """Revokes a key."""
-        caller = _caller(request)
-        await self._keys.revoke(self._revoke.read(request.body).key_id, caller, partial(self._record, request))
-        return b""
+    @_operation(
+        "revokeKey",
+        "/api/v1/keys/revoke",
+        "Revoke an API key",
+        status=204,
+        errors=("KEY_NOT_FOUND", "STORE_FAILURE"),
+        example={"keyId": "1f0c9a7be2d4"},
+    )
+    async def revoke(self, request: ApiRequest, sent: wire.RevokeKey) -> None:
+        """Revokes one of the keys that `keys/list` shows. The responding node refuses it immediately, other nodes within
+        `keys_refresh`. Its sign-ins end as well."""
+        await self._keys.revoke(sent.key_id, _caller(request), partial(self._record, request))
 
     async def _record(self, request: ApiRequest, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
         await self._audit.write(action, request.actor, key_id, details)
 
 
 def _caller(request: ApiRequest) -> ApiKey:
-    if request.key is None:
-        raise Unauthenticated(
-            "managing keys always requires an admin key; create the first one with "
-            "`tocsin keys create --role admin` on the server's machine"
-        )
+    assert request.key is not None
     return request.key

@@ -1,4 +1,4 @@
-"""The mounted application's errors: plain-text error responses and exceptions become problem responses."""
+"""The application that serves the paths of no operation: its plain-text error responses and exceptions become problems."""
 
 from __future__ import annotations
 
@@ -11,44 +11,36 @@ from tocsin.web.http.reading import Receive
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-SendProblem = Callable[[BaseException, Scope, Send, str], Awaitable[None]]
 
 
-class Mounted:
-    """An application whose plain-text errors are replaced. Other responses pass, with the correlation id added."""
+async def serve_mounted(app: Asgi, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> Exception | None:
+    """Serves one request; returns the error to respond with instead, if there is one. Responses that pass get the correlation
+    id."""
+    replaced: Exception | None = None
+    started = False
 
-    def __init__(self, app: Asgi, send_problem: SendProblem) -> None:
-        self._app = app
-        self._send_problem = send_problem
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
-        """Serves one request."""
-        replaced: BaseException | None = None
-        started = False
-
-        async def watch(message: MutableMapping[str, Any]) -> None:
-            nonlocal replaced, started
-            if message["type"] == "http.response.start":
-                replaced = _failure(message, scope)
-                if replaced is None:
-                    started = True
-                    own = (b"x-correlation-id", correlation_id.encode())
-                    message = {**message, "headers": [*message.get("headers", ()), own]}
+    async def watch(message: MutableMapping[str, Any]) -> None:
+        nonlocal replaced, started
+        if message["type"] == "http.response.start":
+            replaced = _failure(message, scope)
             if replaced is None:
-                await send(message)
+                started = True
+                own = (b"x-correlation-id", correlation_id.encode())
+                message = {**message, "headers": [*message.get("headers", ()), own]}
+        if replaced is None:
+            await send(message)
 
-        scope.setdefault("state", {})["correlation_id"] = correlation_id
-        try:
-            await self._app(scope, receive, watch)
-        except Exception as error:
-            if started:
-                raise
-            replaced = error
-        if replaced is not None:
-            await self._send_problem(replaced, scope, send, correlation_id)
+    scope.setdefault("state", {})["correlation_id"] = correlation_id
+    try:
+        await app(scope, receive, watch)
+    except Exception as error:
+        if started:
+            raise
+        return error
+    return replaced
 
 
-def _failure(message: MutableMapping[str, Any], scope: Scope) -> BaseException | None:
+def _failure(message: MutableMapping[str, Any], scope: Scope) -> Exception | None:
     headers = dict(message.get("headers", ()))
     if message["status"] < 400 or not headers.get(b"content-type", b"").startswith(b"text/plain"):
         return None

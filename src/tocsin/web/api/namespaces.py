@@ -1,8 +1,9 @@
-"""Handlers of the operations on namespaces."""
+"""The operations on namespaces."""
 
 from __future__ import annotations
 
-import msgspec
+from functools import partial
+
 from msgspec import UNSET
 
 from tocsin.model.access import Role
@@ -10,12 +11,14 @@ from tocsin.model.audit import AuditAction
 from tocsin.model.namespace import Answers
 from tocsin.ports.audit import AuditLog
 from tocsin.timers.service import TimerService
-from tocsin.web.api.request import ApiRequest, CustomResponse, Handler, shown_once
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import wire
 from tocsin.web.http.audit import namespace_details, rotation_details
 from tocsin.web.http.convert import RequestParser, namespace_answer
-from tocsin.web.http.instants import format_instant
-from tocsin.web.http.reading import JsonReader
+from tocsin.web.http.instants import optional_instant
+
+_operation = partial(Operation, tag="Namespaces")
 
 
 class NamespaceHandlers:
@@ -25,24 +28,18 @@ class NamespaceHandlers:
         self._audit = audit
         self._service = service
         self._parser = parser
-        self._encode = msgspec.json.Encoder().encode
-        self._create = JsonReader(wire.CreateNamespace)
-        self._list = JsonReader(wire.ListNamespaces)
-        self._update = JsonReader(wire.UpdateNamespace)
-        self._rotate = JsonReader(wire.RotateSecret)
 
-    def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation name."""
-        return {
-            "createNamespace": self.create,
-            "listNamespaces": self.list,
-            "updateNamespace": self.update,
-            "rotateNamespaceSecret": self.rotate,
-        }
-
-    async def create(self, request: ApiRequest) -> bytes:
-        """Creates a namespace."""
-        sent = self._create.read(request.body)
+    @_operation(
+        "createNamespace",
+        "/api/v1/namespaces/create",
+        "Create a namespace",
+        Role.ADMIN,
+        Reach.SERVICE,
+        errors=("NAMESPACE_EXISTS", "SHARD_UNAVAILABLE"),
+        example={"name": "orders", "history": "all", "retention": "3d"},
+    )
+    async def create(self, request: ApiRequest, sent: wire.CreateNamespace) -> wire.Namespace:
+        """numShards is permanent; everything else can be changed later."""
         settings = self._parser.namespace_settings(sent)
         namespace = await self._service.create_namespace(
             sent.name,
@@ -54,22 +51,38 @@ class NamespaceHandlers:
             retry=None if settings.retry is UNSET else settings.retry,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, request.actor, sent.name, namespace_details(sent))
-        return self._encode(namespace_answer(namespace, request.now_us))
+        return namespace_answer(namespace, request.now_us)
 
-    async def list(self, request: ApiRequest) -> bytes:
-        """Returns the namespaces that the key may read."""
-        if request.body:
-            self._list.read(request.body)
+    @_operation(
+        "listNamespaces",
+        "/api/v1/namespaces/list",
+        "List namespaces",
+        Role.READ,
+        Reach.VISIBLE,
+        body_optional=True,
+        errors=("SHARD_UNAVAILABLE",),
+    )
+    async def list(self, request: ApiRequest, sent: wire.ListNamespaces) -> wire.NamespaceList:
+        """Lists the namespaces that the key has access to."""
         visible = [
             namespace_answer(namespace, request.now_us)
             for namespace in await self._service.namespaces()
             if request.key is None or request.key.allows(Role.READ, namespace.name)
         ]
-        return self._encode(wire.NamespaceList(visible))
+        return wire.NamespaceList(visible)
 
-    async def update(self, request: ApiRequest) -> bytes:
-        """Changes a namespace's settings."""
-        sent = self._update.read(request.body)
+    @_operation(
+        "updateNamespace",
+        "/api/v1/namespaces/update",
+        "Change a namespace",
+        Role.ADMIN,
+        Reach.SERVICE,
+        errors=("NAMESPACE_NOT_FOUND", "CONFLICT", "SHARD_UNAVAILABLE"),
+        example={"name": "orders", "paused": True},
+    )
+    async def update(self, request: ApiRequest, sent: wire.UpdateNamespace) -> wire.Namespace:
+        """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
+        when every node has applied the change, which takes seconds if a node can't be reached."""
         settings = self._parser.namespace_settings(sent)
         namespace = await self._service.update_namespace(
             sent.name,
@@ -82,11 +95,22 @@ class NamespaceHandlers:
             retry=settings.retry,
         )
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, request.actor, sent.name, namespace_details(sent))
-        return self._encode(namespace_answer(namespace, request.now_us))
+        return namespace_answer(namespace, request.now_us)
 
-    async def rotate(self, request: ApiRequest) -> CustomResponse:
-        """Rotates the signing secret."""
-        sent = self._rotate.read(request.body)
+    @_operation(
+        "rotateNamespaceSecret",
+        "/api/v1/namespaces/rotateSecret",
+        "Rotate a namespace's signing secret",
+        Role.ADMIN,
+        Reach.NAMESPACE,
+        errors=("NAMESPACE_NOT_FOUND", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE", "CLUSTER_UPGRADING"),
+        example={"name": "orders", "grace": "24h"},
+    )
+    async def rotate(self, request: ApiRequest, sent: wire.RotateSecret) -> wire.RotatedSecret:
+        """The new secret signs immediately. The previous one keeps signing during the grace period, so that receivers can be
+        updated: `webhook-signature` then has two signatures, the newest first. Only this response shows the secret; send your
+        own secret to make the request safe to repeat. A namespace without a secret gets its first. The response is sent when
+        every node has applied the change."""
         request.permit(Role.ADMIN, sent.name)
         rotation = self._parser.namespace_rotation(sent)
         namespace = await self._service.rotate_secret(
@@ -95,10 +119,9 @@ class NamespaceHandlers:
         await self._audit.write(
             AuditAction.SECRET_ROTATED, request.actor, sent.name, rotation_details("namespace", rotation)
         )
-        previous_until = namespace.signing.previous_until(request.now_us)
-        answer = wire.RotatedSecret(
+        request.forbid_storing()
+        return wire.RotatedSecret(
             name=sent.name,
             secret=rotation.secret,
-            previous_until=UNSET if previous_until is None else format_instant(previous_until),
+            previous_until=optional_instant(namespace.signing.previous_until(request.now_us)),
         )
-        return shown_once(self._encode(answer))

@@ -9,10 +9,10 @@ import msgspec
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
-from tocsin.service_calls.api.validation import CallStatus
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http import agent_wire, cluster_wire, wire
-from tocsin.web.http.codes import CODES, ErrorCode
-from tocsin.web.http.errors import error_classes_by_code, problem_kind_of_class
+from tocsin.web.http.codes import CODES
+from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.wire import Attempt, BadField
 
 Json = dict[str, Any]
@@ -206,24 +206,21 @@ def answer_example(struct: type[msgspec.Struct]) -> Any:
 
 def problem_examples() -> Json:
     """A problem for each code, by code."""
-    classes = error_classes_by_code()
-    return {
-        code: {"summary": meant.when, "value": _problem(code, meant, problem_kind_of_class(classes[code][0]).title)}
-        for code, meant in CODES.items()
-    }
+    return {code: {"summary": meant.when, "value": _problem(code, meant.example)} for code, meant in CODES.items()}
 
 
-def _problem(code: str, meant: ErrorCode, title: str) -> Any:
-    path, _, reason = meant.example.partition(": ")
-    named = meant.status in (400, 413) and bool(reason) and not path.count(" ")
+def _problem(code: str, message: str) -> Any:
+    kind = kind_of_code(code)
+    path, _, reason = message.partition(": ")
+    named = kind.status in (400, 413) and bool(reason) and not path.count(" ")
     example = wire.Problem(
         type=f"urn:tocsin:error:{code}",
-        title=title,
-        status=meant.status,
-        detail=meant.example,
+        title=kind.title,
+        status=kind.status,
+        detail=message,
         instance="/api/v1/timers/create",
         error=code,
-        message=meant.example,
+        message=message,
         timestamp=_CREATED,
         correlation_id=_CORRELATION_ID,
         errors=[BadField(path=path, reason=reason)] if named else [],

@@ -1,40 +1,36 @@
-"""HTTP/1.1 at the socket: uvicorn's protocol with a direct path for frequent operations.
+"""HTTP/1.1 at the socket: uvicorn's protocol with a short path for frequent operations.
 
 uvicorn creates an ASGI scope, a cycle, a task and two writes for every request, which costs more than creating a timer. A
-request for an operation with a direct path (`Api.direct`) that arrives whole, with a body of known size and without
+request for an operation with a short path (`Api.short`) that arrives whole, with a body of known size and without
 unusual features, goes straight to the API and is answered in one write, without a task. All other requests, and those
 that turn out to be incomplete, are handed to uvicorn.
 """
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from tocsin.web.api.app import Api, Headers
-from tocsin.web.api.guard import GuardedProtocol
-from tocsin.web.api.routes import DirectRoute
+from tocsin.web.api.app import Api
+from tocsin.web.api.guard import GuardedProtocol, encoded
+from tocsin.web.api.routes import Route
+from tocsin.web.http.errors import Response
 from tocsin.web.http.reading import size_of
 
 
-class _NoWaiter:
-    """Takes the place of the event with which uvicorn wakes a task that reads the body: on the direct path there is none."""
-
-    def set(self) -> None:
-        """Does nothing."""
-
-
 class _Exchange:
-    """A request on the direct path, with the attributes that uvicorn reads of a connection's latest request: when the
+    """A request on the short path, with the attributes that uvicorn reads of a connection's latest request: when the
     connection is lost or shut down, and when the next request arrives before the response."""
 
     __slots__ = ("disconnected", "keep_alive", "response_complete")
 
-    message_event = _NoWaiter()
+    #: uvicorn sets it to wake the task that reads the body; here there is none.
+    message_event = asyncio.Event()
     response_started = False
 
     def __init__(self) -> None:
@@ -51,12 +47,12 @@ class ApiProtocol(GuardedProtocol):
     ) -> None:
         super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
-        self._route: DirectRoute | None = None
-        # The parts of the body of a request on the direct path, until it is complete; None for any other request.
+        self._route: Route | None = None
+        # The parts of the body of a request on the short path, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
 
     def _interrupted(self) -> None:
-        """Hands an incomplete request on the direct path to uvicorn."""
+        """Hands an incomplete request on the short path to uvicorn."""
         parts, self._parts = self._parts, None
         if parts is not None:
             self._hand_over()
@@ -64,16 +60,16 @@ class ApiProtocol(GuardedProtocol):
                 HttpToolsProtocol.on_body(self, part)
 
     def _begin(self) -> None:
-        """Selects the direct path or uvicorn."""
-        route = self._api.direct.get(self.url)
+        """Selects the short path or uvicorn."""
+        route = self._api.short.get(self.url)
         if route is not None and self._suits(route):
             self._route = route
             self._parts = []
         else:
             self._hand_over()
 
-    def _suits(self, route: DirectRoute) -> bool:
-        """Whether the request may take the direct path if its body is complete in time. Only one at a time: responses to
+    def _suits(self, route: Route) -> bool:
+        """Whether the request may take the short path if its body is complete in time. Only one at a time: responses to
         pipelined requests must keep their order, for which uvicorn has a queue."""
         if self.cycle is not None and not self.cycle.response_complete:
             return False
@@ -89,7 +85,7 @@ class ApiProtocol(GuardedProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Collects the body of a request on the direct path."""
+        """Collects the body of a request on the short path."""
         if self._parts is None:
             super().on_body(body)
         else:
@@ -98,7 +94,7 @@ class ApiProtocol(GuardedProtocol):
             self._parts.append(body)
 
     def _complete(self) -> None:
-        """Passes a complete request on the direct path to the API."""
+        """Passes a complete request on the short path to the API."""
         parts, self._parts = self._parts, None
         if parts is None:
             super()._complete()
@@ -110,20 +106,14 @@ class ApiProtocol(GuardedProtocol):
 
     # -- called by the API
 
-    def _answer(self, exchange: _Exchange, status: int, headers: Headers, body: bytes) -> None:
+    def _answer(self, exchange: _Exchange, response: Response) -> None:
         exchange.response_complete = True
         if self._api.leaving:
             exchange.keep_alive = False
         if self.transport.is_closing():
             self._settle()
             return
-        content = [STATUS_LINE[status]]
-        for name, value in headers:
-            content += (name, b": ", value, b"\r\n")
-        if not exchange.keep_alive:
-            content.append(b"connection: close\r\n")
-        content += (b"\r\n", body)
-        self.transport.write(b"".join(content))
+        self.transport.write(encoded(response, close=not exchange.keep_alive))
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()

@@ -1,11 +1,11 @@
-"""The request that a handler receives, and the response that it returns."""
+"""The request that a handler receives, and answers other than JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditSource
@@ -39,33 +39,36 @@ class ApiLimits:
 
 
 class ApiRequest:
-    """A request that has passed the gate: its body is read, its key authenticated (None: no key, where keys are optional).
+    """A request on its way through the pipeline, which fills it in: a handler finds the body read, the key authenticated
+    (None: no key, where keys are optional), and the parameters of path and query."""
 
-    `parameters` are those of its path, `query` those of its query, if the operation has any.
-    """
-
-    __slots__ = ("address", "body", "correlation_id", "headers", "key", "now_us", "parameters", "query")
+    __slots__ = (
+        "address",
+        "answer_headers",
+        "body",
+        "correlation_id",
+        "headers",
+        "key",
+        "now_us",
+        "parameters",
+        "query",
+    )
 
     def __init__(
-        self,
-        body: bytes,
-        headers: Mapping[bytes, bytes],
-        key: ApiKey | None,
-        now_us: int,
-        correlation_id: str,
-        parameters: Mapping[str, str] = _NONE,
-        query: Mapping[str, list[str]] = _NONE,
-        address: str = "",
+        self, headers: Mapping[bytes, bytes], correlation_id: str, parameters: Mapping[str, str] = _NONE
     ) -> None:
-        #: The client's address; empty if unknown, and on the direct path, where it isn't needed.
-        self.address = address
-        self.body = body
         self.headers = headers
-        self.key = key
-        self.now_us = now_us
         self.correlation_id = correlation_id
         self.parameters = parameters
-        self.query = query
+        self.query: Mapping[str, list[str]] = _NONE
+        self.key: ApiKey | None = None
+        self.body = b""
+        #: When the body was complete.
+        self.now_us = 0
+        #: The client's address; empty if unknown, and on the short path, where it isn't needed.
+        self.address = ""
+        #: Headers that the handler adds to the response.
+        self.answer_headers: Sequence[tuple[bytes, bytes]] = ()
 
     @property
     def actor(self) -> Actor:
@@ -77,24 +80,22 @@ class ApiRequest:
         if self.key is not None:
             require_namespace(self.key, role, namespace)
 
+    def forbid_storing(self) -> None:
+        """Marks the answer as one that no cache may store, because it contains a secret."""
+        self.answer_headers = [(b"cache-control", b"no-store")]
+
 
 @dataclass(frozen=True, slots=True)
-class CustomResponse:
-    """A response with its own media type or headers."""
+class Content:
+    """An answer with its own media type."""
 
     body: bytes
-    content_type: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    media_type: str
 
 
-def shown_once(body: bytes) -> CustomResponse:
-    """A response with a secret, which no cache may store."""
-    return CustomResponse(body, "application/json", ((b"cache-control", b"no-store"),))
+class ShortPath(NamedTuple):
+    """Serves an operation without a task: `begin` gets the request, the decoded body, and the function that it calls once
+    with the result or the error; `finish` makes the answer from a result."""
 
-
-#: Returns the encoded body.
-Handler = Callable[[ApiRequest], Awaitable[bytes | CustomResponse]]
-#: Starts a request without waiting for its result, which is passed to the function, as a value or an exception.
-Begin = Callable[[ApiRequest, Callable[[object], None]], None]
-#: Encodes the response of such a result.
-Encode = Callable[[Any], bytes | CustomResponse]
+    begin: Callable[[ApiRequest, Any, Callable[[object], None]], None]
+    finish: Callable[[ApiRequest, Any], object]

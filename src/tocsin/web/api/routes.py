@@ -1,83 +1,166 @@
-"""Routing: from the table of operations to the handler of each path."""
+"""Routing: from the path of a request to the operation that serves it, and its query."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, unquote_to_bytes
 
-from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.operations import OPERATIONS
-from tocsin.web.api.request import ApiLimits, Begin, Encode, Handler
-from tocsin.web.api.templates import Templates
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.web.api.operation import Operation, Reach, declared_by
+from tocsin.web.api.operations import FAMILIES
+from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
+from tocsin.web.http.reading import JsonReader
+
+T = TypeVar("T")
+#: Returns the answer: a wire struct, encoded JSON, `Content`, or None.
+Handler = Callable[..., Awaitable[object]]
+
+#: Maximum number of query parameters.
+QUERY_FIELDS_MAX = 200
 
 
 @dataclass(slots=True)
 class Route:
-    """An operation with its handler, prepared for serving."""
+    """An operation with its handler, prepared for serving. `reader` None: the handler gets no decoded body."""
 
     operation: Operation
     handler: Handler
-    status: int
-    content_type: bytes
-    has_body: bool
+    short: ShortPath | None
+    reader: JsonReader[Any] | None
+    method: bytes
     body_bytes_max: int
     is_open: bool
-    is_head: bool
+
+    def start(self, request: ApiRequest) -> Awaitable[object]:
+        """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody."""
+        if self.reader is None:
+            return self.handler(request)
+        return self.handler(request, self.reader.read(request.body or (b"{}" if self.operation.body_optional else b"")))
 
 
-@dataclass(slots=True)
-class DirectRoute:
-    """An operation with a direct path: `begin` starts the request, and `encode` encodes its result when it is available."""
+class Found(NamedTuple, Generic[T]):
+    """The routes of a path by method, and the values of the path's parameters."""
 
-    method: bytes
-    path: str
-    body_bytes_max: int
-    route: Route
-    begin: Begin
-    encode: Encode
+    by_method: dict[str, T]
+    parameters: dict[str, str]
+
+    @property
+    def allowed(self) -> str:
+        """The methods, as the Allow header lists them."""
+        return ", ".join(self.by_method)
 
 
-class Routes:
-    """All routes. `exact` has them by method and path, `allowed` the methods of each path for the Allow header, `templates`
-    the paths with parameters. An operation without a handler is disabled: its path exists without a route."""
+class Paths(Generic[T]):
+    """The routes by path and method. A path without parameters is found with one lookup, and only as it is spelled: its
+    percent-encoded spelling is another path, so that no proxy's rule about a path can be bypassed. In a path such as
+    `/a/{b}/c`, a literal part takes precedence over a parameter, and a parameter is never empty."""
 
-    def __init__(self, handlers: dict[str, Handler], limits: ApiLimits, metrics_open: bool) -> None:
-        self.exact: dict[tuple[str, str], Route] = {}
-        self.allowed: dict[str, str] = {}
-        self.templates: Templates[Route | None] = Templates()
-        for operation in OPERATIONS:
-            is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
-            methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
+    def __init__(self) -> None:
+        self._exact: dict[bytes, dict[str, T]] = {}
+        self._templates: dict[tuple[bytes, ...], dict[str, T]] = {}
+
+    def add(self, method: str, path: str, route: T, *, template: bool) -> None:
+        """Adds the route of a method and path."""
+        if not template:
+            self._exact.setdefault(path.encode(), {})[method] = route
+            return
+        self._templates.setdefault(tuple(path.encode().split(b"/")), {})[method] = route
+        self._templates = dict(sorted(self._templates.items(), key=lambda item: [_is_name(part) for part in item[0]]))
+
+    def find(self, raw_path: bytes) -> Found[T] | None:
+        """The routes of the path, percent-encoded as it was sent; None if there are none. Raises InvalidInput for a
+        parameter that is not UTF-8."""
+        exact = self._exact.get(raw_path)
+        if exact is not None:
+            return Found(exact, {})
+        parts = raw_path.split(b"/")
+        for template, by_method in self._templates.items():
+            if len(parts) == len(template) and (values := _values(template, parts)) is not None:
+                return Found(by_method, {name: _text(name, value) for name, value in values.items()})
+        return None
+
+
+def _is_name(part: bytes) -> bool:
+    return part.startswith(b"{")
+
+
+def _values(template: tuple[bytes, ...], parts: list[bytes]) -> dict[str, bytes] | None:
+    """The values of the parameters, if the parts match. Decoded part by part: an encoded slash belongs to its part."""
+    values = {}
+    for wanted, sent in zip(template, parts, strict=True):
+        part = unquote_to_bytes(sent) if b"%" in sent else sent
+        if _is_name(wanted) and part:
+            values[wanted[1:-1].decode()] = part
+        elif part != wanted:
+            return None
+    return values
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(FieldError(name, "is not percent-encoded UTF-8")) from None
+
+
+class Routes(Paths["Route | None"]):
+    """All routes. An operation without a handler is disabled: its path exists without a route. `short` has those with a short
+    path, by path."""
+
+    def __init__(
+        self, families: Sequence[object], short: Mapping[str, ShortPath], limits: ApiLimits, *, metrics_open: bool
+    ) -> None:
+        super().__init__()
+        by_type = {type(handlers): handlers for handlers in families}
+        self.short: dict[bytes, Route] = {}
+        for operation, handlers in ((one, by_type.get(family)) for family in FAMILIES for one in declared_by(family)):
+            route = (
+                None
+                if handlers is None
+                else Route(
+                    operation=operation,
+                    handler=getattr(handlers, operation.handler),
+                    short=short.get(operation.name),
+                    reader=None if operation.request is None or operation.batch else JsonReader(operation.request),
+                    method=operation.method.encode(),
+                    body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
+                    is_open=operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open),
+                )
+            )
             for path in operation.paths:
-                # Requests for the agent may have to be relayed to another node, which the lookup of templates handles.
-                exact = not operation.templated and not operation.of_agent
-                if exact:
-                    self.allowed[path] = ", ".join(methods)
-                for method in methods:
-                    if operation.name not in handlers:
-                        self.templates.add(method, path, None)
-                        continue
-                    route = Route(
-                        operation=operation,
-                        handler=handlers[operation.name],
-                        status=operation.status,
-                        content_type=(operation.media_type or "").encode(),
-                        has_body=operation.request is not None,
-                        body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
-                        is_open=is_open,
-                        is_head=method == "HEAD",
-                    )
-                    if exact:
-                        self.exact[method, path] = route
-                    else:
-                        self.templates.add(method, path, route)
+                for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
+                    self.add(method, path, route, template="{" in path or operation.of_agent)
+                if route is not None and route.short is not None:
+                    self.short[path.encode()] = route
 
 
-def direct_routes(
-    direct: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], Route]
-) -> dict[bytes, DirectRoute]:
-    """The direct routes by path, as in the request line."""
-    return {
-        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *direct[route.operation.name])
-        for (method, path), route in routes.items()
-        if route.operation.name in direct
-    }
+def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
+    """The parameters of a query by name, in their order. Raises InvalidInput with the unknown parameters and those that must
+    not be repeated, and for text that isn't UTF-8."""
+    if not query:
+        return {}
+    known = {parameter.name: parameter for parameter in operation.parameters if parameter.place == "query"}
+    try:
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
+    except UnicodeDecodeError:
+        raise InvalidInput(FieldError("", "the query is not percent-encoded UTF-8")) from None
+    except ValueError:
+        raise InvalidInput(
+            FieldError("", f"the query has more than {QUERY_FIELDS_MAX} parameters; send fewer")
+        ) from None
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        given.setdefault(name, []).append(value)
+    none = "there are none" if operation.request is None else "there are none: send the fields in the body"
+    errors = []
+    for name, values in given.items():
+        if name not in known:
+            there = f"parameters are: {', '.join(known)}" if known else none
+            errors.append(FieldError(name, f"is not a query parameter here; {there}"))
+        elif len(values) > 1 and not known[name].repeated:
+            errors.append(FieldError(name, f"is given {len(values)} times; give it once"))
+    if errors:
+        raise InvalidInput(*errors)
+    return given

@@ -1,36 +1,67 @@
-"""Handlers of the operations on service calls."""
+"""The operations on service calls, and on the secrets that sign them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from tocsin.model.errors import Unavailable
+from tocsin.model.access import Role
+from tocsin.model.audit import AuditAction
+from tocsin.model.errors import FieldError, Unavailable
 from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.uuid7 import is_uuid7
+from tocsin.ports.audit import AuditLog
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
-from tocsin.service_calls.api.validation import CallStatus, PageRequest
-from tocsin.web.api.agent_operations import SERVICE_CALLS
-from tocsin.web.api.request import ApiRequest, CustomResponse, Handler
+from tocsin.service_calls.api.validation import PAGE_DEFAULT, PageRequest
+from tocsin.service_calls.messages import CallStatus
+from tocsin.web.api.operation import Operation, Parameter, Reach
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import agent_wire as wire
-from tocsin.web.http.agent_convert import submission
-from tocsin.web.http.convert import retry_answer
-from tocsin.web.http.instants import format_instant
-from tocsin.web.http.reading import JsonReader
+from tocsin.web.http.access import require_tenant
+from tocsin.web.http.audit import rotation_details
+from tocsin.web.http.convert import RequestParser, retry_answer
+from tocsin.web.http.instants import format_instant, optional_instant
 
 #: Returns the agent if it runs on this node. Called for each request, since the agent may move between nodes.
 AgentSource = Callable[[], ServiceCalls | None]
 
+_CALLS = "/api/tenants/{tenantId}/service-calls"
+_CALL = f"{_CALLS}/{{serviceCallId}}"
+
+_TENANT_ID = Parameter(
+    "tenantId",
+    "path",
+    "The tenant: a UUID of version 7. Tenants are not registered: any such id is valid, and has no calls until one is "
+    "submitted under it. A key that is not limited to tenants has access to all of them.",
+    example="01890a5d-ac96-774b-bcce-b302099a8057",
+)
+_SERVICE_CALL_ID = Parameter(
+    "serviceCallId", "path", "The service call: a UUID of version 7.", example="01890a5d-ac96-774b-bcce-b302099a8058"
+)
+_TAG = Parameter("tag", "path", "The tag, percent-encoded.", example="star")
+_ONE = (_TENANT_ID, _SERVICE_CALL_ID)
+
+_COMMAND_ERRORS = ("OVERLOADED", "BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "COMMAND_FAILED")
+_CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
+_READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
+
+_operation = partial(Operation, tag="Service calls")
+_read = partial(_operation, role=Role.READ, reach=Reach.TENANT, method="GET")
+_change = partial(_operation, role=Role.WRITE, reach=Reach.TENANT, status=204)
+
 
 class ServiceCallHandlers:
-    """Handles submit, list, get, tag, untag, delete, and trace."""
+    """Handles submit, list, get, tag, untag, delete, and trace; and rotation of a tenant's secret."""
 
-    def __init__(self, agent: AgentSource) -> None:
+    def __init__(self, agent: AgentSource, parser: RequestParser, audit: AuditLog) -> None:
         self._agent = agent
-        self._encode = msgspec.json.Encoder().encode
-        self._submit = JsonReader(wire.SubmitServiceCall)
+        self._parser = parser
+        self._audit = audit
 
     @property
     def _calls(self) -> ServiceCalls:
@@ -39,31 +70,63 @@ class ServiceCallHandlers:
             raise Unavailable("the service agent has just moved to another node; try again")
         return calls
 
-    def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation name."""
-        return {
-            "submitServiceCall": self.submit,
-            "listServiceCalls": self.list,
-            "getServiceCall": self.get,
-            "tagServiceCall": self.tag,
-            "untagServiceCall": self.untag,
-            "deleteServiceCall": self.delete,
-            "traceServiceCall": self.trace,
-        }
-
-    async def submit(self, request: ApiRequest) -> CustomResponse:
-        """Submits a call."""
-        sent = submission(self._submit.read(request.body))
+    @_operation(
+        "submitServiceCall",
+        _CALLS,
+        "Submit a service call",
+        Role.WRITE,
+        Reach.TENANT,
+        status=202,
+        errors=("IDEMPOTENCY_CONFLICT", *_COMMAND_ERRORS),
+        example={
+            "name": "Charge order 17",
+            "serviceCallId": _SERVICE_CALL_ID.example,
+            "requestSpec": {
+                "method": "POST",
+                "url": "https://pay.example/charges",
+                "headers": {"x-shop": "eu"},
+                "body": {"order": 17, "amount": "9.90"},
+            },
+            "tags": ["orders", "eu"],
+        },
+        parameters=(_TENANT_ID,),
+        answer_headers={"location": "The path of the service call."},
+    )
+    async def submit(self, request: ApiRequest, sent: wire.SubmitServiceCall) -> wire.SubmittedServiceCall:
+        """Submits an HTTP request to make now, at `dueAt`, or after `delay`. The call is durable when the response arrives.
+        With `serviceCallId` or `idempotencyKey` the submission is safe to repeat: the same request returns the existing call,
+        a different one is a conflict; a repeated `delay` may be the remaining time. A failed attempt is final unless
+        `requestSpec.retryPolicy` says otherwise."""
         tenant_id = request.parameters["tenantId"]
-        submitted = await self._calls.submit(tenant_id, sent, request.correlation_id)
-        answer = wire.SubmittedServiceCall(
+        submitted = await self._calls.submit(tenant_id, sent.submission, request.correlation_id)
+        place = f"{_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"
+        request.answer_headers = [(b"location", place.encode())]
+        return wire.SubmittedServiceCall(
             submitted.service_call_id, CallStatus(submitted.status), submitted.correlation_id
         )
-        place = f"{SERVICE_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"
-        return CustomResponse(self._encode(answer), "application/json", ((b"location", place.encode()),))
 
-    async def list(self, request: ApiRequest) -> bytes:
-        """Returns a page of calls."""
+    @_read(
+        "listServiceCalls",
+        _CALLS,
+        "List service calls, newest first",
+        errors=("STORE_FAILURE",),
+        parameters=(
+            _TENANT_ID,
+            Parameter(
+                "status", "query", "A status, or several, separated by commas or as repeated parameters.", repeated=True
+            ),
+            Parameter("tag", "query", "A tag that calls must have; if repeated, all of the tags.", repeated=True),
+            Parameter("name", "query", "Part of the call's name; ASCII letters match in either case."),
+            Parameter("correlationId", "query", "The calls' correlation id: the calls that one request submitted."),
+            Parameter("from", "query", "Submitted at or after this instant."),
+            Parameter("to", "query", "Submitted before this instant."),
+            Parameter("limit", "query", f"Maximum number of service calls on the page. Default {PAGE_DEFAULT}."),
+            Parameter("cursor", "query", "`nextCursor` of the previous page."),
+        ),
+    )
+    async def list(self, request: ApiRequest) -> wire.ServiceCallPage:
+        """Paginated: send nextCursor back as cursor until a response has none. A call must match all filters. A search by
+        `name` reads a bounded number of calls per page, so that a page with a nextCursor may have few calls or none."""
         query = request.query
         page = await self._calls.list(
             request.parameters["tenantId"],
@@ -79,34 +142,89 @@ class ServiceCallHandlers:
             ),
         )
         cursor = UNSET if page.cursor is None else page.cursor
-        return self._encode(wire.ServiceCallPage([_summary(record) for record in page.calls], cursor))
+        return wire.ServiceCallPage([_summary(record) for record in page.calls], cursor)
 
-    async def get(self, request: ApiRequest) -> bytes:
-        """Returns a call with its executions."""
-        return self._encode(_detail(await self._calls.get(*_key(request))))
-
-    async def tag(self, request: ApiRequest) -> bytes:
-        """Adds a tag."""
+    @_change(
+        "tagServiceCall",
+        f"{_CALL}/tags/{{tag}}",
+        "Tag a service call",
+        method="PUT",
+        errors=("TOO_MANY_TAGS", *_CHANGE_ERRORS),
+        parameters=(*_ONE, _TAG),
+    )
+    async def tag(self, request: ApiRequest) -> None:
+        """Idempotent: a tag that the call already has is kept."""
         await self._calls.tag(*_key(request), request.parameters["tag"], request.correlation_id)
-        return b""
 
-    async def untag(self, request: ApiRequest) -> bytes:
-        """Removes a tag."""
+    @_change(
+        "untagServiceCall",
+        f"{_CALL}/tags/{{tag}}",
+        "Remove a tag from a service call",
+        method="DELETE",
+        errors=_CHANGE_ERRORS,
+        parameters=(*_ONE, _TAG),
+    )
+    async def untag(self, request: ApiRequest) -> None:
+        """Idempotent: removing a missing tag is not an error."""
         await self._calls.untag(*_key(request), request.parameters["tag"], request.correlation_id)
-        return b""
 
-    async def delete(self, request: ApiRequest) -> bytes:
-        """Deletes a waiting call."""
-        await self._calls.delete(*_key(request), request.correlation_id)
-        return b""
-
-    async def trace(self, request: ApiRequest) -> bytes:
-        """Returns a call's trace."""
+    @_read("traceServiceCall", f"{_CALL}/trace", "Trace a service call", errors=_READ_ERRORS, parameters=_ONE)
+    async def trace(self, request: ApiRequest) -> wire.ServiceCallTrace:
+        """Everything stored under its correlation id: rows of tables, and messages with their causing message. In order of
+        time, each entry after its cause."""
         record, entries = await self._calls.trace(*_key(request))
-        answer = wire.ServiceCallTrace(
+        return wire.ServiceCallTrace(
             record.service_call_id, record.correlation_id, [_trace_entry(entry) for entry in entries]
         )
-        return self._encode(answer)
+
+    @_read("getServiceCall", _CALL, "Get a service call", errors=_READ_ERRORS, parameters=_ONE)
+    async def get(self, request: ApiRequest) -> wire.ServiceCall:
+        """With its outcome, attempts and executions. Secrets in headers and URLs are redacted."""
+        return _detail(await self._calls.get(*_key(request)))
+
+    @_change(
+        "deleteServiceCall",
+        _CALL,
+        "Delete a waiting service call",
+        method="DELETE",
+        errors=("SERVICE_CALL_NOT_SCHEDULED", *_CHANGE_ERRORS),
+        parameters=_ONE,
+    )
+    async def delete(self, request: ApiRequest) -> None:
+        """A Scheduled call is not made; a Retrying call is not attempted again. Its record is removed. A Running or finished
+        call can't be deleted."""
+        await self._calls.delete(*_key(request), request.correlation_id)
+
+    @_operation(
+        "rotateTenantSecret",
+        "/api/v1/tenants/rotateSecret",
+        "Rotate a tenant's signing secret",
+        Role.ADMIN,
+        Reach.NAMED_TENANT,
+        errors=("ROTATION_PENDING", "STORE_FAILURE"),
+        example={"tenantId": _TENANT_ID.example, "grace": "24h"},
+    )
+    async def rotate(self, request: ApiRequest, sent: wire.RotateTenantSecret) -> wire.RotatedTenantSecret:
+        """From the first secret on, the tenant's service calls are signed as Standard Webhooks describes, with the call's id
+        as `webhook-id`. A new secret signs immediately, and the previous one keeps signing during the grace period. Only this
+        response shows the secret; send your own secret to make the request safe to repeat."""
+        if request.key is not None:
+            require_tenant(request.key, Role.ADMIN, sent.tenant_id)
+        tenant_id = sent.tenant_id.lower()
+        errors = []
+        if not is_uuid7(tenant_id):
+            reason = "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057"
+            errors.append(FieldError("tenantId", reason))
+        rotation = self._parser.rotation(sent, errors)
+        signing = await self._calls.rotate_secret(tenant_id, rotation.secret, rotation.grace_us, force=rotation.force)
+        details = rotation_details("tenant", rotation)
+        await self._audit.write(AuditAction.SECRET_ROTATED, request.actor, tenant_id, details)
+        request.forbid_storing()
+        return wire.RotatedTenantSecret(
+            tenant_id=tenant_id,
+            secret=rotation.secret,
+            previous_until=optional_instant(signing.previous_until(request.now_us)),
+        )
 
 
 def _key(request: ApiRequest) -> tuple[str, str]:
@@ -124,51 +242,42 @@ def _instant(query: Mapping[str, list[str]], name: str) -> str | None:
     return None if text is None else text.replace(" ", "+")
 
 
+def _shown(record: CallRecord) -> dict[str, Any]:
+    """The fields of a call in lists and in full."""
+    return {
+        "service_call_id": record.service_call_id,
+        "tenant_id": record.tenant_id,
+        "name": record.name,
+        "status": CallStatus(record.status),
+        "submitted_at": format_instant(record.submitted_at),
+        "due_at": format_instant(record.due_at),
+        "tags": list(record.tags),
+        "correlation_id": record.correlation_id,
+        "attempts": record.attempts,
+        "next_attempt_at": optional_instant(record.next_attempt_at),
+        "started_at": optional_instant(record.started_at),
+        "finished_at": optional_instant(record.finished_at),
+        "outcome": UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome),
+    }
+
+
 def _summary(record: CallRecord) -> wire.ServiceCallSummary:
     spec = record.request_spec
-    return wire.ServiceCallSummary(
-        service_call_id=record.service_call_id,
-        tenant_id=record.tenant_id,
-        name=record.name,
-        status=CallStatus(record.status),
-        submitted_at=format_instant(record.submitted_at),
-        due_at=format_instant(record.due_at),
-        tags=list(record.tags),
-        correlation_id=record.correlation_id,
-        request_spec=wire.RequestLine(spec.method, redact_url(spec.url)),
-        attempts=record.attempts,
-        next_attempt_at=_optional_instant(record.next_attempt_at),
-        started_at=_optional_instant(record.started_at),
-        finished_at=_optional_instant(record.finished_at),
-        outcome=_outcome(record),
-    )
+    return wire.ServiceCallSummary(**_shown(record), request_spec=wire.RequestLine(spec.method, redact_url(spec.url)))
 
 
 def _detail(detail: CallDetail) -> wire.ServiceCall:
-    record = detail.call
-    spec = record.request_spec
+    spec, retry = detail.call.request_spec, detail.call.retry_policy
     return wire.ServiceCall(
-        service_call_id=record.service_call_id,
-        tenant_id=record.tenant_id,
-        name=record.name,
-        status=CallStatus(record.status),
-        submitted_at=format_instant(record.submitted_at),
-        due_at=format_instant(record.due_at),
-        tags=list(record.tags),
-        correlation_id=record.correlation_id,
+        **_shown(detail.call),
         request_spec=wire.ShownRequest(
             spec.method,
             redact_url(spec.url),
             redact_headers(spec.headers),
             spec.body,
-            UNSET if record.retry_policy is None else retry_answer(record.retry_policy),
+            UNSET if retry is None else retry_answer(retry),
         ),
-        attempts=record.attempts,
         executions=[_execution(number, execution) for number, execution in enumerate(detail.executions, 1)],
-        next_attempt_at=_optional_instant(record.next_attempt_at),
-        started_at=_optional_instant(record.started_at),
-        finished_at=_optional_instant(record.finished_at),
-        outcome=_outcome(record),
     )
 
 
@@ -189,14 +298,10 @@ def _execution(number: int, record: ExecutionRecord) -> wire.Execution:
         execution_id=record.execution_id,
         started_at=format_instant(record.started_at),
         request=request,
-        finished_at=_optional_instant(record.finished_at),
+        finished_at=optional_instant(record.finished_at),
         response=response,
         error_message=UNSET if record.error_message is None else record.error_message,
     )
-
-
-def _outcome(record: CallRecord) -> wire.Outcome | msgspec.UnsetType:
-    return UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome)
 
 
 def _trace_entry(entry: TraceEntry) -> wire.TraceEntry:
@@ -209,7 +314,3 @@ def _trace_entry(entry: TraceEntry) -> wire.TraceEntry:
         detail=entry.detail,
         causation_id=UNSET if entry.causation_id is None else entry.causation_id,
     )
-
-
-def _optional_instant(instant_us: int | None) -> str | msgspec.UnsetType:
-    return UNSET if instant_us is None else format_instant(instant_us)

@@ -1,8 +1,9 @@
-"""Handlers of the operations on timers."""
+"""The operations on timers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import UNSET
@@ -12,7 +13,8 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
 from tocsin.timers.service import TimerService, TimerView
-from tocsin.web.api.request import ApiLimits, ApiRequest, Begin, CustomResponse, Encode, Handler
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
 from tocsin.web.http.convert import RequestParser, below_path, timer_answer, traceparent_of
@@ -27,6 +29,29 @@ _OUTCOME_HEADERS = {
     Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
 }
 
+_operation = partial(Operation, tag="Timers", reach=Reach.NAMESPACE)
+_READ_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
+_WRITE_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED")
+_CREATE_ERRORS = ("NAMESPACE_NOT_FOUND", "TIMER_EXISTS", "IDEMPOTENCY_CONFLICT", *_WRITE_ERRORS, "CLUSTER_UPGRADING")
+_CHANGE_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "TIMER_NOT_PENDING", *_WRITE_ERRORS)
+_KEY_HEADERS = {
+    "idempotency-key": "Makes the create safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
+    "characters, quoted or not."
+}
+_ANSWER_HEADERS = {
+    "tocsin-existing": "`true`: nothing was written; the timer is the existing one (`onConflict: keep`).",
+    "idempotency-replayed": "`true`: nothing was written; an earlier request with this key created the timer.",
+}
+_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
+_TIMER = {
+    "namespace": "default",
+    "id": "order-17-reminder",
+    "delay": "24h",
+    "callbackUrl": "https://shop.example/hooks/reminder",
+    "payload": {"order": 17},
+    "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s"},
+}
+
 
 class TimerHandlers:
     """Handles create, get, update, delete, list, and create in batches."""
@@ -36,89 +61,105 @@ class TimerHandlers:
         self._parser = parser
         self._limits = limits
         self._encode = msgspec.json.Encoder().encode
-        self._create = JsonReader(wire.CreateTimer)
-        self._name = JsonReader(wire.TimerName)
-        self._update = JsonReader(wire.UpdateTimer)
-        self._list = JsonReader(wire.ListTimers)
+        self._item_reader = JsonReader(wire.CreateTimer)
         self._batch = JsonReader(wire.BatchCreateTimers)
         self._batch_items = JsonReader(wire.BatchCreateRaw)
 
-    def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation name."""
-        return {
-            "createTimer": self.create,
-            "getTimer": self.get,
-            "updateTimer": self.update,
-            "deleteTimer": self.delete,
-            "listTimers": self.list,
-            "batchCreateTimers": self.create_batch,
-        }
+    def short(self) -> dict[str, ShortPath]:
+        """The operations with a short path, by name."""
+        return {"createTimer": ShortPath(self._begin_create, _created)}
 
-    def direct(self) -> dict[str, tuple[Begin, Encode]]:
-        """The operations with a direct path, which needs no task, by name."""
-        return {"createTimer": (self.begin_create, self._encode_created)}
+    @_operation(
+        "createTimer",
+        "/api/v1/timers/create",
+        "Create a timer",
+        Role.WRITE,
+        errors=_CREATE_ERRORS,
+        example=_TIMER,
+        request_headers=_KEY_HEADERS,
+        answer_headers=_ANSWER_HEADERS,
+    )
+    async def create(self, request: ApiRequest, sent: wire.CreateTimer) -> wire.Timer:
+        """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
+        says otherwise; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
+        it creates one timer, which fires once."""
+        return _created(request, await self._service.create(*self._timer(request, sent)))
 
-    async def create(self, request: ApiRequest) -> bytes | CustomResponse:
-        """Creates a timer."""
-        return self._encode_created(await self._service.create(*self._timer(request)))
-
-    def begin_create(self, request: ApiRequest, done: Callable[[object], None]) -> None:
-        """Creates a timer without waiting: `done` gets the view or the error. Raises errors found immediately."""
-        timer, condition = self._timer(request)
+    def _begin_create(self, request: ApiRequest, sent: wire.CreateTimer, done: Callable[[object], None]) -> None:
+        timer, condition = self._timer(request, sent)
         self._service.begin_create(timer, done, condition)
 
-    def _timer(self, request: ApiRequest) -> tuple[Timer, Condition | None]:
-        sent = self._create.read(request.body)
+    def _timer(self, request: ApiRequest, sent: wire.CreateTimer) -> tuple[Timer, Condition | None]:
         request.permit(Role.WRITE, sent.namespace)
         timer = self._parser.timer(sent, request.now_us, traceparent_of(request.headers.get(b"traceparent")))
         if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in request.headers:
             return timer, None
         return timer, condition_of(sent, key_in(request.headers.get(KEY_HEADER)), timer.execute_at)
 
-    def _encode_created(self, view: TimerView) -> bytes | CustomResponse:
-        body = self._encode_view(view)
-        return (
-            body
-            if view.outcome is Outcome.CREATED
-            else CustomResponse(body, "application/json", (_OUTCOME_HEADERS[view.outcome],))
-        )
+    @_operation("getTimer", "/api/v1/timers/get", "Get a timer", Role.READ, errors=_READ_ERRORS, example=_NAME)
+    async def get(self, request: ApiRequest, sent: wire.TimerName) -> wire.Timer:
+        """Pending, or finished within its namespace's retention."""
+        request.permit(Role.READ, sent.namespace)
+        return timer_answer(await self._service.get(*self._parser.name(sent)))
 
-    def _encode_view(self, view: TimerView) -> bytes:
-        return self._encode(timer_answer(view))
-
-    async def get(self, request: ApiRequest) -> bytes:
-        """Returns a timer, pending or finished."""
-        namespace, timer_id = self._named(request, Role.READ)
-        return self._encode_view(await self._service.get(namespace, timer_id))
-
-    async def update(self, request: ApiRequest) -> bytes:
-        """Changes a pending timer."""
-        sent = self._update.read(request.body)
+    @_operation(
+        "updateTimer",
+        "/api/v1/timers/update",
+        "Change a pending timer",
+        Role.WRITE,
+        errors=_CHANGE_ERRORS,
+        example={**_NAME, "executeAt": "2027-01-31T12:00:00Z"},
+    )
+    async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> wire.Timer:
+        """Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero."""
         request.permit(Role.WRITE, sent.namespace)
         changes = self._parser.changes(sent, request.now_us)
-        return self._encode_view(await self._service.update(*self._parser.name(sent), changes))
+        return timer_answer(await self._service.update(*self._parser.name(sent), changes))
 
-    async def delete(self, request: ApiRequest) -> bytes:
-        """Cancels a pending timer."""
-        namespace, timer_id = self._named(request, Role.WRITE)
-        await self._service.delete(namespace, timer_id)
-        return b""
+    @_operation(
+        "deleteTimer",
+        "/api/v1/timers/delete",
+        "Cancel a pending timer",
+        Role.WRITE,
+        status=204,
+        errors=_CHANGE_ERRORS,
+        example=_NAME,
+    )
+    async def delete(self, request: ApiRequest, sent: wire.TimerName) -> None:
+        """An attempt that is in flight may still arrive; it is not retried."""
+        request.permit(Role.WRITE, sent.namespace)
+        await self._service.delete(*self._parser.name(sent))
 
-    async def list(self, request: ApiRequest) -> bytes:
-        """Returns a page of timers."""
-        sent = self._list.read(request.body)
+    @_operation(
+        "listTimers",
+        "/api/v1/timers/list",
+        "List timers, ordered by executeAt",
+        Role.READ,
+        errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+        example={"namespace": "default", "status": ["pending"], "limit": 100},
+    )
+    async def list(self, request: ApiRequest, sent: wire.ListTimers) -> wire.TimerPage:
+        """Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, executeBefore
+        exclusive."""
         request.permit(Role.READ, sent.namespace)
         views, cursor = await self._service.list(self._parser.list_request(sent))
-        page = wire.TimerPage([timer_answer(view) for view in views], UNSET if cursor is None else cursor)
-        return self._encode(page)
+        return wire.TimerPage([timer_answer(view) for view in views], UNSET if cursor is None else cursor)
 
-    def _named(self, request: ApiRequest, role: Role) -> tuple[str, str]:
-        sent = self._name.read(request.body)
-        request.permit(role, sent.namespace)
-        return self._parser.name(sent)
-
+    @_operation(
+        "batchCreateTimers",
+        "/api/v1/timers/batch/create",
+        "Create many timers",
+        Role.WRITE,
+        request=wire.BatchCreateTimers,
+        answer=wire.BatchResults,
+        batch=True,
+        errors=_WRITE_ERRORS,
+        example={"timers": [_TIMER]},
+        request_headers=_KEY_HEADERS,
+    )
     async def create_batch(self, request: ApiRequest) -> bytes:
-        """Creates many timers: invalid ones fail separately, the others go to the service together."""
+        """Results are in the order of the timers sent. A timer that can't be created does not affect the others. The header
+        Idempotency-Key applies to each timer without a key of its own."""
         named = key_in(request.headers.get(KEY_HEADER))
         time_slice = TimeSlice()
         items = await self._items(request.body, time_slice)
@@ -178,20 +219,24 @@ class TimerHandlers:
             raise
         except InvalidInput:
             items = self._batch_items.read(body).timers
-        self._check_count(len(items))
+        if len(items) > self._limits.batch_items_max:
+            reason = f"has {len(items)} entries; at most {self._limits.batch_items_max} are accepted"
+            raise InvalidInput(FieldError("timers", reason))
         return items
 
     def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer | TocsinError:
         try:
             check_utf8(bytes(text))
-            return self._create.read(text, f"timers[{position}]")
+            return self._item_reader.read(text, f"timers[{position}]")
         except InvalidInput as error:
             return error
 
-    def _check_count(self, count: int) -> None:
-        if count > self._limits.batch_items_max:
-            reason = f"has {count} entries; at most {self._limits.batch_items_max} are accepted"
-            raise InvalidInput(FieldError("timers", reason))
+
+def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
+    """The created timer; headers say if nothing was written."""
+    if view.outcome is not Outcome.CREATED:
+        request.answer_headers = [_OUTCOME_HEADERS[view.outcome]]
+    return timer_answer(view)
 
 
 def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:

@@ -91,6 +91,15 @@ def _refuse(reason: str, message: str, failed: Callable[[str], object] | None) -
     raise Unauthenticated(message)
 
 
+def require_key(key: ApiKey | None) -> None:
+    """Raises Unauthenticated for a request without a key."""
+    if key is None:
+        raise Unauthenticated(
+            "managing keys always requires an admin key; create the first one with "
+            "`tocsin keys create --role admin` on the server's machine"
+        )
+
+
 def require_role(key: ApiKey | None, role: Role) -> None:
     """Raises Forbidden unless the key has the role in any scope."""
     if key is not None and not key.role.includes(role):

@@ -7,44 +7,40 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.service_calls.api.validation import CallStatus
+from tocsin.service_calls.api.validation import PolicySent, Submission
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http.wire import (
     Cursor,
-    Duration,
     Instant,
     RequestStruct,
     ResponseStruct,
     RetryPolicy,
     RetryPolicyAnswer,
     Rotation,
+    about,
 )
 
-Uuid = Annotated[str, Meta(description="A UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8058"])]
-CallName = Annotated[str, Meta(description="A display name.", examples=["Charge order 17"])]
-RequestMethod = Annotated[str, Meta(description="The method of the request.", examples=["POST"])]
-RequestUrl = Annotated[str, Meta(description="The http or https URL.", examples=["https://pay.example/charges"])]
-RequestBody = Annotated[
-    msgspec.Raw, Meta(description="Any JSON: a string is sent as plain text, any other value as JSON.")
-]
-ShownHeaders = Annotated[dict[str, str], Meta(description="Headers; secret values are redacted.")]
-Snippet = Annotated[str, Meta(description="The first part of the body.")]
-CallTags = Annotated[list[str], Meta(description="Labels to filter lists by.", examples=[["orders", "eu"]])]
-CorrelationId = Annotated[str, Meta(description="Shared by every message and row that results from the submission.")]
+Uuid = Annotated[str, about("A UUID of version 7.", "01890a5d-ac96-774b-bcce-b302099a8058")]
+CallName = Annotated[str, about("A display name.", "Charge order 17")]
+RequestMethod = Annotated[str, about("The method of the request.", "POST")]
+RequestUrl = Annotated[str, about("The http or https URL.", "https://pay.example/charges")]
+RequestBody = Annotated[msgspec.Raw, about("Any JSON: a string is sent as plain text, any other value as JSON.")]
+ShownHeaders = Annotated[dict[str, str], about("Headers; secret values are redacted.")]
+Snippet = Annotated[str, about("The first part of the body.")]
+CallTags = Annotated[list[str], about("Labels to filter lists by.", ["orders", "eu"])]
+CorrelationId = Annotated[str, about("Shared by every message and row that results from the submission.")]
 CallRetry = Annotated[
     RetryPolicy | None,
-    Meta(
-        description="When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service "
+    about(
+        "When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service "
         "may not tolerate repeated requests. Omitted members get their defaults when the call is submitted."
     ),
 ]
 Attempts = Annotated[
-    int,
-    Meta(description="Finished attempts; an interrupted execution that was repeated does not count.", ge=0),
+    int, Meta(description="Finished attempts; an interrupted execution that was repeated does not count.", ge=0)
 ]
-NextAttemptAt = Annotated[str, Meta(description="When the next attempt is due, while the status is Retrying.")]
-LatencyMs = Annotated[
-    float, Meta(description="From the dispatch of the request to the end of the response, in milliseconds.")
-]
+NextAttemptAt = Annotated[str, about("When the next attempt is due, while the status is Retrying.")]
+LatencyMs = Annotated[float, about("From the dispatch of the request to the end of the response, in milliseconds.")]
 
 
 class RequestSpec(RequestStruct):
@@ -52,7 +48,7 @@ class RequestSpec(RequestStruct):
 
     method: RequestMethod
     url: RequestUrl
-    headers: Annotated[dict[str, str] | None, Meta(description="The request's headers.")] | UnsetType = UNSET
+    headers: Annotated[dict[str, str] | None | UnsetType, about("The request's headers.")] = UNSET
     body: RequestBody | UnsetType = UNSET
     retry_policy: CallRetry | UnsetType = UNSET
 
@@ -62,48 +58,59 @@ class SubmitServiceCall(RequestStruct):
 
     name: CallName
     request_spec: RequestSpec
-    due_at: (
-        Annotated[
-            str,
-            Meta(
-                description="When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
-                "neither `dueAt` nor `delay` is given: now.",
-                examples=["2027-01-31T12:00:00Z"],
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    delay: Annotated[Duration, Meta(description="Delay from now, instead of `dueAt`.")] | UnsetType = UNSET
+    due_at: Annotated[
+        str | UnsetType,
+        about(
+            "When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
+            "neither `dueAt` nor `delay` is given: now.",
+            "2027-01-31T12:00:00Z",
+        ),
+    ] = UNSET
+    delay: Annotated[str | UnsetType, about("Delay from now, instead of `dueAt`.", "30s")] = UNSET
     tags: CallTags | UnsetType = UNSET
-    service_call_id: (
-        Annotated[str, Meta(description="The call's id, a UUID of version 7. Without one, the server generates it.")]
-        | UnsetType
-    ) = UNSET
-    idempotency_key: (
-        Annotated[str, Meta(description="Makes the submission safe to repeat.", examples=["order-17"])] | UnsetType
-    ) = UNSET
+    service_call_id: Annotated[
+        str | UnsetType, about("The call's id, a UUID of version 7. Without one, the server generates it.")
+    ] = UNSET
+    idempotency_key: Annotated[str | UnsetType, about("Makes the submission safe to repeat.", "order-17")] = UNSET
+
+    @property
+    def submission(self) -> Submission:
+        """The agent's form of the request; not yet checked."""
+        spec = self.request_spec
+        return Submission(
+            name=self.name,
+            method=spec.method,
+            url=spec.url,
+            headers={} if spec.headers is UNSET or spec.headers is None else spec.headers,
+            body=None if spec.body is UNSET else bytes(spec.body),
+            due_at=None if self.due_at is UNSET else self.due_at,
+            tags=() if self.tags is UNSET else self.tags,
+            service_call_id=None if self.service_call_id is UNSET else self.service_call_id,
+            idempotency_key=None if self.idempotency_key is UNSET else self.idempotency_key,
+            delay=None if self.delay is UNSET else self.delay,
+            retry=_given(spec.retry_policy) if isinstance(spec.retry_policy, RetryPolicy) else None,
+        )
+
+
+def _given(policy: RetryPolicy) -> PolicySent:
+    members = msgspec.structs.asdict(policy).items()
+    return PolicySent(**{name: value for name, value in members if value is not UNSET})
 
 
 class RotateTenantSecret(Rotation, kw_only=True):
     """The rotation of the secret that signs a tenant's service calls."""
 
-    tenant_id: Annotated[
-        str,
-        Meta(description="The tenant: a UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8057"]),
-    ]
+    tenant_id: Annotated[str, about("The tenant: a UUID of version 7.", "01890a5d-ac96-774b-bcce-b302099a8057")]
 
 
 class RotatedTenantSecret(ResponseStruct, kw_only=True):
     """The new secret. Only this response shows it."""
 
-    tenant_id: Annotated[str, Meta(description="The tenant.")]
-    secret: Annotated[str, Meta(description="The new secret, for the called services.")]
-    previous_until: (
-        Annotated[
-            str, Meta(description="Until when the previous secret keeps signing; absent if only the new one signs.")
-        ]
-        | UnsetType
-    ) = UNSET
+    tenant_id: Annotated[str, about("The tenant.")]
+    secret: Annotated[str, about("The new secret, for the called services.")]
+    previous_until: Annotated[
+        str | UnsetType, about("Until when the previous secret keeps signing; absent if only the new one signs.")
+    ] = UNSET
 
 
 class SubmittedServiceCall(ResponseStruct):
@@ -120,14 +127,14 @@ class ResponseMeta(ResponseStruct):
     status: int
     headers: ShownHeaders
     body_snippet: Snippet
-    truncated: Annotated[bool, Meta(description="Whether the body was longer than the snippet.")] = False
+    truncated: Annotated[bool, about("Whether the body was longer than the snippet.")] = False
     latency_ms: LatencyMs = 0.0
 
 
 class ErrorMeta(ResponseStruct):
     """Why the call failed."""
 
-    kind: Annotated[str, Meta(description="A stable code.", examples=["HTTP_STATUS", "TIMEOUT"])]
+    kind: Annotated[str, about("A stable code.", "HTTP_STATUS", "TIMEOUT")]
     message: str
     latency_ms: LatencyMs = 0.0
 
@@ -235,12 +242,12 @@ class ServiceCallPage(ResponseStruct):
 class TraceEntry(ResponseStruct):
     """One result of a submission: a message or a row."""
 
-    at: Annotated[str, Meta(description="With millisecond precision; for a row, when it entered the state shown.")]
-    kind: Annotated[str, Meta(description="message, or a table's name.", examples=["message", "service_calls"])]
-    name: Annotated[str, Meta(description="The message's type, or the event.")]
-    id: Annotated[str, Meta(description="The id of the message or row.")]
+    at: Annotated[str, about("With millisecond precision; for a row, when it entered the state shown.")]
+    kind: Annotated[str, about("message, or a table's name.", "message", "service_calls")]
+    name: Annotated[str, about("The message's type, or the event.")]
+    id: Annotated[str, about("The id of the message or row.")]
     detail: dict[str, Any]
-    causation_id: Annotated[str, Meta(description="The message that caused this one.")] | UnsetType = UNSET
+    causation_id: Annotated[str | UnsetType, about("The message that caused this one.")] = UNSET
 
 
 class ServiceCallTrace(ResponseStruct):

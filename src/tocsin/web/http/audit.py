@@ -6,7 +6,7 @@ import base64
 import binascii
 import struct
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, AuditEntry, Detail
 from tocsin.model.errors import FieldError, InvalidInput
@@ -14,8 +14,8 @@ from tocsin.model.instants import format_duration
 from tocsin.model.validation import InputRules
 from tocsin.ports.store import AuditQuery
 from tocsin.web.http import wire
-from tocsin.web.http.convert import Rotation
-from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.convert import Rotation, read_instant
+from tocsin.web.http.instants import format_instant
 
 #: Entries on a page, for a request without a limit.
 _ROWS_DEFAULT = 100
@@ -32,13 +32,7 @@ def audit_query(sent: wire.ListAudit, rules: InputRules) -> AuditQuery:
             errors.append(FieldError(name, f"must have 1 to {FILTER_CHARS_MAX} characters"))
     if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
         errors.append(FieldError("limit", reason))
-    instants: dict[str, int | None] = {"after": None, "before": None}
-    for name, text in (("after", sent.after), ("before", sent.before)):
-        if text is not UNSET:
-            try:
-                instants[name] = parse_instant(text)
-            except ValueError as error:
-                errors.append(FieldError(name, str(error)))
+    after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)
     cursor = None
     if sent.cursor is not UNSET:
         try:
@@ -54,8 +48,8 @@ def audit_query(sent: wire.ListAudit, rules: InputRules) -> AuditQuery:
         actions=frozenset(action.value for action in actions),
         key_id=None if sent.key_id is UNSET else sent.key_id,
         subject=None if sent.subject is UNSET else sent.subject,
-        after=instants["after"],
-        before=instants["before"],
+        after=after,
+        before=before,
         cursor=cursor,
         limit=_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
     )
@@ -83,23 +77,20 @@ def audit_page(entries: list[AuditEntry], limit: int) -> wire.AuditPage:
 
 def namespace_details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Detail]:
     """The namespace settings that a request set; of a secret, only that it was set or removed."""
-    details: dict[str, Detail] = {}
-    if isinstance(sent, wire.CreateNamespace):
-        if sent.num_shards is not UNSET:
-            details["numShards"] = sent.num_shards
-    elif sent.paused is not UNSET:
-        details["paused"] = sent.paused
-    if sent.history is not UNSET:
-        details["history"] = sent.history.value
-    if sent.retention is not UNSET:
-        details["retention"] = sent.retention
-    if sent.answers is not UNSET:
-        details["answers"] = sent.answers.value
-    if sent.retry_policy is not UNSET:
-        details["retryPolicy"] = "removed" if sent.retry_policy is None else "set"
-    if sent.secret is not UNSET:
-        details["secret"] = "removed" if sent.secret is None else "set"
-    return details
+    given = {
+        "numShards": sent.num_shards if isinstance(sent, wire.CreateNamespace) else UNSET,
+        "paused": UNSET if isinstance(sent, wire.CreateNamespace) else sent.paused,
+        "history": sent.history,
+        "retention": sent.retention,
+        "answers": sent.answers,
+        "retryPolicy": _whether_set(sent.retry_policy),
+        "secret": _whether_set(sent.secret),
+    }
+    return {name: value for name, value in given.items() if value is not UNSET}
+
+
+def _whether_set(value: object) -> str | UnsetType:
+    return UNSET if value is UNSET else "removed" if value is None else "set"
 
 
 def rotation_details(of: str, rotation: Rotation) -> dict[str, Detail]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.web.http.wire import Instant, NamespaceName, ResponseStruct, TimerId
+from tocsin.web.http.wire import Instant, NamespaceName, ResponseStruct, TimerId, about
 
 
 class Callback(ResponseStruct):
@@ -16,23 +16,20 @@ class Callback(ResponseStruct):
 
     namespace: NamespaceName
     timer_id: TimerId
-    execute_at: Annotated[Instant, Meta(description="When the timer was due.")]
-    fired_at: Annotated[Instant, Meta(description="When this attempt began.")]
+    execute_at: Annotated[Instant, about("When the timer was due.")]
+    fired_at: Annotated[Instant, about("When this attempt began.")]
     attempt: Annotated[int, Meta(description="1 for the first attempt of this firing.", ge=1)]
-    payload: Annotated[msgspec.Raw, Meta(description="The timer's payload, as it was created; null without one.")]
+    payload: Annotated[msgspec.Raw, about("The timer's payload, as it was created; null without one.")]
 
 
 class CallbackAnswer(msgspec.Struct, rename="camel"):
     """The body of a 2xx response, which is optional: any other body, or none, means done."""
 
-    ok: (
-        Annotated[bool, Meta(description="False: the attempt failed, and is repeated by the retry policy.")] | UnsetType
-    ) = UNSET
-    next_execute_at: (
-        Annotated[Instant, Meta(description="Reschedules the timer to this instant; its attempts start over.")]
-        | UnsetType
-    ) = UNSET
-    payload: (
-        Annotated[msgspec.Raw, Meta(description="With `nextExecuteAt`: the timer's new payload. Absent: unchanged.")]
-        | UnsetType
-    ) = UNSET
+    ok: Annotated[bool | UnsetType, about("False: the attempt failed, and is repeated by the retry policy.")] = UNSET
+    next_execute_at: Annotated[
+        str | UnsetType,
+        about("Reschedules the timer to this instant; its attempts start over.", "2027-01-31T12:00:00Z"),
+    ] = UNSET
+    payload: Annotated[
+        msgspec.Raw | UnsetType, about("With `nextExecuteAt`: the timer's new payload. Absent: unchanged.")
+    ] = UNSET

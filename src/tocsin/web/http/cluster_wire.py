@@ -6,7 +6,12 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.web.http.wire import Instant, ResponseStruct
+from tocsin.web.http.wire import Instant, ResponseStruct, about
+
+LagMs = Annotated[
+    float,
+    about("How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later."),
+]
 
 
 class Node(ResponseStruct):
@@ -20,29 +25,17 @@ class Node(ResponseStruct):
     alive: bool
     self: bool
     shards: int
-    leaving: Annotated[bool, Meta(description="Whether the node is handing over its shards.")] = False
+    leaving: Annotated[bool, about("Whether the node is handing over its shards.")] = False
     skewed: Annotated[
-        bool,
-        Meta(
-            description="Whether its clock differs from the store's, so that other nodes take its shards if there are any."
-        ),
+        bool, about("Whether its clock differs from the store's, so that other nodes take its shards if there are any.")
     ] = False
     version: str | None = None
     dispatching: bool | None = None
     agent: bool | None = None
     window_timers: int | None = None
-    lag_ms: (
-        Annotated[
-            float,
-            Meta(
-                description="How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if "
-                "later."
-            ),
-        ]
-        | None
-    ) = None
+    lag_ms: LagMs | None = None
     shares_name: Annotated[
-        bool, Meta(description="Whether another live node has the same name: then only one of them gets shards.")
+        bool, about("Whether another live node has the same name: then only one of them gets shards.")
     ] = False
 
 
@@ -56,16 +49,7 @@ class Shard(ResponseStruct):
     window_timers: int | UnsetType = UNSET
     in_flight: int | UnsetType = UNSET
     complete_to: Instant | UnsetType = UNSET
-    lag_ms: (
-        Annotated[
-            float,
-            Meta(
-                description="How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if "
-                "later."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    lag_ms: LagMs | UnsetType = UNSET
 
 
 class Cluster(ResponseStruct):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class ErrorCode(NamedTuple):
-    """`status` is the HTTP status, `when` the cause, `remedy` what to do about it, `example` a message with this code."""
+    """`when` is the cause, `remedy` what to do about it, `example` a message with this code. Its status is that of its errors
+    (`tocsin.web.http.errors.kind_of_code`)."""
 
-    status: int
     when: str
     remedy: str
     example: str
@@ -19,143 +19,120 @@ _RETRY = "Retry the same request after `Retry-After`."
 
 CODES: dict[str, ErrorCode] = {
     "INVALID_INPUT": ErrorCode(
-        400,
         "A field is missing, unknown, of the wrong type, or outside a limit, or the query has an unknown parameter. "
         "Nothing was written.",
         "Correct the fields listed in `errors`; each reason says what is accepted.",
         "delay: is not a duration; write it as 30s",
     ),
     "MALFORMED_BODY": ErrorCode(
-        400,
         "The body is not JSON, or not UTF-8. Nothing was written.",
         "Send one JSON value in UTF-8. The message names the byte where parsing failed.",
         "the body is not JSON: it ends too early",
     ),
     "MALFORMED_REQUEST": ErrorCode(
-        400,
         "The data received on the connection is not HTTP/1.1. The server closes the connection.",
         "Check for a proxy or client that speaks another protocol, such as TLS on a plain-text port.",
         "the request is not valid HTTP/1.1",
     ),
     "TOO_MANY_TAGS": ErrorCode(
-        400,
         "The service call already has the maximum number of tags.",
         "Remove a tag first.",
         "a service call has at most 16 tags",
     ),
     "UNAUTHENTICATED": ErrorCode(
-        401,
         "The request needs an API key and has none, or its key is unknown, revoked, or expired.",
         "Send `Authorization: Bearer <key>`; `tocsin keys create` creates a key.",
         "this request requires an API key; send it as Authorization: Bearer <key>",
     ),
     "FORBIDDEN": ErrorCode(
-        403,
         "The key's role does not allow this operation, or the key is limited to other namespaces or tenants.",
         "Use a key with the role that the operation's description names, for this namespace or tenant.",
         "this key has no access to the namespace 'orders'",
     ),
     "TIMER_NOT_FOUND": ErrorCode(
-        404,
         "The namespace has no pending timer with this id, and no finished one that is still retained.",
         "Check namespace and id. A finished timer is kept for the namespace's `retention` if its `history` includes "
         "it.",
         "no timer 'order-17-reminder' in namespace 'default'",
     ),
     "NAMESPACE_NOT_FOUND": ErrorCode(
-        404,
         "No namespace has this name.",
         "Create it with `namespaces/create`, or correct the name.",
         "there is no namespace 'orders'; create it first with namespaces/create",
     ),
     "SERVICE_CALL_NOT_FOUND": ErrorCode(
-        404,
         "The tenant has no service call with this id, or the call is no longer retained.",
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",
         "the tenant has no service call 01890a5d-ac96-774b-bcce-b302099a8058",
     ),
     "KEY_NOT_FOUND": ErrorCode(
-        404,
         "No API key has this id, or the key is outside the scope of the caller's key.",
         "Check the id; `keys/list` lists the keys you can manage.",
         "no key has the id '1f0c9a7be2d4'",
     ),
     "ROUTE_NOT_FOUND": ErrorCode(
-        404,
         "No operation has this path, or the service agent is disabled on this server.",
         "Check the path; `/docs` lists all operations.",
         "no operation at /api/v1/timer/create; see /docs",
     ),
     "METHOD_NOT_ALLOWED": ErrorCode(
-        405,
         "The path exists, but does not accept this method.",
         "Use a method that the `Allow` header lists.",
         "GET is not allowed here; use POST",
     ),
     "REQUEST_TIMEOUT": ErrorCode(
-        408,
         "The request did not arrive completely within the time limit. The server closes the connection.",
         "Send it again; check for a slow client or network.",
         "the body was not complete after 30 s",
     ),
     "CONFLICT": ErrorCode(
-        409,
         "Other requests changed the same object at the same time, repeatedly.",
         "Read the object, then send the change again.",
         "namespace 'orders' was changed by others 10 times meanwhile; try again",
     ),
     "TIMER_NOT_PENDING": ErrorCode(
-        409,
         "The timer has finished: it can no longer be changed or canceled.",
         "To fire it again, create a timer with the same id; the id is free.",
         "timer 'order-17-reminder' has finished; create it again to schedule another firing",
     ),
     "TIMER_EXISTS": ErrorCode(
-        409,
         'A timer with this id exists, and the request has `onConflict: "reject"`. Nothing was written.',
         "Use the existing timer, or choose another id or another `onConflict`.",
         "timer 'order-17-reminder' exists in namespace 'default'",
     ),
     "ROTATION_PENDING": ErrorCode(
-        409,
         "The secret was rotated recently, and the previous secret still signs during the grace period. Nothing was "
         "changed.",
         "Wait for the grace period to end, or send `force: true` if all receivers know the current secret.",
         "the secret was rotated a moment ago; wait, or send force: true",
     ),
     "TOO_MANY_KEYS": ErrorCode(
-        409,
         "The maximum number of API keys exists. Nothing was written.",
         "Revoke keys that are no longer used.",
         "there are 10000 keys, the maximum is 10000; revoke keys that are no longer used",
     ),
     "NAMESPACE_EXISTS": ErrorCode(
-        409,
         "A namespace with this name exists.",
         "Use it, or change it with `namespaces/update`.",
         "a namespace 'orders' already exists",
     ),
     "SERVICE_CALL_NOT_SCHEDULED": ErrorCode(
-        409,
         "The service call has started or finished: it can no longer be deleted.",
         "No action is needed; read its outcome.",
         "the service call is Running already",
     ),
     "IDEMPOTENCY_CONFLICT": ErrorCode(
-        409,
         "An earlier request used the same idempotency key, or service call id, with different content. Nothing was "
         "written.",
         "Use a new key for a new request, and repeat a request unchanged.",
         "another request was sent with this idempotency key before",
     ),
     "BODY_TOO_LARGE": ErrorCode(
-        413,
         "The body is larger than the operation accepts.",
         "Send less, or smaller batches. Settings: `api.request_bytes_max`, `api.batch_request_bytes_max`.",
         "the body has 300000 bytes; at most 262144 are accepted",
     ),
     "PAYLOAD_TOO_LARGE": ErrorCode(
-        413,
         "The timer's payload, or the body of the service call's request, exceeds its limit. The request has no other "
         "error.",
         "Store large data elsewhere and send a reference. Settings: `payload_bytes_max`, "
@@ -163,85 +140,71 @@ CODES: dict[str, ErrorCode] = {
         "payload: is 200000 bytes long; at most 102400 are accepted",
     ),
     "UNSUPPORTED_MEDIA_TYPE": ErrorCode(
-        415,
         "The body is not declared as JSON in UTF-8, or is compressed.",
         "Send `content-type: application/json`, without `content-encoding`.",
         "the content-type header is missing; send content-type: application/json",
     ),
     "OVERLOADED": ErrorCode(
-        429,
         "A queue has reached its limit. Nothing was accepted.",
         f"{_RETRY} If the error persists, lower the request rate.",
         "10000 writes are already waiting (pending_writes_max); try again later",
     ),
     "TOO_MANY_FAILURES": ErrorCode(
-        429,
         "This address has sent too many invalid API keys.",
         "Stop, correct the key, and continue after `Retry-After`.",
         "too many requests with an invalid key from this address; correct the key, then retry",
     ),
     "HEADERS_TOO_LARGE": ErrorCode(
-        431,
         "The request has too many headers, or its headers are too large.",
         "Send fewer or shorter headers.",
         "at most 100 headers with 32768 bytes in total are accepted",
     ),
     "INTERNAL": ErrorCode(
-        500,
         "The server failed unexpectedly. Whether anything was written is unknown.",
         "Report the `correlationId` to the operator: the server's log has the cause under it.",
         "internal error; the server's log has the cause under the correlation id 5f0c1b7e9a3d2c41-2a",
     ),
     "SHARD_UNAVAILABLE": ErrorCode(
-        503,
         "The timer's shard temporarily has no owner, or the outcome of the write is unknown.",
         f"{_RETRY} A create with an idempotency key is safe to repeat.",
         "shard 3 changed its owner; try again",
     ),
     "REQUEST_EXPIRED": ErrorCode(
-        503,
         "The request exceeded its time budget while it waited. Nothing was written.",
         f"{_RETRY} If this happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
         "the request's time budget ran out; nothing was written",
     ),
     "CLUSTER_UPGRADING": ErrorCode(
-        503,
         "The request uses a feature that a node of an earlier release cannot read. Nothing was written.",
         "Send it again after every node runs this release.",
         "a node of an earlier release is in the cluster; try again when all nodes run this one",
     ),
     "NO_ROOM_FOR_BODY": ErrorCode(
-        503,
         "Request bodies that are still arriving use all the memory reserved for them.",
         f"{_RETRY} Send smaller batches, or one batch at a time. Setting: `api.request_bodies_bytes_max`.",
         "incomplete request bodies use all the memory reserved for them (api.request_bodies_bytes_max)",
     ),
     "NOT_READY": ErrorCode(
-        503,
         "`/readyz` only: the node should receive no traffic now. `errors` lists the reasons.",
         "Usually no action is needed: load balancers use other nodes meanwhile.",
         "the store does not answer",
     ),
     "STORE_FAILURE": ErrorCode(
-        503,
         "The store failed. A write may have taken effect.",
         f"{_RETRY} If the error persists, the server's log has the store's own message.",
         "the store failed; try again (correlation id 5f0c1b7e9a3d2c41-2a)",
     ),
     "BROKER_UNAVAILABLE": ErrorCode(
-        503,
         "The service agent cannot reach its message broker. The broker may have accepted the command.",
         f"{_RETRY} A submission with `serviceCallId` or `idempotencyKey` is safe to repeat.",
         "the broker can't be reached; try again",
     ),
     "COMMAND_UNANSWERED": ErrorCode(
-        503,
         "The service agent did not respond in time. The command may have taken effect.",
         f"{_RETRY} A submission with `serviceCallId` or `idempotencyKey` is safe to repeat.",
         "no answer came within 10 s; try again",
     ),
     "COMMAND_FAILED": ErrorCode(
-        503,
         "The service agent failed to handle the command. It may have taken effect.",
         f"{_RETRY} If the error persists, the server's log has the cause.",
         "the command failed; try again",

@@ -23,7 +23,7 @@ from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
 from tocsin.web.http import cluster_wire, wire
-from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -131,8 +131,8 @@ class RequestParser:
             errors.append(FieldError("limit", reason))
         if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
             errors.append(FieldError("cursor", reason))
-        after = None if sent.execute_after is UNSET else self._instant("executeAfter", sent.execute_after, errors)
-        before = None if sent.execute_before is UNSET else self._instant("executeBefore", sent.execute_before, errors)
+        after = read_instant("executeAfter", sent.execute_after, errors)
+        before = read_instant("executeBefore", sent.execute_before, errors)
         if errors:
             raise InvalidInput(*errors)
         wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, Status) else sent.status
@@ -160,7 +160,7 @@ class RequestParser:
             errors.append(FieldError("secret", reason))
         retention_us = None
         if sent.retention is not UNSET:
-            retention_us = self._duration("retention", sent.retention, errors)
+            retention_us = _read(parse_duration, "retention", sent.retention, errors)
             if reason := rules.retention(retention_us):
                 errors.append(FieldError("retention", reason))
         retry = self._policy(sent.retry_policy, errors)
@@ -179,7 +179,7 @@ class RequestParser:
             errors.append(FieldError("secret", reason))
         grace_us = GRACE_US_DEFAULT
         if sent.grace is not UNSET:
-            grace_us = self._duration("grace", sent.grace, errors)
+            grace_us = _read(parse_duration, "grace", sent.grace, errors)
             if grace_us > GRACE_US_MAX:
                 reason = f"is too long; at most {format_duration(GRACE_US_MAX)} are accepted"
                 errors.append(FieldError("grace", reason))
@@ -207,13 +207,13 @@ class RequestParser:
         if sent.execute_at is not UNSET:
             if sent.delay is not UNSET:
                 errors.append(FieldError("delay", "conflicts with executeAt; send only one of them"))
-            instant_us = self._instant("executeAt", sent.execute_at, errors)
+            instant_us = _read(parse_instant, "executeAt", sent.execute_at, errors)
             if len(errors) == found and (reason := rules.instant(instant_us, now_us)):
                 errors.append(FieldError("executeAt", reason))
             return instant_us
         if sent.delay is UNSET:
             return UNSET
-        delay_us = self._duration("delay", sent.delay, errors)
+        delay_us = _read(parse_duration, "delay", sent.delay, errors)
         if reason := rules.delay(delay_us):
             errors.append(FieldError("delay", reason))
         return now_us + delay_us
@@ -291,29 +291,29 @@ class RequestParser:
         found = len(errors)
         at, initial, longest, total = "retryPolicy.", None, None, None
         if sent.initial_interval is not UNSET:
-            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors)
+            initial = _read(parse_duration, f"{at}initialInterval", sent.initial_interval, errors)
         if isinstance(sent.max_attempts_duration, str):
-            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
+            total = _read(parse_duration, f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
         if sent.max_interval is not UNSET:
-            longest = self._duration(f"{at}maxInterval", sent.max_interval, errors)
+            longest = _read(parse_duration, f"{at}maxInterval", sent.max_interval, errors)
         policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
         unreadable = {error.path for error in errors[found:]}
         errors += [error for error in self._rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
 
-    def _instant(self, path: str, text: str, errors: list[FieldError]) -> int:
-        try:
-            return parse_instant(text)
-        except ValueError as error:
-            errors.append(FieldError(path, str(error)))
-            return 0
 
-    def _duration(self, path: str, text: str, errors: list[FieldError]) -> int:
-        try:
-            return parse_duration(text)
-        except ValueError as error:
-            errors.append(FieldError(path, str(error)))
-            return 0
+def _read(parse: Callable[[str], int], path: str, text: str, errors: list[FieldError]) -> int:
+    """The instant or duration in a text, in microseconds; 0 if it is none, which is added to the errors."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        errors.append(FieldError(path, str(error)))
+        return 0
+
+
+def read_instant(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
+    """The same for an optional instant; None for an absent one."""
+    return None if text is UNSET else _read(parse_instant, path, text, errors)
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
@@ -342,7 +342,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         timer.payload if timer.body is None else UNSET,
         UNSET if timer.retry is None else retry_answer(timer.retry),
         UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
-        UNSET if timer.executed_at is None else format_instant(timer.executed_at),
+        optional_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
         UNSET if timer.body is None else raw_body_answer(timer.body),
     )
@@ -377,7 +377,6 @@ def retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
 
 def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
     """The namespace as clients see it: without its secrets."""
-    previous_until = namespace.signing.previous_until(now_us)
     return wire.Namespace(
         name=namespace.name,
         num_shards=namespace.num_shards,
@@ -389,18 +388,16 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         retry_policy=retry_answer(policy_in_force(None, namespace)),
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
-        previous_secret_until=UNSET if previous_until is None else format_instant(previous_until),
+        previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
     )
 
 
 def key_request(sent: wire.CreateKey) -> KeyRequest:
     """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
-    expires_at = None
-    if sent.expires_at is not UNSET:
-        try:
-            expires_at = parse_instant(sent.expires_at)
-        except ValueError as error:
-            raise InvalidInput(FieldError("expiresAt", str(error))) from None
+    errors: list[FieldError] = []
+    expires_at = read_instant("expiresAt", sent.expires_at, errors)
+    if errors:
+        raise InvalidInput(*errors)
     return KeyRequest(
         sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
     )
@@ -424,7 +421,7 @@ def _shown_key(key: ApiKey) -> wire.ShownKey:
         namespaces=list(key.namespaces),
         tenants=list(key.tenants),
         created_at=format_instant(key.created_at),
-        expires_at=UNSET if key.expires_at is None else format_instant(key.expires_at),
+        expires_at=optional_instant(key.expires_at),
     )
 
 
@@ -453,7 +450,7 @@ def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
             for node in view.nodes
         ],
         shards=[_shard_answer(shard) for shard in view.shards],
-        dispatch_paused_reason=UNSET if view.dispatch_paused_reason is None else view.dispatch_paused_reason,
+        dispatch_paused_reason=_if_any(view.dispatch_paused_reason),
     )
 
 
@@ -464,8 +461,8 @@ def _shard_answer(shard: ShardView) -> cluster_wire.Shard:
         version=shard.epoch,
         owner=shard.owner,
         owned_here=shard.owned_here,
-        window_timers=UNSET if shard.window_timers is None else shard.window_timers,
-        in_flight=UNSET if shard.in_flight is None else shard.in_flight,
+        window_timers=_if_any(shard.window_timers),
+        in_flight=_if_any(shard.in_flight),
         complete_to=UNSET if complete_to is None else _bounded_instant(complete_to),
         lag_ms=UNSET if shard.lag_us is None else shard.lag_us / 1_000,
     )
@@ -501,6 +498,10 @@ def _seconds(duration_us: int) -> float:
 
 def _or(value: T | UnsetType, default: D) -> T | D:
     return default if value is UNSET else value
+
+
+def _if_any(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
 
 
 def below_path(error: InvalidInput, at: str) -> InvalidInput:

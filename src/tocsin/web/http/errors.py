@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,13 +26,32 @@ from tocsin.model.errors import (
 from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant
 
-PROBLEM_MEDIA_TYPE = b"application/problem+json"
+Headers = list[tuple[bytes, bytes]]
+
+_PROBLEM_MEDIA_TYPE = b"application/problem+json"
+
+
+class Response(NamedTuple):
+    """A response, complete."""
+
+    status: int
+    headers: Headers
+    body: bytes
 
 
 class MalformedBody(InvalidInput):
     """The body is not valid JSON."""
 
     code = "MALFORMED_BODY"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(FieldError("", reason))
+
+
+class MalformedRequest(InvalidInput):
+    """The received data is not HTTP. The connection is closed after the response."""
+
+    code = "MALFORMED_REQUEST"
 
     def __init__(self, reason: str) -> None:
         super().__init__(FieldError("", reason))
@@ -82,15 +103,6 @@ class BodyTimeout(TocsinError):
 
 class HeadTimeout(BodyTimeout):
     """The request line and headers did not arrive in time."""
-
-
-class MalformedRequest(InvalidInput):
-    """The received data is not HTTP. The connection is closed after the response."""
-
-    code = "MALFORMED_REQUEST"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(FieldError("", reason))
 
 
 class BodyTooLarge(TocsinError):
@@ -217,6 +229,12 @@ def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
     return found
 
 
+@cache
+def kind_of_code(code: str) -> ProblemKind:
+    """The HTTP response to the errors with this code."""
+    return problem_kind_of_class(error_classes_by_code()[code][0])
+
+
 def client_message(error: BaseException, correlation_id: str) -> str:
     """The message for the client."""
     kind = problem_kind(error)
@@ -246,10 +264,10 @@ def item_error(error: TocsinError, correlation_id: str) -> wire.ItemError:
     )
 
 
-def problem(error: BaseException, *, instance: str, correlation_id: str, now_us: int) -> bytes:
-    """The body of a problem response."""
+def problem(error: BaseException, *, instance: str, correlation_id: str, now_us: int) -> Response:
+    """The response to a request that failed. `instance` is the request's path."""
     kind, code, message = problem_kind(error), error_code(error), client_message(error, correlation_id)
-    return _encoder.encode(
+    body = _encoder.encode(
         wire.Problem(
             type=f"urn:tocsin:error:{code}",
             title=kind.title,
@@ -263,9 +281,16 @@ def problem(error: BaseException, *, instance: str, correlation_id: str, now_us:
             errors=bad_fields(error),
         )
     )
+    headers = [
+        (b"content-type", _PROBLEM_MEDIA_TYPE),
+        (b"content-length", b"%d" % len(body)),
+        (b"x-correlation-id", correlation_id.encode()),
+        *problem_headers(error),
+    ]
+    return Response(kind.status, headers, body)
 
 
-def problem_headers(error: BaseException) -> list[tuple[bytes, bytes]]:
+def problem_headers(error: BaseException) -> Headers:
     """The headers that this kind of error adds to content type, content length and correlation id."""
     headers = [(b"cache-control", b"no-store")]
     if isinstance(error, Unauthenticated):

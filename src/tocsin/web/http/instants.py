@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from msgspec import UNSET, UnsetType
+
 from tocsin.model import instants
 from tocsin.model.instants import US_PER_SECOND
 
@@ -25,6 +27,11 @@ def format_instant(instant_us: int) -> str:
     """The same text as `tocsin.model.instants.format_instant`, in a tenth of the time."""
     second, micros = divmod(instant_us, US_PER_SECOND)
     return f"{_second_text(second)}.{micros:06d}Z" if micros else _second_text(second) + "Z"
+
+
+def optional_instant(instant_us: int | None) -> str | UnsetType:
+    """The same; UNSET for None."""
+    return UNSET if instant_us is None else format_instant(instant_us)
 
 
 def parse_instant(text: str) -> int:

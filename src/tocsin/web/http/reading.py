@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -79,66 +79,21 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,
         )
-    started = receive().__await__()
-    try:
-        step = started.send(None)
-    except StopIteration as arrived:
-        # The usual case: the body arrived with the headers. A timeout here would cost more than the rest of reading.
-        message = arrived.value
-        if message["type"] == "http.request" and not message.get("more_body"):
-            body: bytes = message.get("body", b"")
-            if len(body) <= size_max:
-                return body
-        first: Awaitable[MutableMapping[str, Any]] = _Ready(message)
-    else:
-        first = _Started(started, step)
+    body = bytearray()
+    more = True
     try:
         async with asyncio.timeout(timeout_s):
-            return await _read_parts(first, receive, size_max)
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                body += message.get("body", b"")
+                if len(body) > size_max:
+                    raise BodyTooLarge(f"the body has more than {size_max} bytes; at most {size_max} are accepted")
+                more = message.get("more_body", False)
     except TimeoutError:
         raise BodyTimeout(f"the body was not complete after {timeout_s:g} s") from None
-
-
-class _Ready:
-    """An awaitable whose result is already known."""
-
-    def __init__(self, result: MutableMapping[str, Any]) -> None:
-        self._result = result
-
-    def __await__(self) -> Generator[Any, Any, MutableMapping[str, Any]]:
-        return self._result
-        yield  # makes this a generator
-
-
-class _Started:
-    """Continues an awaitable that was started by hand and stopped at `step`, the future that it waits for."""
-
-    def __init__(self, started: Any, step: Any) -> None:
-        self._started = started
-        self._step = step
-
-    def __await__(self) -> Generator[Any, Any, MutableMapping[str, Any]]:
-        try:
-            yield self._step
-        except BaseException as thrown:
-            # Usually the cancellation by the timeout, which must also end the server's own wait.
-            self._started.throw(thrown)
-            raise
-        return (yield from self._started)  # type: ignore[no-any-return]
-
-
-async def _read_parts(first: Awaitable[MutableMapping[str, Any]], receive: Receive, size_max: int) -> bytes:
-    body = bytearray()
-    message = await first
-    while True:
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        body += message.get("body", b"")
-        if len(body) > size_max:
-            raise BodyTooLarge(f"the body has more than {size_max} bytes; at most {size_max} are accepted")
-        if not message.get("more_body"):
-            return bytes(body)
-        message = await receive()
+    return bytes(body)
 
 
 def check_utf8(body: bytes) -> None:

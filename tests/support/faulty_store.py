@@ -8,31 +8,16 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
-from tocsin.model.namespace import Namespace
-from tocsin.ports.store import (
-    Applied,
-    AuditQuery,
-    FireKey,
-    Found,
-    Listed,
-    ListQuery,
-    Loaded,
-    Member,
-    ShardBatch,
-    ShardState,
-    SignIn,
-    Store,
-)
+from tocsin.ports.store import Applied, ShardBatch, Store
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -74,6 +59,31 @@ class FaultPlan:
 
 #: A plan without random faults; scripts and cuts still work.
 NO_FAULTS = FaultPlan()
+
+
+def _read(
+    method: Callable[Concatenate[Store, P], Awaitable[T]],
+) -> Callable[Concatenate[FaultyStore, P], Coroutine[Any, Any, T]]:
+    """The method of the port, with the faults of reads."""
+    return _faulty(method, write=False)
+
+
+def _write(
+    method: Callable[Concatenate[Store, P], Awaitable[T]],
+) -> Callable[Concatenate[FaultyStore, P], Coroutine[Any, Any, T]]:
+    """The method of the port, with the faults of writes."""
+    return _faulty(method, write=True)
+
+
+def _faulty(
+    method: Callable[Concatenate[Store, P], Awaitable[T]], *, write: bool
+) -> Callable[Concatenate[FaultyStore, P], Coroutine[Any, Any, T]]:
+    name = method.__name__
+
+    async def call(store: FaultyStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store._call(name, lambda: getattr(store.inner, name)(*args, **kwargs), write=write)
+
+    return call
 
 
 class FaultyStore:
@@ -151,12 +161,6 @@ class FaultyStore:
             delay_s += self._random.uniform(0, plan.slow_s_max)
         await asyncio.sleep(delay_s)
 
-    async def _read(self, method: str, call: Callable[[], Awaitable[T]]) -> T:
-        return await self._call(method, call, write=False)
-
-    async def _write(self, method: str, call: Callable[[], Awaitable[T]]) -> T:
-        return await self._call(method, call, write=True)
-
     async def _call(self, method: str, call: Callable[[], Awaitable[T]], *, write: bool) -> T:
         if self._is_cut:
             self.injected["cut"] += 1
@@ -214,40 +218,6 @@ class FaultyStore:
     async def close(self) -> None:
         """Leaves the inner store open, because other nodes may use it."""
 
-    async def now(self) -> int:
-        """The store's clock in microseconds."""
-        return await self._read("now", self.inner.now)
-
-    async def shards(self) -> builtins.list[ShardState]:
-        """Every shard that was ever claimed."""
-        return await self._read("shards", self.inner.shards)
-
-    async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
-    ) -> int | None:
-        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch."""
-        return await self._write(
-            "claim",
-            lambda: self.inner.claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead),
-        )
-
-    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """Clears the owner if epoch and owner are still these, and returns whether they were."""
-        return await self._write("release", lambda: self.inner.release(shard_id, epoch=epoch, owner=owner))
-
-    async def heartbeat(self, member: Member) -> int:
-        """Writes the member row; returns the store's clock in microseconds."""
-        return await self._write("heartbeat", lambda: self.inner.heartbeat(member))
-
-    async def members(self) -> builtins.list[Member]:
-        """All member rows."""
-        return await self._read("members", self.inner.members)
-
-    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
-        that has resumed meanwhile stays."""
-        await self._write("forget_member", lambda: self.inner.forget_member(incarnation, counter))
-
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
         """Writes the parts of several shards, each shard at most once; durable when it returns. The batches are copied: what
         lands late is what was sent, whatever the caller does with its lists."""
@@ -255,79 +225,31 @@ class FaultyStore:
             replace(batch, upserts=[*batch.upserts], deletes=[*batch.deletes], history=[*batch.history])
             for batch in batches
         ]
-        return await self._write("apply", lambda: self.inner.apply(sent))
+        return await self._call("apply", lambda: self.inner.apply(sent), write=True)
 
-    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
-        that began after the call."""
-        return await self._read("load", lambda: self.inner.load(shard_id, after, up_to, limit))
+    now = _read(Store.now)
+    shards = _read(Store.shards)
+    members = _read(Store.members)
+    load = _read(Store.load)
+    load_suspended = _read(Store.load_suspended)
+    fetch = _read(Store.fetch)
+    list = _read(Store.list)
+    namespaces = _read(Store.namespaces)
+    api_keys = _read(Store.api_keys)
+    sign_ins = _read(Store.sign_ins)
+    audit = _read(Store.audit)
 
-    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """Suspended rows with key > after, as `load` returns live ones."""
-        return await self._read("load_suspended", lambda: self.inner.load_suspended(shard_id, after, limit))
-
-    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """What is stored for each uuid; a uuid without any row is absent."""
-        wanted = list(uuids)
-        return await self._read("fetch", lambda: self.inner.fetch(shard_id, wanted))
-
-    async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
-        return await self._read("list", lambda: self.inner.list(query))
-
-    async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
-        return await self._write("purge_history", lambda: self.inner.purge_history(now_us, limit))
-
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces."""
-        return await self._read("namespaces", self.inner.namespaces)
-
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        return await self._write("put_namespace", lambda: self.inner.put_namespace(namespace, create=create))
-
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys."""
-        return await self._read("api_keys", self.inner.api_keys)
-
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        await self._write("put_api_key", lambda: self.inner.put_api_key(key))
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        return await self._write("delete_api_key", lambda: self.inner.delete_api_key(key_id))
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-        return await self._write("shared_secret", lambda: self.inner.shared_secret(name, fresh))
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        await self._write("put_sign_in", lambda: self.inner.put_sign_in(sign_in, now_us, keep))
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        return await self._read("sign_ins", lambda: self.inner.sign_ins(token_hashes))
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        return await self._write("touch_sign_in", lambda: self.inner.touch_sign_in(token_hash, seen_at))
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        return await self._write("delete_sign_in", lambda: self.inner.delete_sign_in(token_hash))
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        await self._write("put_audit", lambda: self.inner.put_audit(entry))
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending."""
-        return await self._read("audit", lambda: self.inner.audit(query))
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        return await self._write("purge_audit", lambda: self.inner.purge_audit(before_us, limit))
+    claim = _write(Store.claim)
+    release = _write(Store.release)
+    heartbeat = _write(Store.heartbeat)
+    forget_member = _write(Store.forget_member)
+    purge_history = _write(Store.purge_history)
+    put_namespace = _write(Store.put_namespace)
+    put_api_key = _write(Store.put_api_key)
+    delete_api_key = _write(Store.delete_api_key)
+    shared_secret = _write(Store.shared_secret)
+    put_sign_in = _write(Store.put_sign_in)
+    touch_sign_in = _write(Store.touch_sign_in)
+    delete_sign_in = _write(Store.delete_sign_in)
+    put_audit = _write(Store.put_audit)
+    purge_audit = _write(Store.purge_audit)

@@ -6,31 +6,31 @@ import pytest
 
 from tocsin.model.errors import InvalidInput
 from tocsin.web.api.operation import Operation, Parameter
-from tocsin.web.api.templates import Templates, read_query
+from tocsin.web.api.routes import Paths, read_query
 
 
 @pytest.fixture
-def templates() -> Templates[str]:
-    made: Templates[str] = Templates()
-    made.add("GET", "/a/{x}", "one")
-    made.add("PUT", "/a/{x}", "put one")
-    made.add("GET", "/a/{x}/b/{y}", "two")
-    made.add("GET", "/a/all", "all")
+def paths() -> Paths[str]:
+    made: Paths[str] = Paths()
+    made.add("GET", "/a/{x}", "one", template=True)
+    made.add("PUT", "/a/{x}", "put one", template=True)
+    made.add("GET", "/a/{x}/b/{y}", "two", template=True)
+    made.add("GET", "/a/all", "all", template=True)
     return made
 
 
-def test_parameters_match_parts_of_the_path(templates: Templates[str]) -> None:
-    found = templates.find(b"/a/1/b/2%2F%C3%BC")
+def test_parameters_match_parts_of_the_path(paths: Paths[str]) -> None:
+    found = paths.find(b"/a/1/b/2%2F%C3%BC")
     assert found is not None
     assert (found.by_method, found.parameters) == ({"GET": "two"}, {"x": "1", "y": "2/ü"})
-    found = templates.find(b"/a/1")
+    found = paths.find(b"/a/1")
     assert found is not None
     assert (found.by_method, found.allowed) == ({"GET": "one", "PUT": "put one"}, "GET, PUT")
 
 
-def test_a_literal_part_precedes_a_parameter(templates: Templates[str]) -> None:
+def test_a_literal_part_precedes_a_parameter(paths: Paths[str]) -> None:
     for path in (b"/a/all", b"/%61/all"):
-        found = templates.find(path)
+        found = paths.find(path)
         assert found is not None
         assert (found.by_method, found.parameters) == ({"GET": "all"}, {})
 
@@ -38,23 +38,21 @@ def test_a_literal_part_precedes_a_parameter(templates: Templates[str]) -> None:
 @pytest.mark.parametrize(
     "path", [b"", b"/", b"/a", b"/a/", b"/a//b/2", b"/a/1/b", b"/a/1/b/", b"/b/1", b"a/1", b"/a/1/"]
 )
-def test_other_paths_are_not_found(templates: Templates[str], path: bytes) -> None:
-    assert templates.find(path) is None
+def test_other_paths_are_not_found(paths: Paths[str], path: bytes) -> None:
+    assert paths.find(path) is None
 
 
-def test_a_parameter_that_is_not_utf8_is_named(templates: Templates[str]) -> None:
+def test_a_parameter_that_is_not_utf8_is_named(paths: Paths[str]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        templates.find(b"/a/1/b/%ff")
+        paths.find(b"/a/1/b/%ff")
     assert [error.path for error in caught.value.errors] == ["y"]
 
 
 OPERATION = Operation(
     "list",
-    "GET",
-    ("/a/{x}",),
+    "/a/{x}",
     "",
-    "",
-    "",
+    method="GET",
     parameters=(
         Parameter("x", "path", ""),
         Parameter("many", "query", "", repeated=True),

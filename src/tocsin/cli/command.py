@@ -1,0 +1,57 @@
+"""Adds commands to the command line. Options that several commands share are declared once, as fields of a dataclass."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, signature
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+C = TypeVar("C", bound=Callable[..., None])
+
+
+def group(help: str, *, example: str) -> typer.Typer:
+    """A group of commands."""
+    # Plain help: importing what draws the boxes takes longer than all the rest.
+    return typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=help, epilog=f"Example: tocsin {example}")
+
+
+def command(app: typer.Typer, name: str, *, example: str, **more: Any) -> Callable[[C], C]:
+    """Decorates a function that is a command. A parameter whose type is a dataclass stands for the options that the
+    dataclass's fields declare, in their order; the function gets the dataclass with their values."""
+
+    def add(function: C) -> C:
+        app.command(name, epilog=f"Example: tocsin {example}", **more)(_expanded(function))
+        return function
+
+    return add
+
+
+def _expanded(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with all options as parameters of its own."""
+    shown = signature(function)
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    parameters: list[Parameter] = []
+    for name, parameter in shown.parameters.items():
+        if name in groups:
+            kinds = get_type_hints(groups[name], include_extras=True)
+            parameters += [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        function(**given)
+
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run

@@ -1,1 +1,0 @@
-"""Adapters for the modules' ports: the database and the timer engine."""

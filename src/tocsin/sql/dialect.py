@@ -1,0 +1,50 @@
+"""What differs between databases in the statements that `tocsin.sql.store` has once for all of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: A value of a statement.
+Value = int | str | bytes | None
+
+
+class Step(NamedTuple):
+    """A statement of a transaction, with a `?` for each value. After a `required` one that finds or changes no row, the
+    transaction ends without the following ones."""
+
+    sql: str
+    values: tuple[Value, ...] = ()
+    required: bool = False
+
+
+class Dialect:
+    """Parts of statements. What has a value here is the same in most databases."""
+
+    #: The table `timers` in an UPDATE of a shard's row, and the condition for the row of shard `?`.
+    timers: str = "timers"
+    shard_row: str
+    #: Inserts the row of a shard that was never claimed, for shard `?` and owner `?`.
+    first_claim: str
+    #: The store's clock as a number of microseconds.
+    now: str
+    #: Every shard's row: number, epoch, owner.
+    shards: str
+    #: The version in the column `namespace_record`; 0 if it has none.
+    namespace_version: str
+    #: Follows an INSERT that has no effect on a row that exists.
+    or_nothing: str = " ON CONFLICT DO NOTHING"
+    #: Follows a SELECT whose rows stay unchanged until the transaction ends.
+    locked: str = " FOR UPDATE"
+    #: Follows a SELECT of rows to be deleted: nodes that do so at the same time take different ones, and none waits.
+    skip_locked: str = ""
+
+    def or_update(self, key: str, *columns: str) -> str:
+        """Follows an INSERT that updates these columns of a row with the same key."""
+        return f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{each} = excluded.{each}' for each in columns)}"
+
+    def delete_first(self, table: str, key: str, condition: str, order: str) -> str:
+        """Deletes the first `?` rows, in this order, for which the condition holds. `key` are the primary key's columns."""
+        return (
+            f"DELETE FROM {table} WHERE ({key}) IN "
+            f"(SELECT {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT ?)"
+        )

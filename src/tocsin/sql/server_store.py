@@ -1,0 +1,117 @@
+"""The life cycle and the connections of a store on a database server, which several nodes may share."""
+
+from __future__ import annotations
+
+import builtins
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.ports.store import Applied, Capabilities, ShardBatch
+from tocsin.sql.dialect import Step, Value
+from tocsin.sql.keys import LeftEdges
+from tocsin.sql.pool import Activity, C, Pool, S, WriterLanes
+from tocsin.sql.store import SqlStore
+
+T = TypeVar("T")
+
+
+class ServerStore(SqlStore, Generic[S, C]):
+    """A store over pools of connections, which are opened when needed, and again after they broke. Each writing connection
+    commits for its own share of the shards, one batch after another."""
+
+    capabilities = Capabilities(range_delete=True, exclusive=False)
+
+    def __init__(self, settings: S) -> None:
+        self._settings = settings
+        self._total_shards = 0
+        self._lanes: WriterLanes[S, C] | None = None
+        self._loaders: Pool[S, C] | None = None
+        self._readers: Pool[S, C] | None = None
+        self._edges = LeftEdges()
+
+    # -- what an adapter supplies, beside what SqlStore names
+
+    @abstractmethod
+    def _pool(self, size: int) -> Pool[S, C]:
+        """A pool of up to `size` connections."""
+
+    def _migration_pool(self) -> Pool[S, C]:
+        """A pool for a migration, which has no time limit."""
+        return self._pool(1)
+
+    @abstractmethod
+    async def _migrate(self, connection: C) -> None:
+        """Migrates the schema to the newest version; nodes that start at once take turns."""
+
+    @abstractmethod
+    async def _select(self, connection: C, sql: str, values: Sequence[Value]) -> Sequence[Sequence[Any]]:
+        """The rows of a SELECT."""
+
+    @abstractmethod
+    async def _transact(self, connection: C, steps: Sequence[Step]) -> int:
+        """Runs the statements of `_change`."""
+
+    # -- life cycle
+
+    async def open(self, total_shards: int | None) -> int:
+        """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force."""
+        if self._lanes is not None:
+            raise ConfigError(f"{self._settings.safe_url} is already open")
+        pool = self._migration_pool()
+        try:
+            await pool.run(Activity.CONNECTING, self._migrate, bounded=False)
+        finally:
+            await pool.close()
+        self._edges = LeftEdges()
+        self._loaders, self._readers = self._pool(self._settings.loaders), self._pool(self._settings.readers)
+        self._lanes = WriterLanes([self._pool(1) for _ in range(self._settings.writers)])
+        try:
+            self._total_shards = await self._fix_total_shards(total_shards)
+        except BaseException:
+            await self.close()
+            raise
+        return self._total_shards
+
+    async def close(self) -> None:
+        """Waits for calls under way and disconnects."""
+        lanes = self._lanes.pools if self._lanes is not None else []
+        pools = [pool for pool in (*lanes, self._loaders, self._readers) if pool is not None]
+        self._lanes = self._loaders = self._readers = None
+        for pool in pools:
+            await pool.close()
+
+    # -- connections
+
+    async def _commit(
+        self, batches: Sequence[ShardBatch], work: Callable[[C], Awaitable[builtins.list[Applied]]]
+    ) -> builtins.list[Applied]:
+        """Runs the transaction of these batches in their lanes; batches of one shard follow one another."""
+        if not batches:
+            return []
+        if self._lanes is None:
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
+        return await self._lanes.commit((batch.shard_id for batch in batches), work)
+
+    async def _load(self, work: Callable[[C], Awaitable[T]]) -> T:
+        """Runs the engine's reads."""
+        return await self._opened(self._loaders).run(Activity.READING, work)
+
+    async def _read(self, work: Callable[[C], Awaitable[T]]) -> T:
+        return await self._opened(self._readers).run(Activity.READING, work)
+
+    async def _engine_rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+        return await self._load(lambda connection: self._select(connection, sql, values))
+
+    async def _rows(self, sql: str, *values: Value) -> Sequence[Sequence[Any]]:
+        return await self._read(lambda connection: self._select(connection, sql, values))
+
+    async def _change(self, *steps: Step) -> int:
+        work = self._opened(self._loaders).run(Activity.WRITING, lambda connection: self._transact(connection, steps))
+        return await work
+
+    def _opened(self, pool: Pool[S, C] | None) -> Pool[S, C]:
+        if pool is None:
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
+        return pool

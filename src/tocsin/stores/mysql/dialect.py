@@ -1,0 +1,35 @@
+"""MySQL's and MariaDB's form of the statements in `tocsin.sql.store`. TiDB must accept it, too."""
+
+from __future__ import annotations
+
+from tocsin.sql.dialect import Dialect
+
+#: The condition for shards' rows, apart from their numbers.
+SHARD_ROWS = "row_type = 1 AND timer_execute_at = 0 AND timer_uuid = ''"
+
+
+class MysqlDialect(Dialect):
+    """The hints keep MySQL from using the index on uuids for the rows of shards."""
+
+    timers = "timers FORCE INDEX (PRIMARY)"
+    shard_row = f"shard_id = ? AND {SHARD_ROWS}"
+    # That the row exists is an error of the server, which the store takes for no row changed: with IGNORE, the server would
+    # also change other errors into warnings.
+    or_nothing = ""
+    first_claim = (
+        "INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner, shard_batches) "
+        "VALUES (?, 1, 0, '', 1, ?, 0)"
+    )
+    now = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+    namespace_version = "CAST(COALESCE(JSON_EXTRACT(namespace_record, '$.version'), 0) AS SIGNED)"
+
+    def or_update(self, key: str, *columns: str) -> str:
+        """The server finds the key by itself."""
+        return f" ON DUPLICATE KEY UPDATE {', '.join(f'{each} = VALUES({each})' for each in columns)}"
+
+    def delete_first(self, table: str, key: str, condition: str, order: str) -> str:
+        """Of nodes that delete at the same time, the later ones wait and find none."""
+        return f"DELETE FROM {table} WHERE {condition} ORDER BY {order} LIMIT ?"
+
+
+DIALECT = MysqlDialect()

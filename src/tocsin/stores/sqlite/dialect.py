@@ -1,0 +1,28 @@
+"""SQLite's form of the statements in `tocsin.sql.store`."""
+
+from __future__ import annotations
+
+from tocsin.sql.dialect import Dialect
+
+
+class SqliteDialect(Dialect):
+    """A transaction that writes has the file for itself, so no row needs a lock of its own."""
+
+    shard_row = "shard_id = ? AND row_type = 1 AND timer_execute_at = 0 AND timer_uuid = x''"
+    first_claim = (
+        "INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner) "
+        "VALUES (?, 1, 0, x'', 1, ?) ON CONFLICT DO NOTHING"
+    )
+    # Skips from one shard to the next instead of scanning the timers in between.
+    shards = (
+        "WITH RECURSIVE every(shard_id) AS (SELECT min(shard_id) FROM timers UNION ALL "
+        "SELECT (SELECT min(t.shard_id) FROM timers AS t WHERE t.shard_id > every.shard_id) FROM every "
+        "WHERE every.shard_id IS NOT NULL) "
+        "SELECT t.shard_id, t.shard_version, t.shard_owner FROM every CROSS JOIN timers AS t ON "
+        "t.shard_id = every.shard_id AND t.row_type = 1 AND t.timer_execute_at = 0 AND t.timer_uuid = x''"
+    )
+    namespace_version = "coalesce(json_extract(namespace_record, '$.version'), 0)"
+    locked = ""
+
+
+DIALECT = SqliteDialect()

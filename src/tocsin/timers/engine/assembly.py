@@ -1,0 +1,272 @@
+"""How a batch is assembled from a window: first its operations, in order, then its finished timers (rules 4, 11, 17 and 18).
+
+Pure, like the window: nothing here waits or reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from tocsin.model.errors import (
+    DefiniteFailure,
+    InvalidInput,
+    RecordUndecodable,
+    RequestExpired,
+    TimerNotFound,
+    TimerNotPending,
+    TocsinError,
+)
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import UNUSABLE, Status, Timer, encode_record
+from tocsin.ports.store import FireKey, Found, HistoryRow, ShardBatch, StoredRow
+from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
+from tocsin.timers.engine.rows import (
+    Answer,
+    Batch,
+    Finished,
+    OpKind,
+    Row,
+    WriteOp,
+    decoded_row,
+    stored,
+    undecodable_row,
+)
+from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
+
+#: Which finished timers of a namespace are kept, and for how many microseconds.
+HistoryRule = Callable[[str], tuple[HistoryMode, int]]
+#: What was read from the store: None for a timer that it doesn't have.
+Fetched = Mapping[bytes, Found | None]
+
+
+class Assembly:
+    """One batch in the making, at the given moment of the wall clock and the boot time clock. The window changes when the
+    batch is durable; until then only the operations leave its queue."""
+
+    def __init__(
+        self, window: Window, *, now_us: int, boot_us: int, history_rule: HistoryRule, fetched: Fetched | None = None
+    ) -> None:
+        self._window = window
+        self._now_us = now_us
+        self._boot_us = boot_us
+        self._history_rule = history_rule
+        self._fetched: Fetched = {} if fetched is None else fetched
+        self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
+
+    def batch(self, *, rows_max: int, bytes_max: int, finished_max: int, exact_after_us: int) -> Batch:
+        """Pending operations in order up to the limits, with one final state per uuid (rule 4), and at most `finished_max`
+        finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers that say
+        "will not fire" (rule 16)."""
+        window, batch = self._window, self._batch
+        while window.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max:
+            op = window.pending[0]
+            if op.deadline_us is not None and op.deadline_us <= self._boot_us:
+                window.pending.popleft()
+                window.refuse(op, RequestExpired(EXPIRED), self._boot_us)
+                continue
+            if op.uuid not in self._fetched and window.needs_store(op, batch.final):
+                break
+            try:
+                answer = self._resolve(op)
+            except UNUSABLE as error:
+                self._refuse_unusable(op, error)
+                continue
+            window.pending.popleft()
+            batch.ops.append(op)
+            batch.answers.append(answer)
+        batch.store.deletes += [uuid for uuid, row in batch.final.items() if row is None]
+        batch.store.upserts = sorted(batch.upserts.values(), key=_order_of_stored)
+        if finished_max and window.finished:
+            self._take_finished(finished_max, exact_after_us)
+        elif window.finished:
+            for uuid in (*batch.final, *sorted(batch.relied_on)):
+                if uuid in window.finished:
+                    self._take(window.finished[uuid])
+        return batch
+
+    def only(self, entry: Finished) -> Batch:
+        """A batch with only the exact delete of one finished timer."""
+        self._take(entry)
+        return self._batch
+
+    # ------------------------------------------------------------------ operations
+
+    def _resolve(self, op: WriteOp) -> Answer:
+        """Adds the operation's effect to the batch; returns its answer."""
+        uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
+        if kind is OpKind.CREATE:
+            assert op.timer is not None
+            if op.condition is None:
+                return self._write(Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+            finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
+            answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
+            return self._write(answer) if type(answer) is Row else answer
+        if kind is OpKind.RETRY:
+            assert op.timer is not None
+            answered = window.retrying.get(uuid)
+            if uuid in batch.final or answered is None or answered.generation != op.expected:
+                return None
+            return self._write(Row((op.execute_at, uuid), op.generation, op.timer, 0))
+        if kind is OpKind.HAND_OVER:
+            attempt = window.deciding(uuid, op.expected)
+            if uuid in batch.final or attempt is None:
+                return None
+            return self._write(Row((op.execute_at, uuid), op.generation, attempt.row.timer, 0))
+        present = self._present(op)
+        if not isinstance(present, Row):
+            return present
+        if kind is OpKind.UPDATE:
+            return self._update(op, present)
+        if kind is OpKind.DELETE:
+            timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
+            self._end(op, present, timer)
+            return None
+        if present.generation != op.expected:
+            return None
+        if kind is OpKind.CONCLUDE:
+            assert op.timer is not None
+            if op.timer.status is Status.PENDING:
+                return self._write(Row((op.execute_at, uuid), op.generation, op.timer, 0))
+            self._end(op, present, op.timer)
+            return None
+        if kind is OpKind.SUSPEND:
+            return self._write(Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
+        return self._write(Row(present.key, op.generation, present.timer, 0))
+
+    def _present(self, op: WriteOp) -> Answer:
+        """The timer's live row as of this batch. If there is none, the answer: an error for a client."""
+        uuid, by_client, batch = op.uuid, op.kind <= OpKind.DELETE, self._batch
+        if uuid in batch.final:
+            return batch.final[uuid] or (TimerNotPending("the timer was deleted") if by_client else None)
+        if uuid in self._window.finished:
+            batch.relied_on.add(uuid)
+            return TimerNotPending("the timer has finished") if by_client else None
+        if (present := self._window.present(uuid)) is not None:
+            return present
+        found = self._fetched.get(uuid)
+        if found is None:
+            return TimerNotFound("no such timer") if by_client else None
+        if found.live is None:
+            return TimerNotPending("the timer has finished") if by_client else None
+        if found.live.suspended is None and op.kind is OpKind.RESUME:
+            return None
+        try:
+            return decoded_row(found.live)
+        except RecordUndecodable as error:
+            return undecodable_row(found.live, str(error))
+
+    def _update(self, op: WriteOp, present: Row) -> Row | TocsinError:
+        assert op.changes is not None
+        if present.raw is not None:
+            return TimerNotPending(
+                f"the stored record can't be read ({present.timer.last_error}); create the timer again"
+            )
+        try:
+            timer = op.changes.apply(present.timer, self._now_us)
+        except InvalidInput as error:
+            return error
+        # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
+        timer.firing = self._window.firing_of(op)
+        instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
+        return self._write(Row((instant, op.uuid), op.generation, timer, 0))
+
+    def _write(self, row: Row, suspended: str | None = None) -> Row:
+        uuid, batch = row.key[1], self._batch
+        batch.upserts[uuid] = stored(row, suspended)
+        batch.final[uuid] = row
+        batch.bytes += row.size
+        if suspended is None:
+            batch.suspended.discard(uuid)
+        else:
+            batch.suspended.add(uuid)
+        return row
+
+    def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
+        """The operation ends the timer: its row is deleted, and its history is written."""
+        # What can fail comes first: a refused operation must leave nothing in the batch.
+        batch, ended = self._batch, Row(present.key, op.generation, timer, present.size)
+        self._record(ended, timer)
+        batch.final[op.uuid] = None
+        batch.ended[op.uuid] = ended
+        batch.upserts.pop(op.uuid, None)
+        batch.suspended.discard(op.uuid)
+
+    def _refuse_unusable(self, op: WriteOp, error: BaseException) -> None:
+        """Refuses an operation that can't be encoded; a retry's timer is suspended with the reason instead (rule 15)."""
+        window, reason = self._window, f"{type(error).__name__}: {error}"[:REASON_CHARS_MAX]
+        self._batch.unusable.append((op.uuid, reason))
+        present = window.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
+        window.pending.popleft()
+        if present is None:
+            window.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), self._boot_us)
+            return
+        del window.retrying[op.uuid]
+        window.awaiting_write[op.uuid] = present
+        window.suspend(present, f"bad_record: {reason}")
+
+    # ------------------------------------------------------------------ finished timers
+
+    def _take_finished(self, finished_max: int, exact_after_us: int) -> None:
+        """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
+        long."""
+        window, batch = self._window, self._batch
+        candidates = sorted(window.finished.values(), key=_order_of_finished)
+        chosen = candidates[:finished_max]
+        watermark = None
+        if window.range_delete:
+            limit = window.first_unfinished(batch.final)
+            for upsert in batch.store.upserts:
+                if upsert.suspended is None and (upsert.execute_at, upsert.uuid) < limit:
+                    limit = (upsert.execute_at, upsert.uuid)
+            if len(chosen) < len(candidates):
+                limit = min(limit, candidates[len(chosen)].row.key)
+            for entry in chosen:
+                if entry.row.key < limit and entry.row.key <= window.horizon:
+                    watermark = entry.row.key
+        batch.store.delete_to = watermark
+        for entry in candidates:
+            uuid = entry.row.key[1]
+            in_range = watermark is not None and entry.row.key <= watermark
+            needed = uuid in batch.final or uuid in batch.relied_on
+            waited = self._boot_us - entry.since_us >= exact_after_us or not window.range_delete
+            if in_range or needed or (waited and len(batch.finished) < len(chosen)):
+                self._take(entry)
+
+    def _take(self, entry: Finished) -> None:
+        """Adds a finished timer to the batch: the range delete removes it, an upsert replaces it, or its uuid is deleted."""
+        key, batch = entry.row.key, self._batch
+        batch.finished.append(entry)
+        if entry.with_history:
+            try:
+                self._record(entry.row, entry.timer)
+            except UNUSABLE as error:
+                entry.with_history = False
+                batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]))
+        watermark = batch.store.delete_to
+        if key[1] not in batch.final and (watermark is None or key > watermark):
+            batch.store.deletes.append(key[1])
+
+    def _record(self, row: Row, timer: Timer) -> None:
+        """Adds what is kept of a finished timer."""
+        batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
+        if timer.keys:
+            timer, retention_us = kept_for_its_keys(timer, mode, retention_us)
+        elif not keeps(mode, timer):
+            return
+        ended = timer.executed_at or self._now_us
+        kept = HistoryRow(
+            row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags,
+            encode_record(timer), timer.status, ended, ended + retention_us,
+        )  # fmt: skip
+        batch.store.history.append(kept)
+        batch.bytes += len(kept.record)
+
+
+def _order_of_finished(entry: Finished) -> FireKey:
+    return entry.row.key
+
+
+def _order_of_stored(row: StoredRow) -> FireKey:
+    return (row.execute_at, row.uuid)

@@ -1,0 +1,149 @@
+"""The node lease: this node fires timers only while its heartbeats succeed and its clock is right (rules 6 and 12)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tocsin.model.errors import DefiniteFailure, StoreCallFailed
+from tocsin.ports.observer import ClockDistrusted, ClockOffset, ClockTrusted, HeartbeatFailed, LoadFailed
+from tocsin.ports.store import Member
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.dispatcher import Dispatcher
+from tocsin.timers.engine.membership import Membership, announced
+from tocsin.timers.engine.shard import too_much_unwritten
+from tocsin.timers.engine.skew import SkewWatch
+
+
+class NodeLease:
+    """Writes this node's heartbeats, and pauses and resumes its dispatcher by their results."""
+
+    def __init__(
+        self, context: Context, membership: Membership, dispatcher: Dispatcher, *, node: str, address: str
+    ) -> None:
+        #: This node stops: it claims nothing any more and hands its shards over. Heartbeats announce it.
+        self.leaving = False
+        #: This node has read timers of a newer release. Heartbeats announce it.
+        self.outdated = False
+        self._context = context
+        self._membership = membership
+        self._dispatcher = dispatcher
+        self._node = node
+        self._address = address
+        self._counter = 0
+        self._beating = asyncio.Lock()
+        # When the last successful heartbeat was sent, in boot time.
+        self._last_ok: int | None = None
+        # Whether ownership was read since the lease was last renewed after its end.
+        self._verified = False
+        self._skew = SkewWatch(context.limits.member_timeout_us)
+        self._clock_was_right = False
+
+    def in_touch(self, boot_us: int) -> bool:
+        """Whether the last successful heartbeat is within the node lease, at this boot time."""
+        return self._last_ok is not None and boot_us - self._last_ok < self._context.limits.node_lease_us
+
+    @property
+    def clock_distrusted(self) -> bool:
+        """Whether other nodes should do this node's work, because its clock has differed from the store's for a while and
+        theirs have not."""
+        return self._skew.lasting and self._membership.excluded(self._context.incarnation)
+
+    async def beat_or_report(self) -> None:
+        """Writes a heartbeat. A failure is reported, and this node's view of the others counts as unsettled."""
+        try:
+            await self.beat()
+        except StoreCallFailed as error:
+            self._membership.unsettle()
+            self._context.observe(HeartbeatFailed(str(error)))
+
+    async def beat(self) -> None:
+        """Writes a heartbeat; renews the lease, or pauses the dispatcher. Raises the store's errors."""
+        # One at a time: of two under way the former might arrive last, and its row would lack the latter's flags.
+        async with self._beating:
+            await self._beat_now()
+
+    async def _beat_now(self) -> None:
+        context, limits = self._context, self._context.limits
+        sent, wall = context.clock.boottime_us(), context.clock.now_us()
+        store_now, refused = await self._heartbeat()
+        done = context.clock.boottime_us()
+        if not self.in_touch(done):
+            self._verified = False
+            if self._last_ok is not None:
+                self._membership.unsettle()
+                self._dispatcher.pause("lease", "the node lease had expired; reading which shards are still owned")
+        self._last_ok = sent
+        self._renew()
+        if not self._check_clock(sent, wall, done, store_now):
+            return
+        if not self._verified or done >= context.namespaces_until:
+            await self._verify()
+        if refused is not None and (waiting := too_much_unwritten(self._dispatcher.shards.values(), limits)):
+            self._dispatcher.pause("unwritten_results", f"{waiting}; {refused}")
+        elif self._dispatcher.paused_reason is not None:
+            self._dispatcher.resume(wall - sent)
+
+    async def _heartbeat(self) -> tuple[int, str | None]:
+        """Writes the member row; returns the store's clock, and why an exclusive store refused it: its lease needs none."""
+        context = self._context
+        self._counter += 1
+        flags = {"leaving": self.leaving, "skewed": self._skew.lasting, "outdated": self.outdated}
+        address = announced(self._address, **flags, beside_earlier=not self._membership.format_2)
+        member = Member(context.incarnation, self._node, address, self._counter)
+        try:
+            return await context.bounded(context.store.heartbeat(member)), None
+        except DefiniteFailure as error:
+            if not context.store.capabilities.exclusive:
+                raise
+            context.observe(HeartbeatFailed(str(error)))
+            return await context.bounded(context.store.now()), str(error)
+
+    def _check_clock(self, sent: int, wall: int, done: int, store_now: int) -> bool:
+        """Whether this node's clock agrees with the store's. If not, the dispatcher is paused."""
+        context = self._context
+        # The store read its clock at some moment of the round trip; half of it is the uncertainty.
+        half_trip = (done - sent) // 2
+        offset = wall + half_trip - store_now
+        context.observe(ClockOffset(offset))
+        off = abs(offset) - half_trip > context.limits.clock_skew_max_us
+        if self._skew.note(off=off, boot_us=sent):
+            context.observe(ClockDistrusted(offset) if off else ClockTrusted(offset))
+        if off:
+            if not self._clock_was_right:
+                context.confirm_time(store_now, sent + half_trip)
+            self._dispatcher.pause("clock_skew", f"this node's clock differs from the store's by {offset / 1e6:.3f} s")
+            return False
+        self._clock_was_right = True
+        context.confirm_time(wall, sent)
+        return True
+
+    async def read_namespaces(self) -> None:
+        """Reads the namespaces, which a node may use only for a limited time (rule 23). Reports a failure."""
+        try:
+            await self._context.read_namespaces()
+        except StoreCallFailed as error:
+            self._context.observe(LoadFailed(None, str(error)))
+        else:
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._last_ok is not None:
+            lease_until = self._last_ok + self._context.limits.node_lease_us
+            self._dispatcher.renew(min(lease_until, self._context.namespaces_until))
+
+    async def _verify(self) -> None:
+        """Reads namespaces and ownership after the node lease had expired, before anything fires: others may have claimed
+        shards, or changed namespaces without waiting for this node."""
+        context = self._context
+        await context.bounded(context.refresh_namespaces())
+        self._renew()
+        asked = [(shard, shard.window) for shard in self._dispatcher.shards.values()]
+        states = {state.shard_id: state for state in await context.bounded(context.store.shards())}
+        for shard, window in asked:
+            state = states.get(shard.shard_id)
+            if window is None or shard.window is not window:
+                # Lost, or claimed since: the result is about the former claim.
+                continue
+            if state is None or state.epoch != window.epoch or state.owner != context.incarnation:
+                shard.lose("fenced")
+        self._verified = True

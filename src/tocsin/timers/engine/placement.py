@@ -1,0 +1,156 @@
+"""Which node owns each shard and which should, as this node sees it. The view may be wrong for a while; safety does not
+depend on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from tocsin.model.errors import StoreCallFailed
+from tocsin.ports.forward import Owner
+from tocsin.ports.observer import LoadFailed, NodeNameShared
+from tocsin.ports.store import ShardState
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.lease import NodeLease
+from tocsin.timers.engine.membership import Membership
+from tocsin.timers.engine.shard import Shard
+
+
+class ObservedPlacement:
+    """The rows of shards and members as last read; implements the port Placement. `owned` has the shards that this node
+    owns, by id."""
+
+    def __init__(self, context: Context, membership: Membership, lease: NodeLease, owned: Mapping[int, Shard]) -> None:
+        self.membership = membership
+        self.states: dict[int, ShardState] = {}
+        #: Whether this node has watched the others for long enough to take its share of the shards.
+        self.joined = False
+        #: Called when this node has taken or released a shard, so that other nodes read the ownership again.
+        self.announce: Callable[[], None] | None = None
+        #: Set when the ownership should be read again soon.
+        self.refresh_requested = asyncio.Event()
+        self._context = context
+        self._lease = lease
+        self._owned = owned
+        self._watchers: list[Callable[[], None]] = []
+        # When each name that several nodes share was last reported, in boot time.
+        self._names_reported: dict[str, int] = {}
+
+    async def read(self) -> bool:
+        """Reads the shards and members from the store; False if that failed."""
+        context = self._context
+        try:
+            # In this order: an owner writes its member row before it claims, so an owner without a row has left for good.
+            states = await context.bounded(context.store.shards())
+            self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
+        except StoreCallFailed as error:
+            context.observe(LoadFailed(None, str(error)))
+            return False
+        self.states = {state.shard_id: state for state in states}
+        boot_us = context.clock.boottime_us()
+        self._report_shared_names(boot_us)
+        self.joined = self.joined or self.settled(boot_us)
+        return True
+
+    def _report_shared_names(self, boot_us: int) -> None:
+        interval = self._context.limits.duplicate_name_warning_interval_us
+        self._names_reported = {name: at for name, at in self._names_reported.items() if boot_us - at < interval}
+        for name, incarnations in self.membership.shared_names().items():
+            if name not in self._names_reported:
+                self._names_reported[name] = boot_us
+                self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
+
+    # ------------------------------------------------------------------ decisions
+
+    def wanted(self, shard_id: int) -> bool:
+        """Whether this node should own the shard."""
+        exclusive = self._context.store.capabilities.exclusive
+        return exclusive or self.membership.wanted(shard_id) == self.incarnation
+
+    def settled(self, boot_us: int) -> bool:
+        """Whether this node may act on its view: its heartbeats succeed, and no member has joined for a while."""
+        if self._context.store.capabilities.exclusive:
+            return True
+        if not self._lease.in_touch(boot_us):
+            return False
+        alone = not self.joined and self.membership.alone()
+        return alone or self.membership.stable_for_us(boot_us) >= self._context.limits.member_timeout_us
+
+    def may_claim(self, shard_id: int, boot_us: int) -> bool:
+        """Whether this node may claim the shard."""
+        state = self.state(shard_id)
+        if state.owner in (None, self.incarnation):
+            # A released shard's clients wait for its next owner; a wrong view costs only another hand-over.
+            return self.settled(boot_us) or (self.joined and self._lease.in_touch(boot_us))
+        return self.settled(boot_us) and not self.owner_lives(state, boot_us)
+
+    def owner_lives(self, state: ShardState, boot_us: int) -> bool:
+        """Whether the shard belongs to another node that is not presumed dead. One without a member row has left."""
+        if state.owner in (None, self.incarnation) or self._context.store.capabilities.exclusive:
+            return False
+        return self.membership.knows(state.owner) and self.presumed_dead(state, boot_us) is None
+
+    def presumed_dead(self, state: ShardState, boot_us: int) -> tuple[bytes, int] | None:
+        """(incarnation, counter) of another owner whose counter stands still, for the store to compare at the claim."""
+        if state.owner in (None, self.incarnation) or self._context.store.capabilities.exclusive:
+            return None
+        return self.membership.presumed_dead(state.owner, boot_us)
+
+    # ------------------------------------------------------------------ the port Placement
+
+    @property
+    def incarnation(self) -> bytes:
+        """The id of this start of this node."""
+        return self._context.incarnation
+
+    def owner(self, shard_id: int) -> Owner | None:
+        """The shard's owner, this node included; None while none is known."""
+        here = self._owned.get(shard_id)
+        if here is not None and here.window is not None:
+            return Owner(self.incarnation, here.window.epoch, "")
+        state = self.state(shard_id)
+        if state.owner in (None, self.incarnation):
+            return None
+        return Owner(state.owner, state.epoch, self.membership.address(state.owner))
+
+    def refresh(self) -> None:
+        """Requests another read of the ownership soon; watchers are notified after it."""
+        self.refresh_requested.set()
+
+    def watch(self, refreshed: Callable[[], None]) -> None:
+        """Has `refreshed` called after each read of the ownership, and after each change on this node."""
+        self._watchers.append(refreshed)
+
+    def address(self, incarnation: bytes) -> str:
+        """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
+        return self.membership.address(incarnation)
+
+    def others(self) -> Mapping[bytes, str]:
+        """The addresses of the other living members that have one, by incarnation."""
+        living = (m.incarnation for m in self.membership.members() if self.membership.alive(m.incarnation))
+        found = {incarnation: self.membership.address(incarnation) for incarnation in living}
+        return {i: address for i, address in found.items() if address and i != self.incarnation}
+
+    # ------------------------------------------------------------------ what changes
+
+    def state(self, shard_id: int) -> ShardState:
+        """The shard as last read; without an owner before it was ever claimed."""
+        return self.states.get(shard_id) or ShardState(shard_id, 0, None)
+
+    def released(self, shard_id: int, epoch: int) -> None:
+        """Notes that this node has released the shard, which a read begun before may not show."""
+        state = self.states.get(shard_id)
+        if state is not None and state.epoch <= epoch:
+            self.states[shard_id] = ShardState(shard_id, epoch, None)
+        self.changed_here()
+
+    def changed_here(self) -> None:
+        """Announces that this node has taken or released a shard."""
+        if self.announce is not None:
+            self.announce()
+        self.notify()
+
+    def notify(self) -> None:
+        """Notifies the watchers."""
+        for refreshed in self._watchers:
+            refreshed()

@@ -1,0 +1,98 @@
+"""The gate that every request to the API passes: headers, key or Host header, role and scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from tocsin.model.access import ApiKey
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiLimits
+from tocsin.web.api.routes import Route
+from tocsin.web.http.access import (
+    KEY_HASH,
+    RELAYED,
+    Keyring,
+    authenticate,
+    require_key,
+    require_role,
+    require_service,
+    require_tenant,
+)
+from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.errors import Headers, HeadersTooLarge
+from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.proxies import Proxies
+
+Client = tuple[str, int] | None
+
+
+class RequestGate:
+    """Decides who may do what. `hosts` are the hosts for which requests without a key are accepted; None: any."""
+
+    def __init__(
+        self, limits: ApiLimits, keys: Keyring, auth_failures: AuthFailures, hosts: Hosts | None, proxies: Proxies
+    ) -> None:
+        self._limits = limits
+        self._keys = keys
+        self._auth_failures = auth_failures
+        self._hosts = hosts
+        self._proxies = proxies
+
+    def admit(
+        self,
+        route: Route,
+        sent: Headers,
+        headers: Mapping[bytes, bytes],
+        client: Client,
+        parameters: Mapping[str, str],
+        scope: Mapping[str, Any],
+    ) -> ApiKey | None:
+        """The caller's key; None for an anonymous client. `sent` has all headers, and `headers` one of each name. Raises
+        HeadersTooLarge, Unauthenticated, TooManyFailures, Forbidden."""
+        limits, operation = self._limits, route.operation
+        if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
+            raise HeadersTooLarge(
+                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in total are accepted"
+            )
+        if route.is_open:
+            if self._hosts is not None and operation.reach is not Reach.OPEN:
+                self._hosts.check_keyless(headers)
+            return None
+        key = self.authenticate(headers, client, scope)
+        if operation.key_required:
+            require_key(key)
+        if key is not None:
+            _check_reach(operation, key, parameters)
+        return key
+
+    def authenticate(self, headers: Mapping[bytes, bytes], client: Client, scope: Mapping[str, Any]) -> ApiKey | None:
+        """The same without role and scope. `scope` has what the relaying node says about a relayed request."""
+        authorization = headers.get(b"authorization")
+        key_hash = scope.get(KEY_HASH, "")
+        failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
+        key = authenticate(authorization, self._keys, key_hash, failed)
+        if key is None and self._hosts is not None and not scope.get(RELAYED, False):
+            # DNS rebinding: a page of any site could otherwise send requests from its user's browser.
+            self._hosts.check_keyless(headers)
+        return key
+
+    def address(self, client: Client, headers: Mapping[bytes, bytes]) -> str:
+        """The client's address; empty if unknown."""
+        return self._proxies.address(client, headers.get(b"x-forwarded-for"))
+
+    def _failed(self, client: Client, headers: Mapping[bytes, bytes], reason: str) -> None:
+        """Records a failed authentication. Raises TooManyFailures."""
+        self._auth_failures.failure(self.address(client, headers), reason, "api")
+
+
+def _check_reach(operation: Operation, key: ApiKey, parameters: Mapping[str, str]) -> None:
+    if operation.role is None:
+        return
+    if operation.reach is Reach.SERVICE:
+        require_service(key, operation.role)
+    elif operation.reach is Reach.TENANT:
+        require_tenant(key, operation.role, parameters["tenantId"])
+    else:
+        require_role(key, operation.role)
