@@ -305,11 +305,11 @@ class DynamoClient:
                 task.cancel()
 
 
-@cache
 async def _pause(failures: int) -> None:
     await asyncio.sleep(random.uniform(0, backoff_us(failures, _PAUSE_FIRST_US, _PAUSE_MAX_US)) / 1e6)
 
 
+@cache
 def _loader() -> Any:
     """Loads the driver's service description once per process."""
     return create_loader()
