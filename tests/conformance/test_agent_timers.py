@@ -23,8 +23,8 @@ from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentEvent, DuePollFailed
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, Registry, RequestSpec
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.messages import CallKey, CallStatus, Registry, RequestSpec
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.timer.handlers import envelope_id
 from tocsin.service_calls.timer.polling import PollingTimers
 from tocsin.service_calls.timer.ports import TimerEntry, Timers, TimerStore
@@ -172,7 +172,7 @@ class SqlHarness(PollingHarness):
     async def prepare(self, keys: Sequence[CallKey]) -> None:
         calls = [
             ServiceCall(
-                *key, "n", Status.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
+                *key, "n", CallStatus.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
             )
             for key in keys
         ]
@@ -361,7 +361,7 @@ async def test_a_waiting_schedule_moves_only_to_a_later_instant(harness: Harness
     await schedule(harness, moved, repeated)
     later = entry(60 * MS, moved.key)
     # An instant that is not later comes from an older message delivered again, and must not undo the newer one.
-    await schedule(harness, later, repeated._replace(due_at=CLOCK.now_us()))
+    await schedule(harness, later, repeated._replace(due_at=repeated.due_at - 50 * MS))
     await harness.timers.start(listener)
     await listener.has(moved.key, repeated.key)
     assert sorted(listener.reported) == sorted([later._replace(registered_at=moved.registered_at), repeated])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -25,7 +26,22 @@ class CallKey(NamedTuple):
     service_call_id: str
 
 
-class Message(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class CallStatus(StrEnum):
+    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
+    Running, after a failed attempt."""
+
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    RETRYING = "Retrying"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Unknown fields are refused."""
+
+
+class Message(_Strict, frozen=True):
     """Base of all payloads. `service_call_id` names the aggregate that the message is about."""
 
     service_call_id: str
@@ -43,9 +59,7 @@ class Event(Message, frozen=True):
     """Base of the messages that report what happened."""
 
 
-class RequestSpec(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
-):
+class RequestSpec(_Strict, frozen=True):
     """The HTTP request to send. `body` is JSON: a JSON string is sent as its text, any other value as JSON."""
 
     method: str
@@ -54,7 +68,7 @@ class RequestSpec(
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class RetrySpec(_Strict, frozen=True):
     """A retry policy with every member set. The members are those of `tocsin.model.retry.RetryPolicy`."""
 
     max_attempts: int
