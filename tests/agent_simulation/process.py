@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tests.support.simulation_loop import NODE
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.messaging.limits import BusLimits
 from tocsin.model.validation import InputLimits, InputRules
@@ -16,7 +17,6 @@ from tocsin.server.agent_modules import AgentModules
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.settings import Settings
-from tocsin.testing.simulation_loop import NODE
 from tocsin.timers.engine.limits import EngineLimits
 
 from .bus import SimulatedBus, WatchedEmbeddedBus

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.support.simulation_loop import NODE
 from tocsin.model.answer import NoResponse
 from tocsin.ports.http import Reply, Request, Result
-from tocsin.testing.simulation_loop import NODE
 
 if TYPE_CHECKING:
     from .world import World

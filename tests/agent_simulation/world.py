@@ -11,13 +11,13 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.ledger import Violation
+from tests.support.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.model import uuid7
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import MessageDeadLettered
 from tocsin.service_calls.events import AgentEvent, CallRescued, MessageSuspended
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.testing.clock import EPOCH_US
-from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 
 from .bus import BUS_LIMITS, Broker
 from .chaos import Chaos

@@ -23,9 +23,9 @@ from tests.support.agent_database import (
     start,
     write,
 )
-from tocsin.service_calls.messages import CallKey, ErrorMeta, ResponseMeta
+from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, ResponseMeta
 from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall
 from tocsin.service_calls.outbox.ports import OutboxRow
 from tocsin.stores.service_calls.database import AgentDatabase
 
@@ -35,7 +35,7 @@ TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_executi
 def finished(before: ServiceCall, at_us: int = NOW + 5) -> Change:
     outcome = Outcome(ResponseMeta(200, {"a": "b"}, "fine", 1.5), ErrorMeta("TIMEOUT", "late"))
     changed = msgspec.structs.replace(
-        before, status=Status.FAILED, started_at=NOW, finished_at=at_us, outcome=outcome, watch_at=None
+        before, status=CallStatus.FAILED, started_at=NOW, finished_at=at_us, outcome=outcome, watch_at=None
     )
     return Change(before, changed)
 

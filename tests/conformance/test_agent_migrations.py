@@ -18,8 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from tests.support.agent_database import NOW, call, entry, insert, load, new_id, rows
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.orchestration.service_call import Status
+from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.schema import migrate, newest, version
@@ -118,7 +117,7 @@ async def _check_migrated(database: AgentDatabase) -> None:
     await database.timers.schedule_timers([entry(new)])
     assert await database.calls.transact(lambda t: t.delete_waiting([waiting.key])) == {waiting.key}
     assert await rows(database, f"SELECT tag FROM service_call_tags WHERE service_call_id = '{WAITING}'") == []
-    assert done.status == Status.FAILED
+    assert done.status == CallStatus.FAILED
 
 
 async def test_the_tables_after_all_migrations_are_those_of_the_code(url: str, tmp_path: Path) -> None:

@@ -25,13 +25,13 @@ from tests.support.agent_database import (
     start,
 )
 from tocsin.service_calls.api.ports import CallFilter, CallRecord, PagePosition
-from tocsin.service_calls.messages import CallKey, ResponseMeta
+from tocsin.service_calls.messages import CallKey, CallStatus, ResponseMeta
 from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall
 from tocsin.stores.service_calls import queries
 from tocsin.stores.service_calls.database import AgentDatabase
 
-STATUSES = [status.value for status in Status]
+STATUSES = [status.value for status in CallStatus]
 TAGS = ("a", "b", "c")
 
 
@@ -59,7 +59,7 @@ async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase
     assert await database.queries.find(one.key) == record(one)
     outcome = Outcome(ResponseMeta(200, {}, "fine", 2.5))
     done = msgspec.structs.replace(
-        one, status=Status.SUCCEEDED, started_at=NOW, finished_at=NOW + 1, outcome=outcome, watch_at=None
+        one, status=CallStatus.SUCCEEDED, started_at=NOW, finished_at=NOW + 1, outcome=outcome, watch_at=None
     )
     await change(database, Change(one, done))
     assert await database.queries.find(one.key) == record(done)
@@ -83,7 +83,7 @@ def _calls() -> list[ServiceCall]:
         call(
             (TENANT, TENANT, OTHER_TENANT)[n % 3],
             submitted_at=NOW + n // 7,
-            status=list(Status)[n % 4],
+            status=list(CallStatus)[n % 4],
             tags=tuple(tag for place, tag in enumerate(TAGS) if n >> place & 1),
         )
         for n in range(70)
@@ -203,7 +203,7 @@ async def test_a_trace_has_every_entry_of_the_request_and_no_payload(database: A
 async def test_trace_entries_follow_their_cause(database: AgentDatabase) -> None:
     """Messages have milliseconds and rows microseconds, a clock may be set back, and a row shows only its latest state."""
     one = call(
-        submitted_at=NOW + 999, due_at=NOW + 999, status=Status.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
+        submitted_at=NOW + 999, due_at=NOW + 999, status=CallStatus.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
         outcome=Outcome(ResponseMeta(500, {}, "", 1.0)), watch_at=None,
     )  # fmt: skip
     await insert(database, one)

@@ -23,8 +23,8 @@ from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentEvent, DuePollFailed
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, Registry, RequestSpec
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.messages import CallKey, CallStatus, Registry, RequestSpec
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.timer.handlers import envelope_id
 from tocsin.service_calls.timer.polling import PollingTimers
 from tocsin.service_calls.timer.ports import TimerEntry, Timers, TimerStore
@@ -172,7 +172,7 @@ class SqlHarness(PollingHarness):
     async def prepare(self, keys: Sequence[CallKey]) -> None:
         calls = [
             ServiceCall(
-                *key, "n", Status.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
+                *key, "n", CallStatus.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
             )
             for key in keys
         ]

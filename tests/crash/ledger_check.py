@@ -40,8 +40,7 @@ _CHANGES_WAITING_MAX = 1_000
 #: Shares of timers to change, somewhat more than the goal: some timers fire before their change.
 _UPDATED, _DELETED = 0.33, 0.11
 _SHARDS = 24
-#: Timers created or changed when the plan's time is nearly over are due within so long, or half of that time if it is less.
-_LATE_SPREAD_S = 60
+_LATE_SPREAD_US = 60_000_000
 #: Results of calls are durable soon; on a busy machine a batch may take longer.
 _BEFORE_FAULT_US = 5_000_000
 #: Pause between two session faults, at least and at most.
@@ -88,8 +87,7 @@ class _Writers:
         """A random instant within the plan's time, at least `least_s` from now; after the plan's time, one that leaves time
         for changes."""
         now = now_us()
-        spread_s = min(_LATE_SPREAD_S, self._plan.seconds / 2)
-        latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + int(spread_s * 1e6))
+        latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + _LATE_SPREAD_US)
         return self._random.randint(now + int(least_s * 1e6), latest)
 
     async def _create_all(self, client: AnyNode) -> None:

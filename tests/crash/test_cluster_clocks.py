@@ -23,8 +23,9 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
         servers[2].env |= clock.env
 
     async with three_nodes(tmp_path, [postgresql_url] * 3, prepare=prepare) as run:
+        wrong_at = run.fault()
+        # From one wrong time to the other it stays without shards.
         for seconds in (20, -20):
-            wrong_at = run.fault()
             clock.set_off(seconds)
             await shared_by(run.servers[:2], {"one", "two"})
             print(f"handed over after {(now_us() - wrong_at) / 1e6:.1f} s")
@@ -34,12 +35,12 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
             assert not await is_ready(run.servers[2])
             (third,) = [node for node in (await view(run.servers[0]))["nodes"] if node["node"] == "three"]
             assert (third["skewed"], third["shards"], third["alive"]) == (True, 0, True)
-            clock.set_off(0)
-            await shared_by(run.servers, set(NAMES))
-            run.fault()
-            await run.goes_on()
+        clock.set_off(0)
+        await shared_by(run.servers, set(NAMES))
+        run.fault()
+        await run.goes_on()
         await run.reckoned()
-        assert run.servers[2].log().count('"event": "clock distrusted"') == 2
+        assert '"event": "clock distrusted"' in run.servers[2].log()
 
 
 @pytest.mark.timeout(180)

@@ -311,6 +311,17 @@ async def test_late_action_on_a_timer_is_refused(shown: Window, api: Api, inbox:
     await expect(page.locator(".lead .state")).to_have_text("canceled")
 
 
+async def test_update_that_fails_is_made_up_for(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api.create("t", URL, **LATER)
+    await shown.go(f"/timers/{api.namespace}/t")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    async with page.expect_event("requestfailed"):
+        await page.route("**/timers/*/t", lambda route: route.abort(), times=1)
+        await api("timers/delete", namespace=api.namespace, timerId="t")
+    await expect(page.locator(".lead .state")).to_have_text("canceled")
+
+
 @asynccontextmanager
 async def no_updates(shown: Window) -> AsyncIterator[None]:
     """Blocks the page's live updates."""

@@ -12,6 +12,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
+    CallStatus,
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
@@ -34,7 +35,7 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
 )
 from tocsin.service_calls.orchestration import service_call
-from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall, Status, Step
+from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall, Step
 from tocsin.testing.clock import EPOCH_US
 
 LIMITS = AgentLimits(
@@ -45,13 +46,13 @@ POLICIES = [
     RetryPolicy(max_attempts=9, initial_interval_us=9_000_000, max_interval_us=60_000_000, max_duration_us=80_000_000),
 ]
 ERRORS = [ErrorMeta("TIMEOUT", "t", 1.0), ErrorMeta("EGRESS_REFUSED", "t", 1.0)]
-FINAL = (Status.SUCCEEDED, Status.FAILED)
+FINAL = (CallStatus.SUCCEEDED, CallStatus.FAILED)
 LEGAL = {
-    Status.SCHEDULED: {Status.SCHEDULED, Status.RUNNING},
-    Status.RUNNING: {Status.RUNNING, Status.RETRYING, *FINAL},
-    Status.RETRYING: {Status.RUNNING},
-    Status.SUCCEEDED: set(),
-    Status.FAILED: set(),
+    CallStatus.SCHEDULED: {CallStatus.SCHEDULED, CallStatus.RUNNING},
+    CallStatus.RUNNING: {CallStatus.RUNNING, CallStatus.RETRYING, *FINAL},
+    CallStatus.RETRYING: {CallStatus.RUNNING},
+    CallStatus.SUCCEEDED: set(),
+    CallStatus.FAILED: set(),
 }
 
 
@@ -91,10 +92,10 @@ class ServiceCallMachine(RuleBasedStateMachine):
         self.call, self.sent = step.after, list(step.messages)
         kinds = [type(message) for message in step.messages]
         if ahead_us is not None and ahead_us > 0:
-            assert step.after.status is Status.SCHEDULED
+            assert step.after.status is CallStatus.SCHEDULED
             assert kinds == [ServiceCallSubmitted, ServiceCallScheduled, ScheduleTimer]
         else:
-            assert step.after.status is Status.RUNNING
+            assert step.after.status is CallStatus.RUNNING
             assert kinds == [ServiceCallSubmitted, ServiceCallRunning, StartExecution]
             assert step.after.execution_id is not None
             self.ordered.append(step.after.execution_id)
@@ -117,7 +118,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
             self.ordered.append(after.execution_id)
         for start in starts:
             assert start.execution_id == after.execution_id
-        assert (after.status is Status.RETRYING) == any(isinstance(m, ServiceCallRetrying) for m in step.messages)
+        assert (after.status is CallStatus.RETRYING) == any(isinstance(m, ServiceCallRetrying) for m in step.messages)
         assert (after.status in FINAL) == (
             [type(m) for m in step.messages if isinstance(m, ServiceCallSucceeded | ServiceCallFailed)] != []
         )
@@ -184,10 +185,10 @@ class ServiceCallMachine(RuleBasedStateMachine):
         call = self.call
         step = service_call.watch(call, now_us=self.now_us, new_id=self.new_id, limits=LIMITS)
         assert (step is not None) == (call.watch_at is not None and call.watch_at <= self.now_us)
-        if step is not None and call.status is Status.RUNNING and call.started_at is not None:
+        if step is not None and call.status is CallStatus.RUNNING and call.started_at is not None:
             assert [type(message) for message in step.messages] == [CheckExecution]
         if step is not None:
-            assert step.after.status is Status.RUNNING
+            assert step.after.status is CallStatus.RUNNING
         self.take(step, may_order=call.status in WAITING)
         if step is not None and self.call.watch_at is not None:
             assert self.call.watch_at > self.now_us
@@ -205,7 +206,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
         """Only the execution that was ordered last can change a call, and only a Running one."""
         assert self.call is not None
         if step is not None:
-            assert self.call.status is Status.RUNNING
+            assert self.call.status is CallStatus.RUNNING
             assert execution_id == self.ordered[-1]
 
     @invariant()
@@ -220,21 +221,21 @@ class ServiceCallMachine(RuleBasedStateMachine):
             return
         final = call.status in FINAL
         assert (call.finished_at is not None) == final
-        assert (call.outcome is not None) == (final or call.status is Status.RETRYING)
+        assert (call.outcome is not None) == (final or call.status is CallStatus.RETRYING)
         assert (call.watch_at is None) == final
-        assert (call.execution_id is None) == (call.status is Status.SCHEDULED)
+        assert (call.execution_id is None) == (call.status is CallStatus.SCHEDULED)
         assert call.executions == len(self.ordered)
         assert call.attempts <= self.attempts_max
         # Interruptions do not count up to the limit; beyond it they count as attempts.
         assert call.executions < call.attempts + LIMITS.executions_max + (not final)
-        if call.status is Status.RETRYING:
+        if call.status is CallStatus.RETRYING:
             scheduled = [message.due_at_us for message in self.sent if isinstance(message, ScheduleTimer)]
             assert scheduled[-1] == call.next_attempt_at
             assert scheduled == sorted(set(scheduled))
-        if call.status is Status.SUCCEEDED:
+        if call.status is CallStatus.SUCCEEDED:
             assert call.outcome is not None
             assert call.outcome.error_meta is None
-        if call.status is Status.FAILED:
+        if call.status is CallStatus.FAILED:
             assert call.outcome is not None
             assert call.outcome.error_meta is not None
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tests.support.simulation_loop import SimulationLoop
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
@@ -19,7 +20,6 @@ from tocsin.ports.observer import Event
 from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, DriftingClock
-from tocsin.testing.simulation_loop import SimulationLoop
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored

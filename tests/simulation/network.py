@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tests.support.simulation_loop import NODE
 from tocsin.cluster.channel import CallerEnd, End, PeerUnreachable
 from tocsin.cluster.cluster import Cluster
-from tocsin.testing.simulation_loop import NODE
 
 if TYPE_CHECKING:
     from .node import Node

@@ -7,11 +7,11 @@ import contextvars
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tests.support.simulation_loop import NODE
 from tocsin.cluster.cluster import Cluster
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import AttemptFinished, BatchCommitted, ClockOffset, Event, PageLoaded
 from tocsin.testing.clock import DriftingClock
-from tocsin.testing.simulation_loop import NODE
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.supervisor import Supervisor

@@ -11,7 +11,7 @@ from tests.simulation.crowd import SECOND, Crowd
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
-from tocsin.timers.engine.membership import is_leaving
+from tocsin.timers.engine.membership import Flag, flags_of
 from tocsin.timers.engine.rows import OpKind, Reply, WriteOp, stored
 
 OTHER = b"o" * 16
@@ -121,7 +121,7 @@ def test_slow_heartbeat_does_not_clear_the_leaving_flag() -> None:
     crowd.run(10)
     assert slow
     ((member,),) = rows
-    assert is_leaving(member)
+    assert Flag.LEAVING in flags_of(member)
 
 
 def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:

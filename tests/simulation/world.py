@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tests.support.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
@@ -19,7 +20,6 @@ from tocsin.ports.callback import Invocation
 from tocsin.ports.store import Capabilities, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
-from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import Row, stored
 

@@ -16,9 +16,9 @@ from tests.support.postgresql import PostgresServer
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import uuid7_text
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.service_calls.messages import CallKey, RequestSpec
+from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec
 from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.timer.ports import TimerEntry
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.factory import agent_database
@@ -65,7 +65,7 @@ def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
         tenant_id=tenant_id,
         service_call_id=new_id(),
         name="reminder",
-        status=Status.SCHEDULED,
+        status=CallStatus.SCHEDULED,
         submitted_at=NOW,
         due_at=NOW + 1_000_000,
         request_spec=RequestSpec(
@@ -80,7 +80,7 @@ def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
 
 def running(before: ServiceCall, **fields: Any) -> Change:
     """The change that orders its execution."""
-    changed = {"status": Status.RUNNING, "execution_id": new_id(), "executions": before.executions + 1, **fields}
+    changed = {"status": CallStatus.RUNNING, "execution_id": new_id(), "executions": before.executions + 1, **fields}
     return Change(before, msgspec.structs.replace(before, **changed))
 
 

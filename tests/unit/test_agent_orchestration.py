@@ -25,6 +25,7 @@ from tocsin.service_calls.events import (
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
+    CallStatus,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
@@ -41,7 +42,7 @@ from tocsin.service_calls.messages import (
     UntagServiceCall,
 )
 from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import ServiceCall
 from tocsin.service_calls.orchestration.unit_of_work import ChangedMeanwhile
 from tocsin.service_calls.orchestration.watchdog import Watchdog
 from tocsin.testing.clock import EPOCH_US, FakeClock
@@ -323,14 +324,14 @@ class TestEvents:
         world.clock.advance(SECOND + 250)
         due = world.seal(key, DueTimeReached(id, world.call(key).due_at, world.clock.now_us()))
         await world.deliver(due)
-        assert world.call(key).status is Status.RUNNING
+        assert world.call(key).status is CallStatus.RUNNING
         running, start = world.tables.messages(key)[-2:]
         assert (running.causation_id, start.causation_id) == (due.id, due.id)
         assert [e.lag_us for e in world.events if isinstance(e, ServiceCallChanged)] == [None, 250]
         await world.deliver(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
         assert world.call(key).started_at == world.clock.now_us()
         await world.deliver(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
-        assert world.call(key).status is Status.SUCCEEDED
+        assert world.call(key).status is CallStatus.SUCCEEDED
         assert world.types(key)[3:] == ["ServiceCallRunning", "StartExecution", "ServiceCallSucceeded"]
 
     async def test_several_messages_about_one_call_are_one_change(self, world: World):
@@ -350,7 +351,7 @@ class TestEvents:
             world.seal(key, ExecutionSucceeded(key.service_call_id, execution_id, EPOCH_US, OK)),
         )
         assert world.tables.commits == commits + 2
-        assert world.call(key).status is Status.RUNNING
+        assert world.call(key).status is CallStatus.RUNNING
         assert world.call(key).executions == 2
         assert world.types(key).count("StartExecution") == 2
 
@@ -383,7 +384,7 @@ class TestEvents:
         def once() -> None:
             world.tables.before_change = None
             changed = msgspec.structs.replace(
-                world.call(key), status=Status.RUNNING, execution_id=world.new_id(), executions=1
+                world.call(key), status=CallStatus.RUNNING, execution_id=world.new_id(), executions=1
             )
             world.tables.calls[key] = changed
 
@@ -399,7 +400,7 @@ class TestEvents:
         def always() -> None:
             execution_id = world.new_id()
             world.tables.calls[key] = msgspec.structs.replace(
-                world.call(key), status=Status.SCHEDULED, execution_id=execution_id
+                world.call(key), status=CallStatus.SCHEDULED, execution_id=execution_id
             )
 
         world.tables.before_change = always
@@ -427,10 +428,10 @@ class TestWatchdog:
             unstarted.service_call_id: "repeated",
             stuck.service_call_id: "checked",
         }
-        assert world.call(overdue).status is Status.RUNNING
+        assert world.call(overdue).status is CallStatus.RUNNING
         assert world.execution_id(unstarted) == execution_id
-        assert world.call(stuck).status is Status.RUNNING
-        assert world.call(waiting).status is Status.SCHEDULED
+        assert world.call(stuck).status is CallStatus.RUNNING
+        assert world.call(waiting).status is CallStatus.SCHEDULED
         last = {envelope.aggregate_id: envelope for envelope in world.tables.messages()}
         assert last[unstarted.service_call_id].type == "StartExecution"
         assert last[stuck.service_call_id].type == "CheckExecution"
@@ -445,7 +446,7 @@ class TestWatchdog:
             await world.scheduled(SECOND)
         world.clock.advance(60 * SECOND)
         assert await world.watchdog.check() == 5
-        assert all(call.status is Status.RUNNING for call in world.tables.calls.values())
+        assert all(call.status is CallStatus.RUNNING for call in world.tables.calls.values())
 
     async def test_watchdog_purges_calls_after_the_retention_time(self):
         world = World(AgentLimits(purge_batch_max=2))
@@ -479,4 +480,4 @@ class TestWatchdog:
         await watchdog.close()
         await watchdog.close()
         assert [failure.step for failure in failures] == ["watchdog", "watchdog"]
-        assert world.call(key).status is not Status.SCHEDULED
+        assert world.call(key).status is not CallStatus.SCHEDULED

@@ -17,7 +17,6 @@ from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.ports import PagePosition
 from tocsin.service_calls.api.validation import (
     CallRules,
-    CallStatus,
     PolicySent,
     Submission,
     decode_cursor,
@@ -26,7 +25,6 @@ from tocsin.service_calls.api.validation import (
 )
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import RequestSpec, RetrySpec
-from tocsin.service_calls.orchestration.service_call import Status
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8058"
 
@@ -39,10 +37,6 @@ def print_of(body: bytes | None = None, **fields: object) -> str:
         spec["due"],  # type: ignore[arg-type]
         spec["tags"],  # type: ignore[arg-type]
     )
-
-
-def test_statuses_are_those_of_orchestration() -> None:
-    assert [status.value for status in CallStatus] == [status.value for status in Status]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 from structlog.testing import capture_logs
+from tests.support.faulty_store import NO_FAULTS, Fault, FaultyStore
 
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.ports.audit import Actor
 from tocsin.ports.store import AuditQuery
 from tocsin.server.audit import Audit
 from tocsin.stores.memory import MemoryStore
-from tocsin.testing.faulty_store import NO_FAULTS, Fault, FaultyStore
 
 WHO = Actor("k", "10.0.0.1", AuditSource.API)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
+from tocsin.model.uuid7 import Uuid7Source
 from tocsin.service_calls.background import GroupCommit
+from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.events import AgentEvent, AgentStepFailed
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import Registry
+from tocsin.testing.clock import FakeClock
 
 
 class Table:
@@ -22,13 +28,14 @@ class Table:
         self.changed = asyncio.Condition()
 
     def batches(self) -> GroupCommit[int]:
-        return GroupCommit(
-            self.write,
-            refused=lambda item, error: self.refused.append((item, str(error))),
-            failed=lambda error: self.reported.append(type(error).__name__),
-            pause_initial_us=1_000,
-            pause_max_us=2_000,
-        )
+        limits = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=2_000)
+        clock = FakeClock()
+        context = AgentContext(Registry(Uuid7Source(clock.now_us), clock.now_us), clock, limits, self.observe)
+        return GroupCommit("write", self.write, context, lambda item, error: self.refused.append((item, str(error))))
+
+    def observe(self, event: AgentEvent) -> None:
+        assert isinstance(event, AgentStepFailed)
+        self.reported.append(event.error.partition(":")[0])
 
     async def write(self, items: list[int]) -> None:
         await self.open.wait()

@@ -7,11 +7,11 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from tests.support.faulty_store import Fault, FaultPlan, FaultyStore
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
 from tocsin.ports.store import Applied, ShardBatch, Store
 from tocsin.stores.memory import MemoryStore
-from tocsin.testing.faulty_store import Fault, FaultPlan, FaultyStore
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, loaded, row
 
 

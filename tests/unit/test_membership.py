@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tocsin.ports.store import Member
-from tocsin.timers.engine.membership import Membership, announced
+from tocsin.timers.engine.membership import Flag, Membership, announced
 
 SECOND = 1_000_000
 TIMEOUT = 5 * SECOND
@@ -48,7 +48,7 @@ def test_paused_observer_presumes_nobody_dead() -> None:
 def test_leaving_member_gets_no_shards_and_stays_reachable() -> None:
     membership = watched((0, [row(A, 0), row(B, 0)]), (1, [row(A, 1), row(B, 1, leaving=True)]))
     assert {membership.wanted(shard) for shard in range(50)} == {A}
-    assert membership.leaving(B)
+    assert membership.has(B, Flag.LEAVING)
     assert membership.address(B) == "b:1"
     assert membership.alive(B)
 
@@ -64,7 +64,7 @@ def test_record_format_2_requires_every_living_member_to_read_it() -> None:
         membership.observe([row(A, second), earlier[1]], second * SECOND)
     assert membership.format_2
     membership.observe([row(A, 8), row(B, 8, leaving=True)], 8 * SECOND)
-    assert membership.leaving(B)
+    assert membership.has(B, Flag.LEAVING)
     assert membership.format_2
 
 
@@ -226,7 +226,7 @@ def test_dead_member_is_not_reported_as_sharing_a_name() -> None:
 def test_skewed_member_gets_no_shards_while_others_are_right() -> None:
     membership = watched((0, [row(A, 0), row(B, 0), row(C, 0, skewed=True)]))
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}
-    assert membership.skewed(C)
+    assert membership.has(C, Flag.SKEWED)
     assert membership.excluded(C)
     assert not membership.excluded(A)
     assert membership.address(C) == "c:1"

@@ -17,7 +17,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, AuditQuery, ListQuery, Member, ShardBatch, SignIn
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.rows import LIVE
+from tocsin.sql.rows import LIVE, LoadQuery
 from tocsin.sql.store import purge_history, release
 from tocsin.stores.mysql import lists as mysql_list
 from tocsin.stores.mysql import reads as mysql_read
@@ -209,7 +209,7 @@ async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> N
     everything = replace(BATCH, epoch=batch.epoch, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
     await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), SETTINGS)
     await _everything_else(recorder)
-    await mysql_read.load(recorder, LIVE, 1, KEY_MIN, KEY_MAX, 5, 1)
+    await mysql_read.load(recorder, LoadQuery(LIVE, 1, KEY_MIN, KEY_MAX, 5), 1)
     await mysql_read.fetch(recorder, 1, [uuid_of(1)])
     await recorder.rows(mysql_read.shard_rows(range(4)).encode())
     await mysql_list.list_rows(recorder, ListQuery("default", (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100)

@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 
 import pytest
+from tests.support.faulty_store import Fault, FaultPlan, FaultyStore
 
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import StoreError, StoreUnavailable, Unavailable
@@ -13,7 +14,6 @@ from tocsin.ports.store import SignIn
 from tocsin.server.access import Keyring
 from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
-from tocsin.testing.faulty_store import Fault, FaultPlan, FaultyStore
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.sessions import Sessions, masked
 

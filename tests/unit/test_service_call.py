@@ -13,6 +13,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
+    CallStatus,
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
@@ -34,7 +35,7 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
 )
 from tocsin.service_calls.orchestration import service_call
-from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Status, Step
+from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Step
 from tocsin.service_calls.orchestration.verdict import FINAL_KINDS, Verdict, judge
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
@@ -119,7 +120,7 @@ class World:
 def test_a_call_with_a_future_due_time_is_scheduled():
     due_at = EPOCH_US + 60 * SECOND
     world = World(due_at)
-    assert world.call.status is Status.SCHEDULED
+    assert world.call.status is CallStatus.SCHEDULED
     assert world.call.watch_at == due_at + LIMITS.watchdog_grace_us
     assert world.submitted.messages == (
         ServiceCallSubmitted(world.id, "bill", "POST", SPEC.url, due_at, ("x",)),
@@ -147,7 +148,7 @@ def test_the_event_of_a_submission_contains_no_secret():
 @pytest.mark.parametrize("due_at", [None, EPOCH_US, EPOCH_US - 5 * SECOND])
 def test_a_call_without_due_time_runs_at_once(due_at: int | None):
     world = World(due_at)
-    assert world.call.status is Status.RUNNING
+    assert world.call.status is CallStatus.RUNNING
     assert world.call.due_at == (EPOCH_US if due_at is None else due_at)
     assert world.call.watch_at == EPOCH_US + LIMITS.watchdog_grace_us
     assert world.submitted.messages == (
@@ -166,7 +167,7 @@ def test_a_due_call_starts_and_succeeds():
         ServiceCallRunning(world.id, world.execution_id),
         StartExecution(world.id, world.execution_id, SPEC),
     )
-    assert (world.call.status, world.call.started_at, world.call.executions) == (Status.RUNNING, None, 1)
+    assert (world.call.status, world.call.started_at, world.call.executions) == (CallStatus.RUNNING, None, 1)
     assert world.due() is None
     step = world.started()
     assert step is not None
@@ -178,7 +179,7 @@ def test_a_due_call_starts_and_succeeds():
     step = world.then(service_call.succeeded(world.call, end))
     assert step is not None
     assert step.messages == (ServiceCallSucceeded(world.id, OK),)
-    assert (world.call.status, world.call.finished_at) == (Status.SUCCEEDED, EPOCH_US + 9 * SECOND)
+    assert (world.call.status, world.call.finished_at) == (CallStatus.SUCCEEDED, EPOCH_US + 9 * SECOND)
     assert world.call.outcome == Outcome(OK)
     assert service_call.succeeded(world.call, end) is None
     assert (
@@ -217,7 +218,7 @@ def test_interrupted_executions_are_repeated_up_to_a_limit():
     assert (world.call.started_at, world.call.executions) == (None, 2)
     step = world.interrupted()
     assert step is not None
-    assert world.call.status is Status.FAILED
+    assert world.call.status is CallStatus.FAILED
     assert world.call.outcome is not None
     assert world.call.outcome.error_meta is not None
     assert world.call.outcome.error_meta.kind == "INTERRUPTED"
@@ -230,7 +231,7 @@ class TestWatchdog:
         assert world.watch() is None
         world.clock.advance(1)
         assert world.watch() is not None
-        assert world.call.status is Status.RUNNING
+        assert world.call.status is CallStatus.RUNNING
 
     def test_an_unstarted_order_is_repeated_at_growing_intervals_without_limit(self):
         world = World()
@@ -248,7 +249,7 @@ class TestWatchdog:
                 StartExecution(world.id, execution_id, SPEC),
             )
         assert looks < 15
-        assert world.call.status is Status.RUNNING
+        assert world.call.status is CallStatus.RUNNING
 
     def test_a_started_overdue_call_is_checked_and_never_failed(self):
         world = World()
@@ -264,7 +265,7 @@ class TestWatchdog:
             world.clock.advance(world.call.watch_at - world.clock.now_us())
         end = ExecutionSucceeded(world.id, world.execution_id, world.clock.now_us(), OK)
         assert world.then(service_call.succeeded(world.call, end)) is not None
-        assert world.call.status is Status.SUCCEEDED
+        assert world.call.status is CallStatus.SUCCEEDED
 
 
 def test_only_a_waiting_call_can_be_deleted():
@@ -296,7 +297,7 @@ class TestRetries:
         assert next_at is not None
         assert failed_at + 9 * SECOND <= next_at <= failed_at + 10 * SECOND
         assert step.messages == (ServiceCallRetrying(world.id, 1, next_at, TIMEOUT), ScheduleTimer(world.id, next_at))
-        assert (world.call.status, world.call.attempts, world.call.finished_at) == (Status.RETRYING, 1, None)
+        assert (world.call.status, world.call.attempts, world.call.finished_at) == (CallStatus.RETRYING, 1, None)
         assert world.call.outcome == Outcome(None, TIMEOUT)
         assert world.call.watch_at == next_at + LIMITS.watchdog_grace_us
         # The first due time is reported once more.
@@ -309,10 +310,10 @@ class TestRetries:
             StartExecution(world.id, world.execution_id, SPEC),
         )
         assert world.execution_id != first
-        assert (world.call.status, world.call.outcome, world.call.first_attempt_at) == (Status.RUNNING, None, began)
+        assert (world.call.status, world.call.outcome, world.call.first_attempt_at) == (CallStatus.RUNNING, None, began)
         end = ExecutionSucceeded(world.id, world.execution_id, world.clock.now_us(), OK)
         assert world.then(service_call.succeeded(world.call, end)) is not None
-        assert (world.call.status, world.call.attempts, world.call.executions) == (Status.SUCCEEDED, 2, 2)
+        assert (world.call.status, world.call.attempts, world.call.executions) == (CallStatus.SUCCEEDED, 2, 2)
 
     def test_the_last_attempt_fails_the_call(self):
         world = World(policy=POLICY)
@@ -322,17 +323,17 @@ class TestRetries:
         step = world.failed()
         assert step is not None
         assert step.messages == (ServiceCallFailed(world.id, OOPS),)
-        assert (world.call.status, world.call.attempts) == (Status.FAILED, 3)
+        assert (world.call.status, world.call.attempts) == (CallStatus.FAILED, 3)
 
     def test_no_attempt_begins_after_the_policys_duration(self):
         world = World(policy=RetryPolicy(max_attempts=9, initial_interval_us=10 * SECOND, max_duration_us=20 * SECOND))
         world.started()
         world.failed()
-        assert world.call.status is Status.RETRYING
+        assert world.call.status is CallStatus.RETRYING
         world.retry_due()
         world.clock.advance(5 * SECOND)
         world.failed()
-        assert world.call.status is Status.FAILED
+        assert world.call.status is CallStatus.FAILED
 
     def test_a_late_report_plans_the_same_retry(self):
         plans = set()
@@ -354,13 +355,13 @@ class TestRetries:
         world = World(policy=POLICY)
         for _ in range(2):
             world.interrupted()
-            assert (world.call.status, world.call.attempts) == (Status.RUNNING, 0)
+            assert (world.call.status, world.call.attempts) == (CallStatus.RUNNING, 0)
         for attempts in (1, 2):
             world.interrupted()
-            assert (world.call.status, world.call.attempts) == (Status.RETRYING, attempts)
+            assert (world.call.status, world.call.attempts) == (CallStatus.RETRYING, attempts)
             world.retry_due()
         world.interrupted()
-        assert (world.call.status, world.call.attempts, world.call.executions) == (Status.FAILED, 3, 5)
+        assert (world.call.status, world.call.attempts, world.call.executions) == (CallStatus.FAILED, 3, 5)
 
     def test_an_overdue_retry_is_dispatched_by_the_watchdog(self):
         world = World(policy=POLICY)
@@ -368,7 +369,7 @@ class TestRetries:
         assert world.call.watch_at is not None
         world.clock.advance(world.call.watch_at - world.clock.now_us())
         assert world.watch() is not None
-        assert world.call.status is Status.RUNNING
+        assert world.call.status is CallStatus.RUNNING
 
     def test_retry_after_delays_the_next_attempt(self):
         world = World(policy=POLICY)

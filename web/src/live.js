@@ -186,7 +186,8 @@ async function updatePage(one, news) {
   const firing = one.querySelector(".lead .state")?.dataset.tone === "firing";
   if ("finished" in one.dataset) return;
   if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !firing) return;
-  await refreshPart(one, location.pathname + location.search);
+  // Otherwise one of the next events tries again: the last one is sent once more, and from time to time.
+  if (!await refreshPart(one, location.pathname + location.search)) return;
   const now = document.getElementById(one.id);
   now.dataset.changed = news.changed;
   now.dataset.created = news.created;
@@ -214,22 +215,25 @@ function pollWhileFiring(id) {
   }, REPEAT_MS);
 }
 
+// Returns whether the part is up to date then.
 async function refreshPart(part, url) {
   // A part with an open menu and the focus is left alone.
-  if (part.contains(document.activeElement) && part.querySelector("details[open]")) return;
+  if (part.contains(document.activeElement) && part.querySelector("details[open]")) return false;
   try {
     const answer = await fetch(url, { headers: { "hx-request": "true" } });
-    if (!answer.ok) return;
+    if (!answer.ok) return false;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
-    if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return;
+    if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return true;
     const focused = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
     if (next.innerHTML !== part.innerHTML || next.hidden !== part.hidden) part.replaceWith(document.importNode(next, true));
     else part.dataset.v = next.dataset.v ?? "";
     const now = document.getElementById(part.id);
     showTimes(now);
     if (focused >= 0) [...now.querySelectorAll("a, button, summary")][focused]?.focus();
+    return true;
   } catch {
     lost();
+    return false;
   }
 }
 

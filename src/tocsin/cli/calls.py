@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import Interrupted, Refused, WrongUsage
 from tocsin.cli.options import (
     LOCAL_SERVER,
@@ -37,11 +37,9 @@ POLL_INTERVAL_MAX_S = 5.0
 FINISHED = ("Succeeded", "Failed")
 WAITING = ("Scheduled", "Retrying")
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Service calls: HTTP requests to make now or later. Submit, show, tag and delete them.",
-    epilog="Example: tocsin calls submit invoice http://127.0.0.1:9000/ --in 30s",
+app = group(
+    "Service calls: HTTP requests to make now or later. Submit, show, tag and delete them.",
+    example="calls submit invoice http://127.0.0.1:9000/ --in 30s",
 )
 
 CallId = Annotated[str, typer.Argument(metavar="ID", help="Id of the call.")]

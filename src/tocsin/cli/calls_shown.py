@@ -46,14 +46,11 @@ def show_call(call: Mapping[str, Any]) -> None:
 
 def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
     """Prints a line for each call. A narrow terminal truncates texts, never ids; files and pipes get everything."""
-    from rich import box
-    from rich.table import Column, Table
+    from rich.table import Column
 
     console = output.console()
-    table = Table(
-        *(Column(name, no_wrap=True) for name in ("id", "status", "due")), "name", "outcome", "tags", "request",
-        box=box.SIMPLE_HEAD, pad_edge=False,
-    )  # fmt: skip
+    fixed = (Column(name, no_wrap=True) for name in ("id", "status", "due"))
+    table = output.plain_table(*fixed, "name", "outcome", "tags", "request")
     for call in calls:
         texts = [
             output.shown(call["name"], name=True),
@@ -111,19 +108,9 @@ def took_text(call: Mapping[str, Any]) -> str:
 
 def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
     """A table with one row for each execution."""
-    from rich import box
-    from rich.table import Column, Table
+    from rich.table import Column
 
-    table = Table(
-        "#",
-        Column("execution", no_wrap=True),
-        "started",
-        "took",
-        "answer",
-        "error",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    table = output.plain_table("#", Column("execution", no_wrap=True), "started", "took", "answer", "error")
     for execution in executions:
         response = execution.get("response") or {}
         cells = (
@@ -141,23 +128,20 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
 
 def trace_table(trace: Mapping[str, Any]) -> Table:
     """A table of the trace: the first entry's time in full, the others' as the distance from it."""
-    from rich import box
-    from rich.table import Column, Table
+    from rich.table import Column
 
     entries = trace["entries"]
     depths = _depths(entries)
     detail = Column("detail", no_wrap=True, overflow="ellipsis", ratio=1)
-    table = Table(
-        Column("time", justify="right", no_wrap=True), Column("what", no_wrap=True), "from", detail,
-        box=box.SIMPLE_HEAD, pad_edge=False, expand=True,
-    )  # fmt: skip
+    time, what = Column("time", justify="right", no_wrap=True), Column("what", no_wrap=True)
+    table = output.plain_table(time, what, "from", detail, expand=True)
     began = parse_instant(entries[0]["at"]) if entries else 0
     for number, entry in enumerate(entries):
         distance_us = parse_instant(entry["at"]) - began
-        time = f"+{distance_us / 1e3:,.1f} ms" if number else format_instant(began)[11:]
+        at = f"+{distance_us / 1e3:,.1f} ms" if number else format_instant(began)[11:]
         message = entry["kind"] == "message"
         table.add_row(
-            time,
+            at,
             output.shown("  " * depths[number] + entry["name"], "bold" if message else ""),
             output.shown(entry["kind"], "dim"),
             output.shown(_detail(entry["detail"]), "dim"),

@@ -31,7 +31,7 @@ def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
         ],
     )
     columns = list(dict.fromkeys(name for shard in shards for name in shard))
-    output.print_table(columns, [[_cell(shard.get(name)) for name in columns] for shard in shards])
+    output.print_table(columns, [[output.cell(shard.get(name)) for name in columns] for shard in shards])
     for name, number in Counter(node["node"] for node in nodes if node.get("sharesName")).items():
         output.note(
             f"Warning: {number} live nodes have the name {name}. Only one of them gets shards: "
@@ -53,8 +53,4 @@ def _state(node: dict[str, object]) -> str:
 
 def _known(value: object) -> object:
     """The value, or `unknown` for what only an unreachable node knows."""
-    return "unknown" if value is None else _cell(value)
-
-
-def _cell(value: object) -> object:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    return "unknown" if value is None else output.cell(value)

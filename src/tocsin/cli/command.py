@@ -13,6 +13,12 @@ import typer
 C = TypeVar("C", bound=Callable[..., None])
 
 
+def group(help: str, *, example: str) -> typer.Typer:
+    """A group of commands."""
+    # Plain help: importing what draws the boxes takes longer than all the rest.
+    return typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=help, epilog=f"Example: tocsin {example}")
+
+
 def command(app: typer.Typer, name: str, *, example: str, **more: Any) -> Callable[[C], C]:
     """Decorates a function that is a command. A parameter whose type is a dataclass stands for the options that the
     dataclass's fields declare, in their order; the function gets the dataclass with their values."""

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from tocsin.settings import Settings
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Show and check the settings.",
-    epilog="Example: tocsin config show --changed",
-)
+app = group("Show and check the settings.", example="config show --changed")
 
 
 @command(app, "show", example="config show --changed")

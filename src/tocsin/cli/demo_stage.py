@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import httpx
-from rich import box
 from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
@@ -167,15 +166,13 @@ class Demo(ABC, Generic[S]):
 
     def _table(self) -> Table:
         first, last = self.headings
-        table = Table(
-            first, "demonstrates", Column("state", min_width=9), Column("due", min_width=5), last,
-            box=box.SIMPLE_HEAD, expand=False,
-        )  # fmt: skip
+        state, due = Column("state", min_width=9), Column("due", min_width=5)
+        table = output.plain_table(first, "demonstrates", state, due, last)
         for scene in self.scenes.values():
-            state = output.shown(scene.status, output.STATUS_STYLES.get(scene.status, ""))
+            shown = output.shown(scene.status, output.STATUS_STYLES.get(scene.status, ""))
             left = f"{max(0.0, parse_instant(scene.due) / 1e6 - time.time()):.1f} s" if scene.due else ""
             table.add_row(
-                Text(scene.name, style="bold"), scene.shows, state, left, output.shown("\n".join(scene.results()))
+                Text(scene.name, style="bold"), scene.shows, shown, left, output.shown("\n".join(scene.results()))
             )
         return table
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import LOCAL_STORE, AsJson, StoreOptions
+from tocsin.cli.options import LOCAL_STORE, AsJson, StoreOptions, duration_us
 
 if TYPE_CHECKING:
     from tocsin.model.access import ApiKey
@@ -24,11 +24,9 @@ T = TypeVar("T")
 #: Time before its expiry from which the list marks a key as expiring soon.
 SOON_US = 14 * 86_400 * 1_000_000
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
-    epilog="Example: tocsin keys create --role write --namespace billing",
+app = group(
+    "API keys. These commands open the store directly, even while a server runs; it applies changes within seconds.",
+    example="keys create --role write --namespace billing",
 )
 
 
@@ -185,12 +183,8 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
 
 def _lifetime_us(text: str) -> int:
     from tocsin.keys import LIFETIME_US_MAX
-    from tocsin.model.instants import parse_duration
 
-    try:
-        lifetime_us = parse_duration(text)
-    except ValueError as error:
-        raise WrongUsage(f"--expires-in: {text!r} {error}") from error
+    lifetime_us = duration_us("--expires-in", text)
     if not 0 < lifetime_us <= LIFETIME_US_MAX:
         raise WrongUsage(
             f"--expires-in: {text!r} must be greater than zero and at most 100 years; without it, a key never expires"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     LOCAL_SERVER,
@@ -21,11 +21,9 @@ from tocsin.cli.options import (
 )
 from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Namespaces: the scope in which timer ids are unique, and its settings.",
-    epilog="Example: tocsin namespaces create billing --retention 7d",
+app = group(
+    "Namespaces: the scope in which timer ids are unique, and its settings.",
+    example="namespaces create billing --retention 7d",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="1 to 255 of A-Z a-z 0-9 . _ : -")]
@@ -128,7 +126,7 @@ def list_namespaces(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> N
         for name in dict.fromkeys(name for entry in found for name in entry)
         if name not in ("createdAt", "updatedAt", "retryPolicy")
     ]
-    output.print_table(columns, [[_cell(entry.get(name)) for name in columns] for entry in found])
+    output.print_table(columns, [[output.cell(entry.get(name)) for name in columns] for entry in found])
 
 
 def _body(
@@ -146,13 +144,7 @@ def _show(answer: dict[str, Any], sent: dict[str, Any], as_json: bool, *, shown_
     if as_json:
         output.print_json(answer | ({"secret": sent["secret"]} if shown_secret else {}))
         return
-    output.print_fields({name: _cell(value) for name, value in answer.items()})
+    output.print_fields({name: output.cell(value) for name, value in answer.items()})
     if shown_secret:
         output.note("The new secret, for the receivers (it is shown only now):")
         typer.echo(sent["secret"])
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return output.compact(value) if isinstance(value, dict) else value

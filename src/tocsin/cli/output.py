@@ -14,6 +14,7 @@ from tocsin.cli.failure import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Column, Table
     from rich.text import Text
 
 STATUS_STYLES = {
@@ -66,12 +67,17 @@ def print_json(value: Any) -> None:
     sys.stdout.write(visible(msgspec.json.encode(value).decode()) + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a plain table, without lines between rows; values are never interpreted as markup."""
+def plain_table(*columns: Column | str, expand: bool = False) -> Table:
+    """A table without lines between its rows."""
     from rich import box
     from rich.table import Table
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, expand=expand)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a plain table; values are never interpreted as markup."""
+    table = plain_table(*columns)
     for row in rows:
         table.add_row(*(shown(cell, STATUS_STYLES.get(str(cell), "")) for cell in row))
     console().print(table)
@@ -79,11 +85,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 def print_groups(columns: Sequence[str], groups: Mapping[str, Sequence[Sequence[object]]]) -> None:
     """One table with a heading before the rows of each group that has any."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table(*columns)
     for title, rows in groups.items():
         if rows and table.rows:
             table.add_row()
@@ -174,6 +178,13 @@ def relative(instant: str | None) -> str:
             break
     text = format_duration(size) if size >= 1_000 else "0s"
     return f"in {text}" if distance_us >= 0 else f"{text} ago"
+
+
+def cell(value: object) -> object:
+    """A value of a response, as shown in a table: `yes` or `no` for a truth value, JSON for an object."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return compact(value) if isinstance(value, dict) else value
 
 
 def compact(value: Any) -> str | None:

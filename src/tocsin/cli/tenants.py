@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.options import LOCAL_SERVER, AsJson, Server
 from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Tenants: the secrets that sign their service calls.",
-    epilog="Example: tocsin tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f",
+app = group(
+    "Tenants: the secrets that sign their service calls.",
+    example="tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f",
 )
 
 

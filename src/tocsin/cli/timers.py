@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import exporting, importing, output, watch
-from tocsin.cli.command import command
+from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     ALL_TIMERS,
@@ -30,12 +30,7 @@ from tocsin.cli.options import (
     json_content,
 )
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Create, show, change, import and export timers.",
-    epilog="Example: tocsin timers create http://127.0.0.1:9000/ --in 30s",
-)
+app = group("Create, show, change, import and export timers.", example="timers create http://127.0.0.1:9000/ --in 30s")
 command(app, "watch", example="timers watch order-17")(watch.watch)
 command(app, "import", example="timers import timers.csv --namespace billing")(importing.import_timers)
 command(app, "export", example="timers export --status pending --output timers.jsonl")(exporting.export)

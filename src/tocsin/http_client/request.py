@@ -15,33 +15,16 @@ from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
+from tocsin.model.validation import METHODS, RESERVED_HEADERS
 from tocsin.ports.callback import Invocation
 
-#: Methods of callbacks. GET and HEAD have no body: proxies and servers drop or refuse it.
-METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET", "HEAD")
+#: GET and HEAD have no body: proxies and servers drop or refuse it.
 _BODILESS = frozenset({"GET", "HEAD"})
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
-#: Headers that frame the message, or that change the form of the response.
-_RESERVED = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 _RESERVED_PREFIX = "webhook-"
 
 
@@ -90,7 +73,7 @@ def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None
         folded = name.lower()
         if _TOKEN.fullmatch(name) is None:
             reasons.append(f"{name!r} is not a header name")
-        elif folded in _RESERVED or (reserved_prefix is not None and folded.startswith(reserved_prefix)):
+        elif folded in RESERVED_HEADERS or (reserved_prefix is not None and folded.startswith(reserved_prefix)):
             reasons.append(f"{name} is set by the server; leave it out")
         elif folded in seen:
             reasons.append(f"{name} is given twice")

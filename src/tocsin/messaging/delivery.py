@@ -1,6 +1,6 @@
-"""Delivers one subscription's messages to its handler, from arrival until they are settled; shared by the buses.
+"""Delivers messages to handlers, from arrival until they are settled, and commands to responders; shared by the buses.
 
-Rules:
+Rules for the messages of one subscription:
 
 1. One message of an aggregate at a time is ready, being handled or waiting for a retry; later ones of the aggregate
    queue behind it.
@@ -16,22 +16,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from heapq import heappop, heappush
-from itertools import count
+from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from tocsin.messaging.limits import BusLimits
 from tocsin.model.backoff import backoff_us
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreError, Unavailable
-from tocsin.ports.bus import BusObserver, DeliveryFailed, Handler, MessageDeadLettered
+from tocsin.ports.bus import (
+    BusObserver,
+    BusOverloaded,
+    BusUnavailable,
+    CommandFailed,
+    DeliveryFailed,
+    Handler,
+    MessageDeadLettered,
+    Responder,
+)
 
 T = TypeVar("T")
 
 _Aggregate = tuple[str, str]
+#: A command and its reply.
+_Asked = tuple[Envelope, asyncio.Future[Envelope]]
 _US = 1e-6
-_CLOCK_RESOLUTION_S = 1e-5
 
 
 class DeadLetter(NamedTuple):
@@ -89,7 +97,55 @@ class _Delivery(Generic[T]):
             self._subscription._failed(self, error)
 
 
-class Subscription(Generic[T]):
+class HandlerLoop:
+    """Calls a handler, one call at a time, while there is something to handle. Failures are reported to `observe`."""
+
+    def __init__(self, subscriber: str, observe: BusObserver) -> None:
+        self.subscriber = subscriber
+        self._observe = observe
+        self._stopping = False
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Starts calling the handler."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"bus {self.subscriber}")
+
+    async def drain(self) -> None:
+        """Stops. Returns when the handler's current call has returned."""
+        self._stop()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Stops, and cancels the handler's current call."""
+        self._stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    def _next(self) -> Awaitable[None] | None:
+        """The next call of the handler, or None if there is nothing to handle."""
+        raise NotImplementedError
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            call = self._next()
+            if call is not None:
+                await call
+            else:
+                self._wake.clear()
+                await self._wake.wait()
+
+    def _report(self, envelope: Envelope, attempt: int, error: str) -> None:
+        self._observe(DeliveryFailed(self.subscriber, *envelope.about, attempt, error))
+
+
+class Subscription(HandlerLoop, Generic[T]):
     """The messages of one subscriber. `T` is the transport's token for one arrival of a message.
 
     `settled` is called once for each token of a message that was handled, duplicates included; `dead_lettered` is
@@ -108,11 +164,10 @@ class Subscription(Generic[T]):
         settled: Callable[[T], None],
         dead_lettered: Callable[[DeadLetter, list[T]], None],
     ) -> None:
-        self.subscriber = subscriber
+        super().__init__(subscriber, observe)
         self._handler = handler
         self._batch_max = self._group_max = batch_max
         self._limits = limits
-        self._observe = observe
         self._settled = settled
         self._dead_lettered = dead_lettered
         self._ready: deque[_Delivery[T]] = deque()
@@ -121,15 +176,9 @@ class Subscription(Generic[T]):
         self._unsettled: dict[str, _Delivery[T]] = {}
         self._remembered: set[str] = set()
         self._remembered_before: set[str] = set()
-        self._later: list[tuple[float, int, _Delivery[T]]] = []
-        self._later_numbers = count()
-        self._later_timer: asyncio.TimerHandle | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
         #: Consecutive batches that failed with transient errors.
         self._failed_batches = 0
-        self._stopping = False
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     @property
     def unsettled(self) -> int:
@@ -158,36 +207,10 @@ class Subscription(Generic[T]):
         else:
             behind.append(delivery)
 
-    def start(self) -> None:
-        """Starts delivering messages to the handler."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"bus {self.subscriber}")
-
-    async def drain(self) -> None:
-        """Stops delivering. Returns when the handler's current call has returned."""
-        self._stopping = True
-        self._wake.set()
-        if self._task is not None:
-            await asyncio.wait([self._task])
-
-    async def close(self) -> None:
-        """Stops delivering and cancels the handler's current call. Unsettled messages are dropped."""
-        self._stopping = True
-        for timer in (self._later_timer, self._pause_timer):
-            if timer is not None:
-                timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
     # ------------------------------------------------------------------ delivering
 
-    async def _run(self) -> None:
-        while not self._stopping:
-            if self._ready and self._pause_timer is None:
-                await self._deliver(self._take())
-            else:
-                self._wake.clear()
-                await self._wake.wait()
+    def _next(self) -> Awaitable[None] | None:
+        return self._deliver(self._take()) if self._ready and self._pause_timer is None else None
 
     def _take(self) -> list[_Delivery[T]]:
         ready = self._ready
@@ -228,7 +251,7 @@ class Subscription(Generic[T]):
                 self._pause()
             self._failed(delivery, error)
             return
-        self._report(batch[0], f"{describe(error)} (a batch of {len(batch)})")
+        self._report(batch[0].envelope, batch[0].attempt, f"{describe(error)} (a batch of {len(batch)})")
         if is_transient(error):
             self._group_max = max(1, len(batch) // 2)
             self._pause()
@@ -256,7 +279,7 @@ class Subscription(Generic[T]):
             if successor.failures >= self._limits.deliveries_max:
                 self._dead_letter(delivery, error)
                 return
-        self._report(delivery, describe(error))
+        self._report(delivery.envelope, delivery.attempt, describe(error))
         self._try_later(successor)
 
     def _dead_letter(self, delivery: _Delivery[T], error: Exception) -> None:
@@ -290,9 +313,6 @@ class Subscription(Generic[T]):
         self._unsettled[delivery.envelope.id] = successor
         return successor
 
-    def _report(self, delivery: _Delivery[T], error: str) -> None:
-        self._observe(DeliveryFailed(self.subscriber, *delivery.envelope.about, delivery.attempt, error))
-
     # ------------------------------------------------------------------ waiting
 
     def _make_ready(self, delivery: _Delivery[T]) -> None:
@@ -302,25 +322,7 @@ class Subscription(Generic[T]):
     def _try_later(self, delivery: _Delivery[T]) -> None:
         delivery.setbacks += 1
         pause_us = backoff_us(delivery.setbacks, self._limits.backoff_initial_us, self._limits.backoff_max_us)
-        at = asyncio.get_running_loop().time() + pause_us * _US
-        heappush(self._later, (at, next(self._later_numbers), delivery))
-        if self._later[0][2] is delivery:
-            self._set_later_timer()
-
-    def _set_later_timer(self) -> None:
-        if self._later_timer is not None:
-            self._later_timer.cancel()
-            self._later_timer = None
-        if self._later and not self._stopping:
-            loop = asyncio.get_running_loop()
-            self._later_timer = loop.call_at(self._later[0][0], self._retry_due)
-
-    def _retry_due(self) -> None:
-        # Event loops may call early by the resolution of their clocks.
-        now = asyncio.get_running_loop().time() + _CLOCK_RESOLUTION_S
-        while self._later and self._later[0][0] <= now:
-            self._make_ready(heappop(self._later)[2])
-        self._set_later_timer()
+        asyncio.get_running_loop().call_later(pause_us * _US, self._make_ready, delivery)
 
     def _pause(self) -> None:
         """Called after each batch that failed with a transient error. The first one may have met a single bad message,
@@ -333,3 +335,74 @@ class Subscription(Generic[T]):
     def _resume(self) -> None:
         self._pause_timer = None
         self._wake.set()
+
+
+class RequestDispatcher(HandlerLoop):
+    """Passes the commands of one responder on in batches, in order of arrival, one call of the responder at a time.
+
+    If the responder raises for a batch, each command is passed to it again alone. An error for a single command is
+    reported and becomes its reply.
+    """
+
+    def __init__(
+        self, subscriber: str, responder: Responder, batch_max: int, waiting_max: int, observe: BusObserver
+    ) -> None:
+        super().__init__(subscriber, observe)
+        self._responder = responder
+        self._batch_max = batch_max
+        self._waiting_max = waiting_max
+        self._waiting: deque[_Asked] = deque()
+
+    def offer(self, envelope: Envelope) -> asyncio.Future[Envelope]:
+        """Adds a command. Its reply, or BusUnavailable, BusOverloaded or CommandFailed. Cancelling it has no effect on
+        the command."""
+        reply: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
+        if self._stopping:
+            reply.set_exception(BusUnavailable("this node is stopping"))
+        elif len(self._waiting) >= self._waiting_max:
+            reply.set_exception(BusOverloaded(f"{self._waiting_max} commands wait already"))
+        else:
+            self._waiting.append((envelope, reply))
+            self._wake.set()
+        return reply
+
+    def _stop(self) -> None:
+        """Refuses the commands that wait."""
+        super()._stop()
+        while self._waiting:
+            _fail(self._waiting.popleft(), BusUnavailable("this node is stopping"))
+
+    def _next(self) -> Awaitable[None] | None:
+        size = min(len(self._waiting), self._batch_max)
+        return self._answer([self._waiting.popleft() for _ in range(size)]) if size else None
+
+    async def _answer(self, batch: list[_Asked]) -> None:
+        try:
+            replies = await self._responder([envelope for envelope, _ in batch])
+            if len(replies) != len(batch):
+                raise RuntimeError(f"{len(replies)} replies to {len(batch)} commands")
+        except asyncio.CancelledError:
+            for asked in batch:
+                _fail(asked, CommandFailed("the command was interrupted; whether it took effect is unknown"))
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+        except Exception as error:  # noqa: BLE001 - the boundary to responders; their errors are reported
+            text = describe(error) if len(batch) == 1 else f"{describe(error)} (a batch of {len(batch)})"
+            self._report(batch[0][0], 1, text)
+            if len(batch) == 1:
+                # Details, which may name what concerns operators only, are in the event.
+                after_s = error.retry_after_s if isinstance(error, Unavailable) else 1.0
+                _fail(batch[0], CommandFailed(f"the command failed; try again ({type(error).__name__})", after_s))
+                return
+            for single in batch:
+                await self._answer([single])
+        else:
+            for (_, reply), answer in zip(batch, replies, strict=True):
+                if not reply.done():
+                    reply.set_result(answer)
+
+
+def _fail(asked: _Asked, error: Exception) -> None:
+    if not asked[1].done():
+        asked[1].set_exception(error)

@@ -10,10 +10,9 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from tocsin.messaging.delivery import DeadLetter, Subscription
+from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.messaging.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BusObserver,

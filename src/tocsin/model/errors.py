@@ -167,11 +167,15 @@ class StoreError(TocsinError):
     code = "STORE_FAILURE"
 
 
-class DefiniteFailure(StoreError):
+class StoreCallFailed(StoreError):
+    """A call failed; the store itself is sound, and another call may succeed."""
+
+
+class DefiniteFailure(StoreCallFailed):
     """The transaction certainly had no effect. The same call may be repeated, or split into smaller ones."""
 
 
-class OutcomeUnknown(StoreError):
+class OutcomeUnknown(StoreCallFailed):
     """The write may have taken effect, or may still take effect (time-out, broken connection during a commit)."""
 
 

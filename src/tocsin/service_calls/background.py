@@ -140,26 +140,32 @@ class GroupCommit(Batches[T]):
 
     A batch whose failure does not depend on its items (the database is unavailable, or the outcome is unknown) is
     written again after a pause, without limit. A batch that fails otherwise is tried once more and then bisected until
-    the items that cannot be written are found: these are passed to `refused`, the others are written. `write` must
-    tolerate items that it has written before.
+    the items that cannot be written are found: the others are written, and these are passed to `refused` or, without
+    it, added again after the longest pause, when the cause may be fixed. `write` must tolerate items that it has
+    written before. Failures are reported under the name of the step.
     """
 
     def __init__(
         self,
+        step: str,
         write: Callable[[list[T]], Awaitable[None]],
+        context: AgentContext,
+        refused: Callable[[T, Exception], None] | None = None,
         *,
-        refused: Callable[[T, Exception], None],
-        failed: Callable[[Exception], None],
-        pause_initial_us: int,
-        pause_max_us: int,
         gather_us: int = 0,
     ) -> None:
         super().__init__(self._write_all, gather_us=gather_us)
+        self._step = step
         self._write = write
-        self._refused = refused
-        self._failed = failed
-        self._pause_initial_us = pause_initial_us
-        self._pause_max_us = pause_max_us
+        self._context = context
+        self._refused = self._add_later if refused is None else refused
+
+    def _pause_s(self, failures: int) -> float:
+        limits = self._context.limits
+        return backoff_us(failures, limits.outbox_backoff_initial_us, limits.outbox_backoff_max_us) / 1e6
+
+    def _add_later(self, item: T, error: Exception) -> None:
+        asyncio.get_running_loop().call_later(self._context.limits.outbox_backoff_max_us / 1e6, self.add, item)
 
     async def _write_all(self, batch: list[T], refusals: int = 0) -> None:
         failures = 0
@@ -168,13 +174,13 @@ class GroupCommit(Batches[T]):
                 await self._write(batch)
                 return
             except Exception as error:  # noqa: BLE001 - one bad item must not block the others, and it is reported
-                self._failed(error)
+                self._context.step_failed(self._step, error)
                 failures += 1
                 refusals += not isinstance(error, (StoreUnavailable, OutcomeUnknown))
                 reason = error
             if refusals > 1:
                 break
-            await asyncio.sleep(backoff_us(failures, self._pause_initial_us, self._pause_max_us) / 1e6)
+            await asyncio.sleep(self._pause_s(failures))
         if len(batch) == 1:
             self._refused(batch[0], reason)
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -23,6 +24,17 @@ class CallKey(NamedTuple):
 
     tenant_id: str
     service_call_id: str
+
+
+class CallStatus(StrEnum):
+    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
+    Running, after a failed attempt."""
+
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    RETRYING = "Retrying"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
 
 
 class Message(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):

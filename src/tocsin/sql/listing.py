@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
-from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN
+from tocsin.ports.store import GENERATION_BYTES, HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX
 from tocsin.sql.rows import HISTORY, LIVE, SUSPENDED
 
 #: Rows of one range that one step may read.
 _SPAN_ROWS_MAX = 8_192
+
+#: A position behind every row's.
+PLACE_MAX: ListCursor = (INSTANT_MAX, UUID_MAX, b"\xff" * (GENERATION_BYTES + 1))
 
 
 def place_of(row: StoredRow | HistoryRow) -> ListCursor:

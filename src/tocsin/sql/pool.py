@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tocsin.model.errors import StoreError, StoreUnavailable
-from tocsin.ports.store import Applied, ShardBatch
 
 T = TypeVar("T")
 
@@ -108,29 +107,33 @@ class Pool(ABC, Generic[S, C]):
     def is_unusable(self, error: BaseException) -> bool:
         """Whether the connection must be discarded after this error."""
 
-    async def run(self, activity: Activity, work: Callable[[C], Awaitable[T]], *, bounded: bool = True) -> T:
-        """Runs `work` with a connection of its own and returns its result.
+    async def run(
+        self,
+        activity: Activity,
+        work: Callable[[C], Awaitable[T]],
+        *,
+        bounded: bool = True,
+        turns: Sequence[asyncio.Lock] = (),
+    ) -> T:
+        """Runs `work` with a connection of its own and returns its result. Holds the locks `turns` from before it begins
+        until its outcome is known, even if the caller is cancelled.
 
         Raises StoreUnavailable if no connection is free in time or can be opened, and otherwise the store error for a
         driver's error; OutcomeUnknown only if `activity` is writing. Without `bounded` it waits for the answer without a time
         limit."""
-        await self._acquire()
+        held: list[asyncio.Lock] = []
+        try:
+            for turn in turns:
+                await turn.acquire()
+                held.append(turn)
+            await self._acquire()
+        except BaseException:
+            _release(held)
+            raise
         task = asyncio.get_running_loop().create_task(self._work(activity, work, bounded))
         self._running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(lambda task: self._ended(task, held))
         return await asyncio.shield(task)
-
-    async def run_in_task(self, activity: Activity, work: Callable[[C], Awaitable[T]]) -> T:
-        """Like `run`, for a caller that is a task which nobody cancels: it saves a task for each commit."""
-        await self._acquire()
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        try:
-            return await self._work(activity, work, bounded=True)
-        finally:
-            self._running.discard(task)
-            self._free.release()
 
     async def _acquire(self) -> None:
         if self._closed:
@@ -148,9 +151,10 @@ class Pool(ABC, Generic[S, C]):
                 f"{self._settings.acquire_timeout_s:g} s"
             ) from None
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, task: asyncio.Task[Any], held: Sequence[asyncio.Lock]) -> None:
         self._running.discard(task)
         self._free.release()
+        _release(held)
         if not task.cancelled():
             # Retrieved, so that no error of a cancelled caller is logged as never retrieved.
             task.exception()
@@ -200,60 +204,22 @@ class Pool(ABC, Generic[S, C]):
                 connection.terminate()
 
 
-P = TypeVar("P", bound=Pool[Any, Any])
+def _release(locks: Sequence[asyncio.Lock]) -> None:
+    for lock in locks:
+        lock.release()
 
 
-class WriterLane(Generic[P]):
-    """A pool with one writing connection, and the lock of its present commit."""
+class WriterLanes(Generic[S, C]):
+    """Pools of one writing connection each, and the locks of their present commits. Each lane has a share of the shards, by
+    number, so that batches of one shard follow one another."""
 
-    def __init__(self, pool: P) -> None:
-        self.pool = pool
-        self.turn = asyncio.Lock()
+    def __init__(self, pools: Sequence[Pool[S, C]]) -> None:
+        self.pools = pools
+        self._turns = [asyncio.Lock() for _ in pools]
 
-
-class Commits:
-    """The commits under way. Each holds its lanes until its outcome is known, even if its caller is cancelled."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[list[Applied]]] = set()
-
-    async def run(
-        self,
-        lanes: Sequence[WriterLane[P]],
-        batches: Sequence[ShardBatch],
-        commit: Callable[[P], Awaitable[list[Applied]]],
-    ) -> list[Applied]:
-        """Runs `commit` with one of the lanes' pools and returns its result. Batches of one shard follow one another.
-
-        `lanes` must not be empty. Each lane has a share of the shards, by number.
-        """
-        numbers = {batch.shard_id % len(lanes) for batch in batches}
-        # With as many writers as the engine has lanes, this is a single lane.
-        taken = [lane for number, lane in enumerate(lanes) if number in numbers]
-        await _take_turn(taken)
-        task = asyncio.get_running_loop().create_task(_in_turn(taken, commit))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        # It continues if the caller is cancelled: the lanes stay locked until the outcome is known.
-        return await asyncio.shield(task)
-
-
-async def _in_turn(lanes: Sequence[WriterLane[P]], commit: Callable[[P], Awaitable[list[Applied]]]) -> list[Applied]:
-    try:
-        return await commit(lanes[0].pool)
-    finally:
-        for lane in lanes:
-            lane.turn.release()
-
-
-async def _take_turn(lanes: Sequence[WriterLane[P]]) -> None:
-    """Locks the lanes; returns when every earlier commit in them has ended. In a fixed order, to avoid deadlocks."""
-    taken: list[WriterLane[P]] = []
-    try:
-        for lane in lanes:
-            await lane.turn.acquire()
-            taken.append(lane)
-    except BaseException:
-        for lane in taken:
-            lane.turn.release()
-        raise
+    async def commit(self, shard_ids: Iterable[int], work: Callable[[C], Awaitable[T]]) -> T:
+        """Runs the transaction `work`, which writes to these shards."""
+        # With as many writers as the engine has lanes, this is a single lane. In a fixed order, to avoid deadlocks.
+        taken = sorted({shard_id % len(self.pools) for shard_id in shard_ids})
+        turns = [self._turns[lane] for lane in taken]
+        return await self.pools[taken[0]].run(Activity.WRITING, work, turns=turns)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import Found, HistoryRow, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, StoredRow
 from tocsin.sql.tags import tags_of
 
 T = TypeVar("T")
@@ -21,6 +21,17 @@ ROW_COLUMNS = f"{_COMMON_COLUMNS}, timer_parked_reason"
 HISTORY_COLUMNS = f"{_COMMON_COLUMNS}, timer_status, timer_finished_at, timer_expires_at"
 #: Those of finished rows in a union with others, which `row_of` reads.
 UNION_HISTORY_COLUMNS = HISTORY_COLUMNS.replace("timer_status", "NULL AS timer_parked_reason, timer_status")
+
+
+class LoadQuery(NamedTuple):
+    """Rows of one type in a shard with after < key ≤ up_to: at most `limit`, smallest keys first."""
+
+    row_type: int
+    shard_id: int
+    after: FireKey
+    up_to: FireKey
+    limit: int
+
 
 #: Values in one IN list, so that its plan stays cheap.
 LISTED_MAX = 1_000

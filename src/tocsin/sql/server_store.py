@@ -11,7 +11,7 @@ from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.store import Applied, Capabilities, ShardBatch
 from tocsin.sql.dialect import Step, Value
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.pool import Activity, C, Commits, Pool, S, WriterLane
+from tocsin.sql.pool import Activity, C, Pool, S, WriterLanes
 from tocsin.sql.store import SqlStore
 
 T = TypeVar("T")
@@ -26,10 +26,9 @@ class ServerStore(SqlStore, Generic[S, C]):
     def __init__(self, settings: S) -> None:
         self._settings = settings
         self._total_shards = 0
-        self._lanes: builtins.list[WriterLane[Pool[S, C]]] = []
+        self._lanes: WriterLanes[S, C] | None = None
         self._loaders: Pool[S, C] | None = None
         self._readers: Pool[S, C] | None = None
-        self._commits = Commits()
         self._edges = LeftEdges()
 
     # -- what an adapter supplies, beside what SqlStore names
@@ -58,7 +57,7 @@ class ServerStore(SqlStore, Generic[S, C]):
 
     async def open(self, total_shards: int | None) -> int:
         """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force."""
-        if self._lanes:
+        if self._lanes is not None:
             raise ConfigError(f"{self._settings.safe_url} is already open")
         pool = self._migration_pool()
         try:
@@ -67,7 +66,7 @@ class ServerStore(SqlStore, Generic[S, C]):
             await pool.close()
         self._edges = LeftEdges()
         self._loaders, self._readers = self._pool(self._settings.loaders), self._pool(self._settings.readers)
-        self._lanes = [WriterLane(self._pool(1)) for _ in range(self._settings.writers)]
+        self._lanes = WriterLanes([self._pool(1) for _ in range(self._settings.writers)])
         try:
             self._total_shards = await self._fix_total_shards(total_shards)
         except BaseException:
@@ -77,9 +76,9 @@ class ServerStore(SqlStore, Generic[S, C]):
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects."""
-        lanes, self._lanes = self._lanes, []
-        pools = [lane.pool for lane in lanes] + [pool for pool in (self._loaders, self._readers) if pool is not None]
-        self._loaders = self._readers = None
+        lanes = self._lanes.pools if self._lanes is not None else []
+        pools = [pool for pool in (*lanes, self._loaders, self._readers) if pool is not None]
+        self._lanes = self._loaders = self._readers = None
         for pool in pools:
             await pool.close()
 
@@ -91,9 +90,9 @@ class ServerStore(SqlStore, Generic[S, C]):
         """Runs the transaction of these batches in their lanes; batches of one shard follow one another."""
         if not batches:
             return []
-        if not self._lanes:
+        if self._lanes is None:
             raise StoreUnavailable(f"{self._settings.safe_url} is not open")
-        return await self._commits.run(self._lanes, batches, lambda pool: pool.run_in_task(Activity.WRITING, work))
+        return await self._lanes.commit((batch.shard_id for batch in batches), work)
 
     async def _load(self, work: Callable[[C], Awaitable[T]]) -> T:
         """Runs the engine's reads."""

@@ -29,7 +29,7 @@ from tocsin.ports.store import (
     shards_are_fixed,
 )
 from tocsin.sql.dialect import Dialect, Step, Value
-from tocsin.sql.rows import LIVE, SUSPENDED, cut
+from tocsin.sql.rows import LIVE, SUSPENDED, LoadQuery, cut
 
 T = TypeVar("T")
 
@@ -64,8 +64,8 @@ class SqlStore(ABC):
         one before found none."""
 
     @abstractmethod
-    async def _page(self, row_type: int, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """Rows of one type with after < key ≤ up_to, as `load` returns them."""
+    async def _page(self, query: LoadQuery) -> Loaded:
+        """The rows, as `load` returns them."""
 
     # -- life cycle
 
@@ -142,11 +142,11 @@ class SqlStore(ABC):
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
         that began after the call."""
-        return await self._page(LIVE, shard_id, after, up_to, limit)
+        return await self._page(LoadQuery(LIVE, shard_id, after, up_to, limit))
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """Suspended rows with key > after, as `load` returns live ones."""
-        return await self._page(SUSPENDED, shard_id, after, KEY_MAX, limit)
+        return await self._page(LoadQuery(SUSPENDED, shard_id, after, KEY_MAX, limit))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows with expires_at ≤ now_us, longest expired first, and returns how many."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tocsin import __version__
 from tocsin.ports.forward import NodeReport, ShardReport
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.membership import address_of
+from tocsin.timers.engine.membership import Flag, address_of
 from tocsin.timers.engine.supervisor import Supervisor
 
 
@@ -138,8 +138,8 @@ def _node_views(
                 membership.alive(member.incarnation),
                 member.incarnation == supervisor.incarnation,
                 sum(1 for owner in owners if owner == member.incarnation),
-                membership.leaving(member.incarnation),
-                membership.skewed(member.incarnation),
+                membership.has(member.incarnation, Flag.LEAVING),
+                membership.has(member.incarnation, Flag.SKEWED),
                 member.incarnation in shared_names,
                 *(
                     (None, None, None, None, None)
@@ -163,16 +163,17 @@ def _shard_view(
     owner, epoch = known
     names = {member.incarnation: member.node for member in supervisor.membership.members()}
     names[supervisor.incarnation] = supervisor.node
-    name = names.get(owner, owner.hex()) if owner is not None else None
-    here = owner == supervisor.incarnation
-    if reported is None or reported[0] != owner:
-        return ShardView(shard_id, epoch, name, owned_here=here)
-    report = reported[1]
-    return ShardView(
+    view = ShardView(
         shard_id,
         epoch,
-        name,
-        owned_here=here,
+        None if owner is None else names.get(owner, owner.hex()),
+        owned_here=owner == supervisor.incarnation,
+    )
+    if reported is None or reported[0] != owner:
+        return view
+    report = reported[1]
+    return replace(
+        view,
         window_timers=report.window_timers,
         in_flight=report.in_flight,
         complete_to=report.complete_to,

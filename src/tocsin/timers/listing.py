@@ -15,7 +15,6 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.list_cursor import read_cursor, write_cursor
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
-from tocsin.timers.engine.rows import ExistingRow, Row
 
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
@@ -91,14 +90,9 @@ async def list_page(
         query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
 
 
-def view_of(row: Row | None, shard_id: int) -> TimerView:
-    """The view of a row that was just written, or of the existing one that was found instead."""
-    assert row is not None
-    at, uuid = row.key
-    if isinstance(row, ExistingRow):
-        next_at = at if row.timer.status is Status.PENDING else None
-        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
-    return TimerView(row.timer, uuid, shard_id, at)
+def view_of(timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome) -> TimerView:
+    """The view of a timer that was just written, or of the existing one that was found instead. `at` is its row's instant."""
+    return TimerView(timer, uuid, shard_id, at if timer.status is Status.PENDING else None, outcome=outcome)
 
 
 async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tocsin.model.condition import Condition, Outcome
+from tocsin.model.condition import Condition
 from tocsin.model.errors import (
     ClusterUpgrading,
     Conflict,
@@ -23,8 +23,7 @@ from tocsin.model.errors import (
     Overloaded,
     RequestExpired,
     ShardMoved,
-    StoreCorrupted,
-    StoreError,
+    StoreCallFailed,
     TimerNotFound,
     TocsinError,
     Unavailable,
@@ -40,13 +39,15 @@ from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster
 from tocsin.timers.completing import complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
-from tocsin.timers.engine.rows import Answer, ExistingRow, OpKind, Reply, Row, WriteOp
+from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+#: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
+Settled = Callable[[TimerView | TocsinError | None], None]
 
 #: Reasons of a pause of the dispatcher, as texts.
 _PAUSE_TEXTS = {
@@ -119,22 +120,16 @@ class TimerService:
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
         known = await complete(incomplete, self.get_many)
-        outcomes: list[asyncio.Future[TimerView | TocsinError]] = []
-        for timer, condition in wanted:
-            outcomes.append(asyncio.get_running_loop().create_future())
-            settle = partial(_settle, outcomes[-1])
+        outcomes = _Outcomes(len(timers))
+        for index, (timer, condition) in enumerate(wanted):
+            settle = partial(outcomes.settle, index)
             try:
                 self._begin_create(timer, condition, settle, known.get(id(timer)))
             except TocsinError as error:
                 settle(error)
-        return [await outcome for outcome in outcomes]
+        return await outcomes.all
 
-    def begin_create(
-        self,
-        timer: Timer,
-        settle: Callable[[TimerView | TocsinError], None],
-        condition: Condition | None = None,
-    ) -> None:
+    def begin_create(self, timer: Timer, settle: Settled, condition: Condition | None = None) -> None:
         """Like `create`, without waiting: `settle` is called once, with the view when the timer is durable, or with the
         error. Errors that are known at once are raised instead. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
@@ -145,9 +140,7 @@ class TimerService:
         else:
             self._begin_create(timer, condition, settle)
 
-    async def _create_in_task(
-        self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
-    ) -> None:
+    async def _create_in_task(self, timer: Timer, settle: Settled, condition: Condition | None) -> None:
         try:
             settle(await self.create(timer, condition))
         except TocsinError as error:
@@ -157,7 +150,7 @@ class TimerService:
         self,
         timer: Timer,
         condition: Condition | None,
-        settle: Callable[[TimerView | TocsinError], None],
+        settle: Settled,
         known: TimerView | TocsinError | None = None,
     ) -> None:
         """The one way of every create. `known` is its answer if reading the stored timer has already shown it."""
@@ -166,8 +159,7 @@ class TimerService:
         if known is not None:
             settle(known)
             return
-        op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
-        self._submit(shard_id, op, partial(_settle_view, settle, shard_id))
+        self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), settle)
 
     def _check_format(self, timer: Timer, condition: Condition | None) -> None:
         if timer.body is not None:
@@ -223,8 +215,9 @@ class TimerService:
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        answer = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
-        return view_of(answer, shard_id)
+        view = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
+        assert view is not None
+        return view
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
@@ -264,18 +257,17 @@ class TimerService:
 
     # ------------------------------------------------------------------ writes, here and at other nodes
 
-    async def _write(self, shard_id: int, op: WriteOp) -> Row | None:
-        """Submits one client's write and returns its durable answer; raises its error."""
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    async def _write(self, shard_id: int, op: WriteOp) -> TimerView | None:
+        """Submits one client's write and returns the durable timer, or None after a delete; raises its error."""
+        future: asyncio.Future[TimerView | TocsinError | None] = asyncio.get_running_loop().create_future()
         self._submit(shard_id, op, partial(_settle, future))
-        answer = await future
-        if isinstance(answer, TocsinError):
-            raise answer
-        return answer
+        outcome = await future
+        if isinstance(outcome, TocsinError):
+            raise outcome
+        return outcome
 
-    def _submit(self, shard_id: int, op: WriteOp, settle: Reply) -> None:
-        """Queues the write for the shard's next batch, or forwards it to the shard's owner; `settle` takes the answer. Raises
-        Unavailable."""
+    def _submit(self, shard_id: int, op: WriteOp, settle: Settled) -> None:
+        """Queues the write for the shard's next batch, or forwards it to the shard's owner. Raises Unavailable."""
         self._check_room()
         boot_us = self._context.clock.boottime_us()
         if self._shared and not self._supervisor.lease.in_touch(boot_us):
@@ -294,17 +286,19 @@ class TimerService:
         if self._waiting >= self._context.limits.pending_writes_max:
             raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
 
-    def _answered(self, shard_id: int, op: WriteOp, settle: Reply, answer: Answer) -> None:
+    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: Answer) -> None:
         self._waiting -= 1
-        if type(answer) is not ShardMoved or self._forwarder is None:
+        if isinstance(answer, Row):
+            settle(view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
+        elif type(answer) is not ShardMoved or self._forwarder is None:
             settle(answer)
-            return
-        try:
-            self._forward(shard_id, op, settle)
-        except TocsinError as error:
-            settle(error)
+        else:
+            try:
+                self._forward(shard_id, op, settle)
+            except TocsinError as error:
+                settle(error)
 
-    def _forward(self, shard_id: int, op: WriteOp, settle: Reply) -> None:
+    def _forward(self, shard_id: int, op: WriteOp, settle: Settled) -> None:
         """Forwards the write to the shard's owner. Raises Overloaded."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
@@ -317,14 +311,15 @@ class TimerService:
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
             condition=op.condition,
         )  # fmt: skip
-        self._forwarder.forward(write, partial(self._answered_elsewhere, op.uuid, settle))
+        self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op.uuid, settle))
         self._waiting += 1
 
-    def _answered_elsewhere(self, uuid: bytes, settle: Reply, answer: Written | TocsinError | None) -> None:
+    def _answered_elsewhere(
+        self, shard_id: int, uuid: bytes, settle: Settled, answer: Written | TocsinError | None
+    ) -> None:
         self._waiting -= 1
         if isinstance(answer, Written):
-            row = Row((answer.next_attempt_at, uuid), b"", answer.timer, 0)
-            settle(row if answer.outcome is Outcome.CREATED else ExistingRow(row, answer.outcome))
+            settle(view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome))
         else:
             settle(answer)
 
@@ -348,19 +343,13 @@ class TimerService:
 
     def _answered_for_other(self, settle: Settle, answer: Answer) -> None:
         self._waiting -= 1
-        if isinstance(answer, Row):
-            outcome = answer.outcome if isinstance(answer, ExistingRow) else Outcome.CREATED
-            settle(Written(answer.timer, answer.key[0], outcome))
-        else:
-            settle(answer)
+        settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
 
     async def _read(self, call: Awaitable[T]) -> T:
         """The result of a store call; its errors as Unavailable."""
         try:
             return await self._context.bounded(call)
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             raise Unavailable(f"the store is not available, try again: {error}") from error
 
     # ------------------------------------------------------------------ namespaces
@@ -573,5 +562,19 @@ def _settle(outcome: asyncio.Future[T], answer: T) -> None:
         outcome.set_result(answer)
 
 
-def _settle_view(settle: Callable[[TimerView | TocsinError], None], shard_id: int, answer: Answer) -> None:
-    settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
+class _Outcomes:
+    """The outcomes of a batch of creates; `all` is done when the last one is settled."""
+
+    def __init__(self, count: int) -> None:
+        self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
+        self._settled: dict[int, TimerView | TocsinError] = {}
+        self._count = count
+        if not count:
+            self.all.set_result([])
+
+    def settle(self, index: int, outcome: TimerView | TocsinError | None) -> None:
+        """Takes the outcome of one create."""
+        assert outcome is not None
+        self._settled[index] = outcome
+        if len(self._settled) == self._count:
+            _settle(self.all, [self._settled[each] for each in range(self._count)])

@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from tests.support.mysql import MysqlServer, opened, session
 from tests.support.patience import PATIENCE_S
+from tests.support.pools import writing_pool
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
@@ -47,7 +48,7 @@ async def writer(store: MysqlStore) -> int:
     async def thread_id(connection: Connection) -> int:
         return connection.thread_id
 
-    return await store._lanes[0].pool.run(Activity.READING, thread_id)
+    return await writing_pool(store).run(Activity.READING, thread_id)
 
 
 async def until(other: Connection, condition: bytes, interval_s: float = 0.01) -> None:
@@ -212,7 +213,7 @@ async def test_server_that_acknowledges_before_fsync_is_refused_if_durable() -> 
 async def test_connection_cut_between_batches_is_replaced(mysql_url: str, store: MysqlStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
-    idle = store._lanes[0].pool._idle[0]
+    idle = writing_pool(store)._idle[0]
     async with session(mysql_url) as other:
         await other.run(b"KILL %d" % idle.thread_id)
         await until_noticed(idle)
@@ -222,10 +223,10 @@ async def test_connection_cut_between_batches_is_replaced(mysql_url: str, store:
 async def test_connection_idle_for_too_long_is_replaced(store: MysqlStore) -> None:
     batch = await claimed(store)
     await put(store, row(1, 1))
-    idle = store._lanes[0].pool._idle[0]
+    idle = writing_pool(store)._idle[0]
     idle._used_at -= 3_600
     assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
-    assert store._lanes[0].pool._idle[0] is not idle
+    assert writing_pool(store)._idle[0] is not idle
 
 
 async def test_connection_cut_before_the_commit_is_a_definite_failure(mysql_url: str, store: MysqlStore) -> None:
@@ -248,7 +249,7 @@ async def test_connection_cut_during_the_commit_leaves_the_outcome_unknown(
     """A backup's lock blocks commits only."""
     batch = await claimed(store)
     await put(store, kept := row(99, 99))
-    writing_session = store._lanes[0].pool._idle[0]
+    writing_session = writing_pool(store)._idle[0]
     commit = writing_session.commit
     async with session(mysql_url) as other, session(mysql_url) as killer:
 
@@ -293,7 +294,7 @@ async def test_silent_server_before_the_commit_is_a_definite_failure_and_release
         batch = await claimed(store)
         await put(store, kept := row(99, 99))
         # The client's time-out, not the server's, which would end the statement itself.
-        store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
+        writing_pool(store)._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         assert mysql.process is not None
         os.kill(mysql.process.pid, signal.SIGSTOP)
         try:

@@ -12,6 +12,7 @@ import pytest_asyncio
 import trustme
 
 from tests.support.mysql import MysqlServer, opened, session
+from tests.support.pools import writing_pool
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreUnavailable
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
@@ -147,7 +148,7 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
         server.start()
         for host, parameters in (("127.0.0.1", "?ssl-mode=REQUIRED"), ("localhost", f"?ssl-ca={tmp_path}/ca.pem")):
             async with opened(server.url("t", parameters).replace("127.0.0.1", host)) as store:
-                cipher = await store._lanes[0].pool.run(
+                cipher = await writing_pool(store).run(
                     Activity.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
                 )
                 assert cipher[0][1]

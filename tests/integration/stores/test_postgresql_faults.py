@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.patience import PATIENCE_S
+from tests.support.pools import writing_pool
 from tests.support.postgresql import PostgresServer
 from tocsin.model.errors import (
     ConfigError,
@@ -71,7 +72,7 @@ async def locked_shards(url: str) -> AsyncIterator[Any]:
 
 
 async def writer_pid(store: PostgresStore) -> int:
-    pid: int = await store._lanes[0].pool.run(
+    pid: int = await writing_pool(store).run(
         Activity.READING, lambda connection: connection.fetchval("SELECT pg_backend_pid()")
     )
     return pid
@@ -167,7 +168,7 @@ def connections_gone(store: PostgresStore) -> list[asyncio.Event]:
     assert store._loaders is not None
     assert store._readers is not None
     events = []
-    for pool in (store._lanes[0].pool, store._loaders, store._readers):
+    for pool in (writing_pool(store), store._loaders, store._readers):
         for connection in pool._idle:
             events.append(ended := asyncio.Event())
             connection.add_termination_listener(lambda _, ended=ended: ended.set())  # type: ignore[attr-defined]
@@ -205,7 +206,7 @@ async def test_connection_cut_between_batches_is_replaced(postgresql_url: str, s
     batch = await claimed(store)
     await put(store, row(1, 1))
     ended = asyncio.Event()
-    store._lanes[0].pool._idle[0].add_termination_listener(lambda _: ended.set())  # type: ignore[attr-defined]
+    writing_pool(store)._idle[0].add_termination_listener(lambda _: ended.set())  # type: ignore[attr-defined]
     async with session(postgresql_url) as other:
         await other.execute(f"SELECT pg_terminate_backend({await writer_pid(store)})")
         await ended.wait()
@@ -249,7 +250,7 @@ async def test_silent_server_leaves_the_outcome_unknown_and_the_late_batch_atomi
         batch = await claimed(store)
         pid = await writer_pid(store)
         # The client's time-out, not the server's, which would end the statement itself.
-        store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
+        writing_pool(store)._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         os.kill(pid, signal.SIGSTOP)
         try:
             with pytest.raises(OutcomeUnknown):
@@ -445,7 +446,7 @@ async def test_synchronous_commit_is_on_whatever_the_databases_default(postgresq
         await other.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
     async with opened(postgresql_url) as store:
         sql = "SELECT current_setting('synchronous_commit')"
-        pool = store._lanes[0].pool
+        pool = writing_pool(store)
         assert await pool.run(Activity.READING, lambda connection: connection.fetchval(sql)) == "on"
 
 

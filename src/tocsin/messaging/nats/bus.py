@@ -19,7 +19,7 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as Listening
 
-from tocsin.messaging.delivery import DeadLetter, Subscription, describe
+from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription, describe
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.address import parse_nats_address
 from tocsin.messaging.nats.connection import JetStreamError, NatsConnection
@@ -28,7 +28,6 @@ from tocsin.messaging.nats.publisher import NatsPublisher
 from tocsin.messaging.nats.requests import read, request, take_command
 from tocsin.messaging.nats.streams import Subjects, check_name, ensure_streams, replace_consumers
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.messaging.request_dispatcher import RequestDispatcher
 from tocsin.model.backoff import backoff_us
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (

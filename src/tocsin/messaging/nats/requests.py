@@ -10,9 +10,8 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 
-from tocsin.messaging.delivery import describe
+from tocsin.messaging.delivery import RequestDispatcher, describe
 from tocsin.messaging.nats.connection import NatsConnection
-from tocsin.messaging.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import TocsinError
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, Check, CommandFailed, InvalidMessage, RequestUnanswered

@@ -8,7 +8,6 @@ import re
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import NamedTuple, NoReturn
 
 import msgspec
@@ -23,7 +22,7 @@ from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason,
 from tocsin.model.withheld import withheld
 from tocsin.service_calls.api.ports import CallFilter, PagePosition
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, RequestSpec, RetrySpec, SubmitServiceCall
+from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec, RetrySpec, SubmitServiceCall
 
 #: Calls on a page when the request sets no limit.
 PAGE_DEFAULT = 50
@@ -40,16 +39,6 @@ _DELAYED = "delay"
 _POSITION = struct.Struct(">Bq16s")
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
-
-
-class CallStatus(StrEnum):
-    """The status of a service call, as in requests and responses."""
-
-    SCHEDULED = "Scheduled"
-    RUNNING = "Running"
-    RETRYING = "Retrying"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
 
 
 _STATUSES = frozenset(map(str, CallStatus))

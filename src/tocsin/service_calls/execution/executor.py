@@ -42,18 +42,8 @@ class Executor:
         limits = self._limits = context.limits
         self._orders: dict[str, Order] = {}
         self._slots: Slots[Order] = Slots(limits.executions_in_flight_max, limits.executions_per_destination_max)
-        # The same pauses as for other writes to this database.
-        commit = partial(
-            GroupCommit[Order],
-            pause_initial_us=limits.outbox_backoff_initial_us,
-            pause_max_us=limits.outbox_backoff_max_us,
-        )
-        self._beginnings = commit(
-            self._begin, refused=self._begin_refused, failed=partial(context.step_failed, "execution begin")
-        )
-        self._ends = commit(
-            self._finish, refused=self._finish_refused, failed=partial(context.step_failed, "execution finish")
-        )
+        self._beginnings = GroupCommit("execution begin", self._begin, context, self._begin_refused)
+        self._ends = GroupCommit("execution finish", self._finish, context)
         self._draining = False
         self._closed = False
         self._idle = asyncio.Event()
@@ -254,10 +244,6 @@ class Executor:
             result = "succeeded" if end.error_message is None else end.error_message.partition(": ")[0]
             self._context.observe(ExecutionFinished(result, *order.about, order.duration_us))
         self._admit()
-
-    def _finish_refused(self, order: Order, error: Exception) -> None:
-        """The result is kept and written again later, when the cause may be fixed."""
-        asyncio.get_running_loop().call_later(self._limits.outbox_backoff_max_us / 1e6, self._ends.add, order)
 
 
 def interruption(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +17,7 @@ from tocsin.model.retry import RetryPolicy, next_attempt_at
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
+    CallStatus,
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
@@ -41,20 +41,8 @@ from tocsin.service_calls.messages import (
 )
 from tocsin.service_calls.orchestration.verdict import Verdict, judge
 
-
-class Status(StrEnum):
-    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
-    Running, after a failed attempt."""
-
-    SCHEDULED = "Scheduled"
-    RUNNING = "Running"
-    RETRYING = "Retrying"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-
-
 #: Calls that wait for an instant: they may be deleted, and become Running at that instant.
-WAITING = frozenset({Status.SCHEDULED, Status.RETRYING})
+WAITING = frozenset({CallStatus.SCHEDULED, CallStatus.RETRYING})
 
 
 class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
@@ -78,7 +66,7 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     tenant_id: str
     service_call_id: str
     name: str
-    status: Status
+    status: CallStatus
     submitted_at: int
     due_at: int
     request_spec: RequestSpec
@@ -131,7 +119,7 @@ def submit(
         tenant_id=tenant_id,
         service_call_id=command.service_call_id,
         name=command.name,
-        status=Status.SCHEDULED,
+        status=CallStatus.SCHEDULED,
         submitted_at=now_us,
         due_at=now_us if due_at is None else due_at,
         request_spec=command.request_spec,
@@ -164,7 +152,7 @@ def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits:
     execution_id = new_id()
     after = msgspec.structs.replace(
         call,
-        status=Status.RUNNING,
+        status=CallStatus.RUNNING,
         started_at=None,
         outcome=None,
         execution_id=execution_id,
@@ -191,7 +179,7 @@ def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
         return None
     after = msgspec.structs.replace(
         call,
-        status=Status.SUCCEEDED,
+        status=CallStatus.SUCCEEDED,
         attempts=call.attempts + 1,
         finished_at=event.finished_at_us,
         outcome=Outcome(response_meta=event.response_meta),
@@ -243,7 +231,7 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
         return None
     if call.status in WAITING:
         return due(call, call.awaited_at, now_us=now_us, new_id=new_id, limits=limits)
-    if call.status is not Status.RUNNING or call.execution_id is None:
+    if call.status is not CallStatus.RUNNING or call.execution_id is None:
         return None
     key, begun = call.service_call_id, call.started_at is not None
     since_us = ordered_at(call.execution_id) if call.started_at is None else call.started_at
@@ -264,7 +252,7 @@ def delete(call: ServiceCall) -> tuple[Message, ...] | None:
 
 
 def _concerns(call: ServiceCall, execution_id: str) -> bool:
-    return call.status is Status.RUNNING and call.execution_id == execution_id
+    return call.status is CallStatus.RUNNING and call.execution_id == execution_id
 
 
 def _attempt_failed(
@@ -280,10 +268,10 @@ def _attempt_failed(
     after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=Outcome(response, error))
     key, next_at = call.service_call_id, None if verdict.final else _next_attempt_at(after, at_us, verdict)
     if next_at is None:
-        after = msgspec.structs.replace(after, status=Status.FAILED, finished_at=at_us, watch_at=None)
+        after = msgspec.structs.replace(after, status=CallStatus.FAILED, finished_at=at_us, watch_at=None)
         return Step(after, (ServiceCallFailed(key, error, response),))
     after = msgspec.structs.replace(
-        after, status=Status.RETRYING, next_attempt_at=next_at, watch_at=next_at + limits.watchdog_grace_us
+        after, status=CallStatus.RETRYING, next_attempt_at=next_at, watch_at=next_at + limits.watchdog_grace_us
     )
     retrying = ServiceCallRetrying(key, after.attempts, next_at, error, response)
     return Step(after, (retrying, ScheduleTimer(key, next_at)))

@@ -12,9 +12,9 @@ from tocsin.model.errors import DefiniteFailure
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentEvent, ServiceCallChanged
-from tocsin.service_calls.messages import CallKey, Message, Registry
+from tocsin.service_calls.messages import CallKey, CallStatus, Message, Registry
 from tocsin.service_calls.orchestration.ports import Change, ServiceCallStore, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Status, Step
+from tocsin.service_calls.orchestration.service_call import ServiceCall, Step
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class UnitOfWork:
 
     def _report(self, call: ServiceCall) -> None:
         lag_us = None
-        if call.status is Status.RUNNING:
+        if call.status is CallStatus.RUNNING:
             lag_us = max(self.now_us - max(call.awaited_at, call.submitted_at), 0)
         self.events.append(
             ServiceCallChanged(call.status.value, call.tenant_id, call.service_call_id, call.correlation_id, lag_us)

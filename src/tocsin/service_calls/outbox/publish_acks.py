@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from tocsin.service_calls.background import GroupCommit
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import MessagesPublished
 from tocsin.service_calls.outbox.ports import OutboxRow, OutboxStore
-
-T = TypeVar("T")
 
 #: Failures that wait to be written to their rows. They serve people only, and each is a transaction; beyond this number
 #: they are only reported as events.
@@ -39,23 +35,10 @@ class PublishAcks:
         self._store = store
         self._context = context
         self._recorded = recorded
-        limits = context.limits
-        self._retry_s = limits.outbox_backoff_max_us / 1e6
-        commit = partial(
-            GroupCommit,
-            failed=partial(context.step_failed, "outbox mark"),
-            pause_initial_us=limits.outbox_backoff_initial_us,
-            pause_max_us=limits.outbox_backoff_max_us,
-        )
-        self._published: GroupCommit[OutboxRow] = commit(
-            self._mark_published,
-            refused=lambda row, _: self._later(self._published.add, row),
-            gather_us=limits.outbox_acknowledge_interval_us,
-        )
-        self._suspended: GroupCommit[_Suspended] = commit(
-            self._suspend, refused=lambda row, _: self._later(self._suspended.add, row)
-        )
-        self._notes: GroupCommit[_Failed] = commit(self._note, refused=lambda note, _: self._noted([note]))
+        gather_us = context.limits.outbox_acknowledge_interval_us
+        self._published = GroupCommit("outbox mark", self._mark_published, context, gather_us=gather_us)
+        self._suspended = GroupCommit("outbox mark", self._suspend, context)
+        self._notes = GroupCommit("outbox mark", self._note, context)
         self._noting = 0
         #: Rows that were published or are to be suspended, and are not recorded yet.
         self.waiting = 0
@@ -107,11 +90,4 @@ class PublishAcks:
     async def _note(self, notes: list[_Failed]) -> None:
         for note in {note.number: note for note in notes}.values():
             await self._store.note_failure(*note)
-        self._noted(notes)
-
-    def _noted(self, notes: list[_Failed]) -> None:
         self._noting -= len(notes)
-
-    def _later(self, add: Callable[[T], None], row: T) -> None:
-        """The row cannot be written now; the cause may be fixed later."""
-        asyncio.get_running_loop().call_later(self._retry_s, add, row)

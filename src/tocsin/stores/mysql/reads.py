@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, takewhile
 
-from tocsin.ports.store import FireKey, Found, Loaded
+from tocsin.ports.store import Found, Loaded
 from tocsin.sql.keys import above, at_most
-from tocsin.sql.rows import ROW_COLUMNS, UNION_HISTORY_COLUMNS, cut, found_of, row_of, stored_row
+from tocsin.sql.rows import ROW_COLUMNS, UNION_HISTORY_COLUMNS, LoadQuery, cut, found_of, row_of, stored_row
 from tocsin.stores.mysql.dialect import DIALECT, SHARD_ROWS
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.text import hexed, listed, place_range
@@ -30,16 +30,9 @@ def page(
     ) % (record, shard_id, row_type, place_range(first, last), limit)
 
 
-async def load(
-    connection: Connection,
-    row_type: int,
-    shard_id: int,
-    after: FireKey,
-    up_to: FireKey,
-    limit: int,
-    bytes_max: int,
-) -> Loaded:
+async def load(connection: Connection, query: LoadQuery, bytes_max: int) -> Loaded:
     """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one record."""
+    row_type, shard_id, after, up_to, limit = query
     first, last = above(after), at_most(up_to)
     if first is None or last is None or first > last:
         return Loaded([], up_to)

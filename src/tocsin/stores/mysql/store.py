@@ -9,9 +9,9 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from tocsin.ports.store import Applied, FireKey, Found, Listed, ListQuery, Loaded, ShardBatch, ShardState
+from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch, ShardState
 from tocsin.sql.dialect import Step, Value
-from tocsin.sql.rows import cut
+from tocsin.sql.rows import LoadQuery, cut
 from tocsin.sql.server_store import ServerStore
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.mysql import lists, reads, writes
@@ -54,11 +54,8 @@ class MysqlStore(ServerStore[MysqlSettings, Connection]):
         """A page of one namespace's timers, live and finished."""
         return await self._read(lambda connection: lists.list_rows(connection, query, self._settings.read_bytes_max))
 
-    async def _page(self, row_type: int, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        bytes_max = self._settings.read_bytes_max
-        return await self._load(
-            lambda connection: reads.load(connection, row_type, shard_id, after, up_to, limit, bytes_max)
-        )
+    async def _page(self, query: LoadQuery) -> Loaded:
+        return await self._load(lambda connection: reads.load(connection, query, self._settings.read_bytes_max))
 
     # -- how statements run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin.ports.store import FireKey, Found, Loaded, StoredRow
+from tocsin.ports.store import Found, Loaded, StoredRow
 from tocsin.sql.keys import above, at_most
-from tocsin.sql.rows import ROW_COLUMNS, UNION_HISTORY_COLUMNS, found_of, row_of, stored_row
+from tocsin.sql.rows import ROW_COLUMNS, UNION_HISTORY_COLUMNS, LoadQuery, found_of, row_of, stored_row
 from tocsin.stores.postgresql.driver import Connection
 
 #: The columns of live rows in a union with UNION_HISTORY_COLUMNS.
@@ -34,16 +34,9 @@ FETCH = (
 )
 
 
-async def load(
-    connection: Connection,
-    row_type: int,
-    shard_id: int,
-    after: FireKey,
-    up_to: FireKey,
-    limit: int,
-    bytes_max: int,
-) -> Loaded:
+async def load(connection: Connection, query: LoadQuery, bytes_max: int) -> Loaded:
     """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one record."""
+    row_type, shard_id, after, up_to, limit = query
     begin, end = above(after), at_most(up_to)
     if begin is None or end is None:
         return Loaded([], up_to)

@@ -9,8 +9,9 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from tocsin.ports.store import Applied, FireKey, Found, Listed, ListQuery, Loaded, ShardBatch
+from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.sql.dialect import Step, Value
+from tocsin.sql.rows import LoadQuery
 from tocsin.sql.server_store import ServerStore
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.postgresql import lists, reads, writes
@@ -48,11 +49,8 @@ class PostgresStore(ServerStore[PostgresSettings, Connection]):
         """A page of one namespace's timers, live and finished."""
         return await self._read(lambda connection: lists.list_rows(connection, query, self._settings.read_bytes_max))
 
-    async def _page(self, row_type: int, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        bytes_max = self._settings.read_bytes_max
-        return await self._load(
-            lambda connection: reads.load(connection, row_type, shard_id, after, up_to, limit, bytes_max)
-        )
+    async def _page(self, query: LoadQuery) -> Loaded:
+        return await self._load(lambda connection: reads.load(connection, query, self._settings.read_bytes_max))
 
     # -- how statements run
 

@@ -16,8 +16,7 @@ from tocsin.service_calls.api.ports import (
     SearchResult,
     TraceEntry,
 )
-from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.orchestration.service_call import Status
+from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.stores.service_calls.backend import Database
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import Query, Row, fields
@@ -89,7 +88,7 @@ def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[An
         return _by_correlation(wanted, columns)
     if wanted.tags:
         return _by_tag(wanted, columns)
-    if not wanted.statuses or len(wanted.statuses) == len(Status):
+    if not wanted.statuses or len(wanted.statuses) == len(CallStatus):
         return _newest(select(*columns).where(*_range(service_calls, wanted)), service_calls, wanted)
     if len(wanted.statuses) == 1:
         (status,) = wanted.statuses
@@ -238,4 +237,4 @@ def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
 
 def _record(row: Row, tags: tuple[str, ...]) -> CallRecord:
     record = CallRecord._make((*row[:_TAGS], tags, *row[_TAGS:]))
-    return record if record.status == Status.RETRYING else record._replace(next_attempt_at=None)
+    return record if record.status == CallStatus.RETRYING else record._replace(next_attempt_at=None)

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Integer, Select, bindparam, delete, or_, select, text, tuple_, type_coerce, update
 
 from tocsin.model.envelope import Envelope
-from tocsin.service_calls.messages import CallKey
+from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import WAITING, Outcome, ServiceCall, Status
+from tocsin.service_calls.orchestration.service_call import WAITING, Outcome, ServiceCall
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
 from tocsin.stores.service_calls.statements import Batch, Fields, Given, Query, Row, fields
 from tocsin.stores.service_calls.tables import KEY, service_call_tags, service_calls
@@ -29,7 +29,7 @@ _COLUMNS = {
     field: "outcome_meta" if field == "outcome" else field for field in ServiceCall.__struct_fields__ if field != "tags"
 }
 #: Types that only this module knows.
-_KINDS: Fields = {"status": Member(Status), "outcome_meta": Json(Outcome)}
+_KINDS: Fields = {"status": Member(CallStatus), "outcome_meta": Json(Outcome)}
 _ALL = [
     type_coerce(_calls[name], _KINDS[name]).label(name) if name in _KINDS else _calls[name]
     for name in _COLUMNS.values()

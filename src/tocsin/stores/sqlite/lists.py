@@ -3,7 +3,7 @@ rows end, by counting along the clustered key, the second reads the matching row
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import apsw
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
-from tocsin.sql.listing import Walk, place_of
+from tocsin.sql.listing import PLACE_MAX, Walk, place_of
 from tocsin.sql.rows import HISTORY, HISTORY_COLUMNS, ROW_COLUMNS
 from tocsin.sql.tags import tags_text
 from tocsin.stores.sqlite.reads import read_page, size_sql
@@ -86,27 +86,34 @@ def _step(connection: apsw.Connection, walk: Walk, filters: Mapping[str, Any]) -
     at, uuid, generation = walk.place
     place = {**filters, "at": at, "uuid": uuid, "generation": generation, "span": walk.span}
     ranges = [(kind == HISTORY, {**place, "shard": shard_id, "type": kind}) for shard_id, kind in walk.ranges]
-    ends: list[Any] = []
-    for history, values in ranges:
-        ends += connection.execute(end_sql(history=history), values).fetchall()
+    # The driver's types have no rows of known columns.
+    bounds: list[Any] = [connection.execute(end_sql(history=history), values).fetchone() for history, values in ranges]
+    ends = [bound for bound in bounds if bound is not None]
     end = min(ends, default=None)
     upto = {} if end is None else {"end_at": end[0], "end_uuid": end[1], "end_generation": end[2]}
     limit = min(walk.rows_left, walk.span) + 1
     bytes_each = max(1, walk.bytes_left // len(ranges))
-    found: list[StoredRow | HistoryRow] = []
-    for history, values in ranges:
-        sql = _matches_sql(walk, history=history, ended=end is not None)
+    pages: list[Sequence[StoredRow | HistoryRow]] = []
+    for (history, values), bound in zip(ranges, bounds, strict=True):
+        # A short range is read whole.
+        sql = _matches_sql(walk, history=history, ended=bound is not None)
         rows: list[StoredRow] | list[HistoryRow]
         if history:
             rows, used = read_page(connection, sql, values | upto, limit, bytes_each, history_rows)
         else:
             rows, used = read_page(connection, sql, values | upto, limit, bytes_each, stored_rows)
-        found += rows
+        pages.append(rows)
         if len(rows) >= used:
             # More may match behind it.
             ends.append(place_of(rows[-1]))
-    end = min(ends, default=None)
-    walk.advance(sorted((row for row in found if end is None or place_of(row) <= end), key=place_of), ends)
+    end = min(ends, default=PLACE_MAX)
+    # The next steps save the statements of ranges that end in this one.
+    walk.ranges = [
+        each
+        for each, bound, rows in zip(walk.ranges, bounds, pages, strict=True)
+        if bound is not None or (rows and place_of(rows[-1]) >= end)
+    ]
+    walk.advance(sorted((row for rows in pages for row in rows if place_of(row) <= end), key=place_of), ends)
 
 
 def _matches_sql(walk: Walk, *, history: bool, ended: bool) -> str:

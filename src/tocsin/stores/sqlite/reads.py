@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import apsw
 
-from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, StoredRow
-from tocsin.sql.rows import HISTORY_COLUMNS, ROW_COLUMNS, cut, found_of
+from tocsin.ports.store import Found, HistoryRow, Loaded, StoredRow
+from tocsin.sql.rows import HISTORY_COLUMNS, ROW_COLUMNS, LoadQuery, cut, found_of
 from tocsin.stores.sqlite.rows import (
     ROW_WIDTH,
     history_aggregates,
@@ -36,16 +36,9 @@ def size_sql(rows: str) -> str:
 LOAD = f"SELECT {row_aggregates(size_sql(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
 
 
-def load(
-    connection: apsw.Connection,
-    row_type: int,
-    shard_id: int,
-    after: FireKey,
-    up_to: FireKey,
-    limit: int,
-    bytes_max: int,
-) -> Loaded:
+def load(connection: apsw.Connection, query: LoadQuery, bytes_max: int) -> Loaded:
     """A page, shorter than `limit` if its records would exceed `bytes_max` (one row always fits)."""
+    row_type, shard_id, after, up_to, limit = query
     at, uuid = after
     to_at, to_uuid = up_to
     parameters = {

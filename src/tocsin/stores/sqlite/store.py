@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 import apsw
 
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
-from tocsin.ports.store import Applied, Capabilities, FireKey, Found, Listed, ListQuery, Loaded, ShardBatch
+from tocsin.ports.store import Applied, Capabilities, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.dialect import Step, Value
 from tocsin.sql.file_lock import FileLock
+from tocsin.sql.rows import LoadQuery
 from tocsin.sql.store import SqlStore
 from tocsin.sql.threads import Readers, Writer
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
@@ -212,11 +213,8 @@ class SqliteStore(SqlStore):
         """A page of one namespace's timers, live and finished."""
         return await self._read(lambda connection: lists.list_rows(connection, query, self._read_bytes_max))
 
-    async def _page(self, row_type: int, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        bytes_max = self._read_bytes_max
-        return await self._load(
-            lambda connection: reads.load(connection, row_type, shard_id, after, up_to, limit, bytes_max)
-        )
+    async def _page(self, query: LoadQuery) -> Loaded:
+        return await self._load(lambda connection: reads.load(connection, query, self._read_bytes_max))
 
     # -- how statements run
 

@@ -1,38 +1,46 @@
-"""From an attempt's verdict to its conclusion: the timer has finished, or has another attempt and when. Pure."""
+"""From an attempt's answer to its conclusion: the timer has finished, or has another attempt and when. Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
-from tocsin.model.answer import Done, Outcome, Reschedule, Response, Verdict
+from tocsin.model.answer import Done, NoResponse, Reschedule, Response, judge
+from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.raw_body import JSON_TYPE, RawBody
-from tocsin.model.retry import RetryPolicy, next_attempt_at
-from tocsin.model.timer import Attempt, Status, Timer
+from tocsin.model.retry import next_attempt_at
+from tocsin.model.timer import Attempt, Status
 from tocsin.timers.engine.limits import EngineLimits
-from tocsin.timers.engine.rows import Conclusion, FinalAttempt, NextAttempt
+from tocsin.timers.engine.rows import Conclusion, FinalAttempt, InFlightAttempt, NextAttempt
 
 
 def conclude(
-    timer: Timer,
-    verdict: Verdict,
-    outcome: Outcome,
-    *,
-    attempt: int,
-    fired_at: int,
+    attempt: InFlightAttempt,
+    outcome: Response | NoResponse,
     duration_us: int,
+    namespace: Namespace | None,
+    limits: EngineLimits,
+    *,
     now_us: int,
     jitter: float,
-    policy: RetryPolicy,
-    limits: EngineLimits,
 ) -> tuple[Conclusion, str]:
-    """The conclusion of attempt number `attempt` under the policy in force, and the outcome that events report: done,
-    rescheduled, retried or failed."""
+    """The conclusion of an attempt that was sent, by its answer and by the policies of its timer and namespace, and the
+    outcome that events report: done, rescheduled, retried or failed."""
+    timer = attempt.row.timer
+    verdict = judge(
+        outcome,
+        now_us=now_us,
+        retry_after_us_max=limits.retry_after_max_us,
+        instant_us_max=now_us + limits.execute_ahead_max_us,
+        payload_bytes_max=limits.payload_bytes_max,
+        payload_depth_max=limits.payload_depth_max,
+        strict=namespace is not None and namespace.answers is Answers.STRICT,
+    )
     error = None if isinstance(verdict, Done | Reschedule) else verdict.error
-    entry = Attempt(fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
-    first = timer.first_attempt_at if timer.first_attempt_at is not None else fired_at
+    entry = Attempt(attempt.fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
+    first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,
-        attempts=attempt,
+        attempts=attempt.number,
         first_attempt_at=first,
         updated_at=now_us,
         last_error=error,
@@ -53,8 +61,8 @@ def conclude(
     again_at = None
     if not verdict.final:
         again_at = next_attempt_at(
-            policy,
-            attempts_made=attempt,
+            policy_in_force(timer.retry, namespace),
+            attempts_made=attempt.number,
             first_attempt_at=first,
             now_us=now_us,
             jitter=jitter,

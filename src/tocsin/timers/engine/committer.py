@@ -12,8 +12,7 @@ from tocsin.model.errors import (
     OutcomeUnknown,
     ShardMoved,
     ShardUnavailable,
-    StoreCorrupted,
-    StoreError,
+    StoreCallFailed,
     StoreUnavailable,
     TocsinError,
     Unavailable,
@@ -60,13 +59,10 @@ class CommitLane:
         # What is being written now, and the next check whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
         self._deadline_check: asyncio.TimerHandle | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     def schedule(self, shard: Shard, *, urgent: bool) -> None:
         """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
         self._dirty[shard] = None
-        self._idle.clear()
         if urgent:
             self._arrived += 1
             self._wake.set()
@@ -76,10 +72,6 @@ class CommitLane:
             self._timer = asyncio.get_running_loop().call_later(
                 self._context.limits.commit_interval_us / 1e6, self._wake.set
             )
-
-    async def flushed(self) -> None:
-        """Returns when nothing waits to be written."""
-        await self._idle.wait()
 
     async def run(self) -> None:
         """Commits until it is cancelled."""
@@ -105,8 +97,6 @@ class CommitLane:
                         self._wake.set()
                     else:
                         self.schedule(shard, urgent=False)
-            if not self._dirty:
-                self._idle.set()
 
     async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
         self._schedule_deadline_check(shards)
@@ -154,15 +144,9 @@ class CommitLane:
 
     async def _commit(self, shards: Sequence[Shard]) -> bool:
         """Writes one transaction for these shards; False when the store refuses everything for now."""
-        try:
-            batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
-            self._unread(shards, error)
-            return False
+        batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
         if not batches:
-            return True
+            return batches is not None
         refused = await self._try(batches)
         if refused is None or isinstance(refused, StoreUnavailable):
             return refused is None
@@ -172,13 +156,21 @@ class CommitLane:
                 return False
         return True
 
-    async def _assembled(self, shards: Sequence[Shard], rows_max: int, finished_max: int) -> list[tuple[Shard, Batch]]:
-        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first."""
-        read = [
-            (shard, window, await self._fetched(window, rows_max))
-            for shard in shards
-            if (window := shard.window) is not None
-        ]
+    async def _assembled(
+        self, shards: Sequence[Shard], rows_max: int, finished_max: int
+    ) -> list[tuple[Shard, Batch]] | None:
+        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first. None if the
+        store can't be read; the clients are refused then."""
+        try:
+            read = [
+                (shard, window, await self._fetched(window, rows_max))
+                for shard in shards
+                if (window := shard.window) is not None
+            ]
+        except StoreCallFailed as error:
+            self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
+            self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
+            return None
         # A claim may have ended meanwhile. What was read under it is not valid under the next one.
         valid = [each for each in read if each[0].window is each[1]]
         left = rows_max
@@ -317,10 +309,6 @@ class CommitLane:
                     shard.lose("unknown_outcome")
         return None
 
-    def _unread(self, shards: Sequence[Shard], error: StoreError) -> None:
-        self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
-        self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
-
     def _refuse_clients(self, shards: Sequence[Shard], error: TocsinError) -> None:
         for shard in shards:
             if shard.window is not None:
@@ -338,15 +326,9 @@ class CommitLane:
     async def _bisect_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
             return True
-        try:
-            batches = await self._assembled([shard], count, 0)
-        except StoreCorrupted:
-            raise
-        except StoreError as unread:
-            self._unread([shard], unread)
-            return False
+        batches = await self._assembled([shard], count, 0)
         if not batches:
-            return True
+            return batches is not None
         error = await self._try(batches)
         if error is None:
             return True

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from tocsin.model.answer import NoResponse, NotSent, judge
-from tocsin.model.namespace import Answers, policy_in_force
+from tocsin.model.answer import NoResponse, NotSent
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
@@ -233,7 +232,7 @@ class Dispatcher:
     # ------------------------------------------------------------------ answers
 
     def _done(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, exchange: Exchange) -> None:
-        context, limits = self._context, self._context.limits
+        context = self._context
         now = context.clock.now_us()
         outcome = exchange.outcome
         timer = attempt.row.timer
@@ -241,27 +240,14 @@ class Dispatcher:
         if isinstance(outcome, NotSent):
             self._not_sent(shard, attempt, destination, outcome)
             return
-        namespace = context.namespaces.get(timer.namespace)
-        verdict = judge(
-            outcome,
-            now_us=now,
-            retry_after_us_max=limits.retry_after_max_us,
-            instant_us_max=now + limits.execute_ahead_max_us,
-            payload_bytes_max=limits.payload_bytes_max,
-            payload_depth_max=limits.payload_depth_max,
-            strict=namespace is not None and namespace.answers is Answers.STRICT,
-        )
         conclusion, word = conclude(
-            timer,
-            verdict,
+            attempt,
             outcome,
-            attempt=attempt.number,
-            fired_at=attempt.fired_at,
-            duration_us=exchange.duration_us,
+            exchange.duration_us,
+            context.namespaces.get(timer.namespace),
+            context.limits,
             now_us=now,
             jitter=context.random.random(),
-            policy=policy_in_force(timer.retry, namespace),
-            limits=limits,
         )
         window, boot_us = shard.window, context.clock.boottime_us()
         if attempt.handed_over_generation:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.rows import Answer, Conclusion, InFlightAttempt, WriteOp, conclusion_op
+from tocsin.timers.engine.rows import Conclusion, InFlightAttempt, WriteOp, conclusion_op
 
 #: How long after its time-out a handed-over attempt counts as lost and is made again. It leaves time for the result to reach
 #: the owner, and for two clocks that each differ from the store's as much as is allowed.
@@ -18,16 +18,8 @@ MARGIN_US = 5_000_000
 #: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
 POLL_INTERVAL_S = 0.01
 
-#: Sends a write to the shard's owner, which answers through the callback. Raises a TocsinError if it can't be sent.
-Submit = Callable[[int, WriteOp, Callable[[Answer], None]], None]
-
-
-class HasInFlight(Protocol):
-    """What makes attempts."""
-
-    @property
-    def in_flight(self) -> int:
-        """Attempts in flight."""
+#: Sends a write to the shard's owner; the callback gets its error, if it fails. Raises a TocsinError if it can't be sent.
+Submit = Callable[[int, WriteOp, Callable[[object], None]], None]
 
 
 class HandedOverResults:
@@ -43,13 +35,6 @@ class HandedOverResults:
         self.pending = 0
         self._context = context
         self._spawn = spawn
-
-    async def drained(self, deadline_us: int, under_way: HasInFlight) -> None:
-        """Returns when this node has no attempt in flight and no result pending, at the latest at that boot time."""
-        while under_way.in_flight or self.pending:
-            if self._context.clock.boottime_us() >= deadline_us:
-                return
-            await asyncio.sleep(POLL_INTERVAL_S)
 
     def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
         """Begins to send the conclusion of an attempt that has ended."""
@@ -72,9 +57,9 @@ class HandedOverResults:
         if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
             self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
 
-    async def _ask(self, shard_id: int, op: WriteOp) -> Answer:
+    async def _ask(self, shard_id: int, op: WriteOp) -> object:
         assert self.submit is not None
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         try:
             self.submit(shard_id, op, lambda answer: None if answered.done() else answered.set_result(answer))
         except Unavailable as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
+from tocsin.model.errors import DefiniteFailure, StoreCallFailed
 from tocsin.ports.observer import ClockDistrusted, ClockOffset, ClockTrusted, HeartbeatFailed, LoadFailed
 from tocsin.ports.store import Member
 from tocsin.timers.engine.context import Context
@@ -52,9 +52,7 @@ class NodeLease:
         """Writes a heartbeat. A failure is reported, and this node's view of the others counts as unsettled."""
         try:
             await self.beat()
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             self._membership.unsettle()
             self._context.observe(HeartbeatFailed(str(error)))
 
@@ -123,9 +121,7 @@ class NodeLease:
         """Reads the namespaces, which a node may use only for a limited time (rule 23). Reports a failure."""
         try:
             await self._context.read_namespaces()
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             self._context.observe(LoadFailed(None, str(error)))
         else:
             self._renew()

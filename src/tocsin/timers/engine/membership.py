@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from enum import StrEnum
 
 from tocsin.ports.store import Member
 
-#: Flags that a member appends to its address. Leaving: it hands its shards over and takes none. Skewed: its clock differs
-#: from the store's. Outdated: it has read timers stored by a newer release. Other members, if there are any, should take the
-#: shards of a skewed or outdated one.
-_LEAVING, _SKEWED, _OUTDATED = "leaving", "skewed", "outdated"
-#: The member reads timers of record format 2. Earlier releases don't, and have no such flag.
-_FORMAT_2 = "format2"
-_FLAGS = "#"
+_SEPARATOR = "#"
+
+
+class Flag(StrEnum):
+    """What a member announces beside its address."""
+
+    #: It hands its shards over and takes none.
+    LEAVING = "leaving"
+    #: Its clock differs from the store's: other members, if there are any, should take its shards.
+    SKEWED = "skewed"
+    #: It has read timers stored by a newer release, likewise.
+    OUTDATED = "outdated"
+    #: It reads timers of record format 2. Earlier releases don't, and have no such flag.
+    FORMAT_2 = "format2"
 
 
 def announced(
@@ -25,39 +33,21 @@ def announced(
     Earlier releases understand at most one flag. Beside such a member (`beside_earlier`), the flag that concerns the shards
     has precedence; record format 2 isn't in use then.
     """
-    words = [_LEAVING if leaving else _SKEWED if skewed else _OUTDATED] if leaving or skewed or outdated else []
+    raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
+    words = [flag for flag, is_raised in raised.items() if is_raised][:1]
     if not (words and beside_earlier):
-        words.append(_FORMAT_2)
-    return f"{address}{_FLAGS}{' '.join(words)}"
+        words.append(Flag.FORMAT_2)
+    return f"{address}{_SEPARATOR}{' '.join(words)}"
 
 
 def address_of(member: Member) -> str:
     """The address at which the member takes requests of other nodes; empty if it takes none."""
-    return member.address.partition(_FLAGS)[0]
+    return member.address.partition(_SEPARATOR)[0]
 
 
-def is_leaving(member: Member) -> bool:
-    """Whether the member hands its shards over and leaves."""
-    return _LEAVING in _words(member)
-
-
-def is_skewed(member: Member) -> bool:
-    """Whether the member's clock differs from the store's, as it announces itself."""
-    return _SKEWED in _words(member)
-
-
-def is_unfit(member: Member) -> bool:
-    """Whether other members should own the shards, as it announces itself."""
-    return not {_SKEWED, _OUTDATED}.isdisjoint(_words(member))
-
-
-def reads_format_2(member: Member) -> bool:
-    """Whether the member reads timers of record format 2."""
-    return _FORMAT_2 in _words(member)
-
-
-def _words(member: Member) -> list[str]:
-    return member.address.partition(_FLAGS)[2].split()
+def flags_of(member: Member) -> set[str]:
+    """The member's flags, and words of other releases."""
+    return set(member.address.partition(_SEPARATOR)[2].split())
 
 
 class Membership:
@@ -101,14 +91,14 @@ class Membership:
         if self._stable_since is None or not alive.keys() <= self._alive.keys():
             self._stable_since = boot_us
         self._alive = alive
-        self.format_2 = all(reads_format_2(self._seen[incarnation][0]) for incarnation in alive)
-        staying = {
-            incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
-        }
+        self.format_2 = all(self.has(incarnation, Flag.FORMAT_2) for incarnation in alive)
+        staying = {incarnation: node for incarnation, node in alive.items() if not self.has(incarnation, Flag.LEAVING)}
         # If every node's clock differs from the store's, the store's is wrong, and withholding the shards would not help. The
         # same holds if every node is outdated: each leaves the shards that it can't read.
         self._candidates = {
-            incarnation: node for incarnation, node in staying.items() if not is_unfit(self._seen[incarnation][0])
+            incarnation: node
+            for incarnation, node in staying.items()
+            if not (self.has(incarnation, Flag.SKEWED) or self.has(incarnation, Flag.OUTDATED))
         } or staying
 
     def _note_sightings(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
@@ -128,7 +118,7 @@ class Membership:
         """
         by_name: dict[str, list[bytes]] = {}
         for incarnation, node in self._alive.items():
-            if not is_leaving(self._seen[incarnation][0]):
+            if not self.has(incarnation, Flag.LEAVING):
                 by_name.setdefault(node, []).append(incarnation)
         found = {}
         for node, all_of_it in by_name.items():
@@ -174,15 +164,10 @@ class Membership:
         """Whether the member's counter moved within the timeout."""
         return incarnation in self._alive
 
-    def leaving(self, incarnation: bytes) -> bool:
-        """Whether the member hands its shards over and leaves."""
+    def has(self, incarnation: bytes, flag: Flag) -> bool:
+        """Whether the member announces the flag."""
         known = self._seen.get(incarnation)
-        return known is not None and is_leaving(known[0])
-
-    def skewed(self, incarnation: bytes) -> bool:
-        """Whether the member's clock differs from the store's, as it announces itself."""
-        known = self._seen.get(incarnation)
-        return known is not None and is_skewed(known[0])
+        return known is not None and flag in flags_of(known[0])
 
     def excluded(self, incarnation: bytes) -> bool:
         """Whether the member is alive and gets no shards, because it is leaving or because others are fitter."""

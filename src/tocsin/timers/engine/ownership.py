@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.model.errors import StoreCallFailed, StoreError
 from tocsin.ports.observer import ClaimFailed, ShardReleased
 from tocsin.timers.engine.committer import CommitLane
 from tocsin.timers.engine.context import Context
@@ -113,9 +113,7 @@ class Ownership:
                     shard_id, expected_epoch=state.epoch, owner=context.incarnation, presumed_dead=presumed_dead
                 )
             )
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             context.observe(ClaimFailed(shard_id, str(error)))
             return
         if epoch is None:
@@ -128,9 +126,7 @@ class Ownership:
         """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             # The claim stays unused until the next try.
             self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces failed: {error}"))
             return

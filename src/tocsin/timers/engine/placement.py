@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.model.errors import StoreCallFailed
 from tocsin.ports.forward import Owner
 from tocsin.ports.observer import LoadFailed, NodeNameShared
 from tocsin.ports.store import ShardState
@@ -43,9 +43,7 @@ class ObservedPlacement:
             # In this order: an owner writes its member row before it claims, so an owner without a row has left for good.
             states = await context.bounded(context.store.shards())
             self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             context.observe(LoadFailed(None, str(error)))
             return False
         self.states = {state.shard_id: state for state in states}

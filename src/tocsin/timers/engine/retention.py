@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.model.errors import StoreCallFailed, StoreError
 from tocsin.ports.observer import HeartbeatFailed, HistoryPurged, LoadFailed
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.membership import Membership
 
 
-async def purge_history(context: Context, closing: Callable[[], bool]) -> None:
-    """Removes finished timers whose retention is over, in bulk, until none is left or the node is closing."""
+async def purge_history(context: Context) -> None:
+    """Removes finished timers whose retention is over, in bulk, until none is left."""
     limits = context.limits
     removed = limits.purge_rows
-    while removed >= limits.purge_rows and not closing():
+    while removed >= limits.purge_rows:
         try:
             removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
+        except StoreCallFailed as error:
             context.observe(LoadFailed(None, str(error)))
             return
         if removed:

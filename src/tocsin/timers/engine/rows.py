@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import islice
 
 import msgspec
 
@@ -14,9 +13,6 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.store import FireKey, ShardBatch, StoredRow
 
-#: Rows of each heap among which `longest_wait_us` looks for the oldest.
-_WAITS_CHECKED_MAX = 100
-
 
 class Row:
     """A timer in memory: its key (instant of the next attempt, uuid), the generation of the write that produced it, the
@@ -24,6 +20,9 @@ class Row:
     `timer` a placeholder."""
 
     __slots__ = ("generation", "key", "raw", "size", "timer")
+
+    #: What a create that is answered with this row has done.
+    outcome = Outcome.CREATED
 
     def __init__(self, key: FireKey, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
         self.key = key
@@ -48,23 +47,6 @@ class ExistingRow(Row):
     def __init__(self, row: Row, outcome: Outcome) -> None:
         super().__init__(row.key, row.generation, row.timer, row.size)
         self.outcome = outcome
-
-
-def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[FireKey]], now_us: int) -> int:
-    """How long the oldest due row has waited, in microseconds; 0 when none is due.
-
-    The heaps hold the rows' keys; all but a heap's first may be outdated. Where many rows were accepted long after their
-    instants, the result is that of the oldest among the rows checked.
-    """
-    longest = 0
-    for heap in heaps:
-        if heap[0][0] > now_us:
-            continue
-        for key in islice(heap, _WAITS_CHECKED_MAX):
-            row = rows.get(key[1])
-            if row is not None and row.key == key:
-                longest = max(longest, row.waited_us(now_us))
-    return longest
 
 
 class OpKind(IntEnum):

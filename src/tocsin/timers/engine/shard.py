@@ -66,7 +66,8 @@ class Shard:
         self._notify_lost = lost
         self._orphaned: list[InFlightAttempt] = []
         self._counted = (0, 0)
-        self._last_epoch = 0
+        #: The epoch of the latest claim that this node used or renounced. No claim up to it may be used again.
+        self.last_epoch = 0
 
     def changed(self) -> None:
         """Call it after whatever may make a timer due or allow a load."""
@@ -85,20 +86,15 @@ class Shard:
             range_delete=context.store.capabilities.range_delete,
         )
         self._orphaned = []
-        self._last_epoch = epoch
+        self.last_epoch = epoch
         self.suspended = Suspended()
         self.draining = self.closed = False
         context.observe(ShardClaimed(self.shard_id, epoch))
         self.changed()
 
-    @property
-    def last_epoch(self) -> int:
-        """The epoch of the latest claim that this node used or renounced. No claim up to it may be used again."""
-        return self._last_epoch
-
     def renounce(self, epoch: int) -> None:
         """Marks a claim that was never used as one that never will be."""
-        self._last_epoch = max(self._last_epoch, epoch)
+        self.last_epoch = max(self.last_epoch, epoch)
 
     def lose(self, reason: str) -> None:
         """Ends a claim that is lost or can't be relied on (rule 3): drops the window and refuses the waiting clients."""

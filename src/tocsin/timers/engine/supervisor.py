@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import HeartbeatFailed
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
-from tocsin.timers.engine.handover import HandedOverResults
+from tocsin.timers.engine.handover import POLL_INTERVAL_S, HandedOverResults
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.ownership import Ownership
@@ -66,7 +67,7 @@ class Supervisor:
             self._spawn(lane.run())
         self._spawn(_every(limits.heartbeat_interval_us, self.lease.beat_or_report))
         self._spawn(_every(limits.namespaces_interval_us, self.lease.read_namespaces))
-        self._spawn(_every(limits.purge_interval_us, self._purge_history))
+        self._spawn(_every(limits.purge_interval_us, partial(purge_history, self._context)))
         self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:
@@ -98,9 +99,6 @@ class Supervisor:
             self.ownership.reconcile()
             await forget_dead(self._context, self.membership, self.placement.states.values())
 
-    async def _purge_history(self) -> None:
-        await purge_history(self._context, lambda: self.lease.leaving)
-
     async def close(self) -> None:
         """Releases every shard gracefully, waits for callbacks in flight up to `drain_timeout`, then stops."""
         deadline = self._context.clock.boottime_us() + self._context.limits.drain_timeout_us
@@ -108,7 +106,10 @@ class Supervisor:
         # Once the others know that this node leaves, they claim each shard as soon as it is released.
         await self.lease.beat_or_report()
         await self.ownership.close()
-        await self.results.drained(deadline, self.dispatcher)
+        while self.dispatcher.in_flight or self.results.pending:
+            if self._context.clock.boottime_us() >= deadline:
+                break
+            await asyncio.sleep(POLL_INTERVAL_S)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, generation
@@ -40,9 +41,10 @@ from tocsin.timers.engine.rows import (
     Row,
     WriteOp,
     conclusion_op,
-    longest_wait_us,
 )
 
+#: Rows of each heap among which `longest_wait_us` looks for the oldest.
+_WAITS_CHECKED_MAX = 100
 #: Characters of a reason for suspending a row. An error that quotes the row is cut.
 REASON_CHARS_MAX = 500
 EXPIRED = "the request's time budget ran out; nothing was written"
@@ -80,10 +82,10 @@ class Window:
         self.in_flight: dict[bytes, tuple[InFlightAttempt, ...]] = {}
         self.in_flight_count = 0
         self.finished: dict[bytes, Finished] = {}
-        # Rows that neither fire nor are deleted by range until a pending write decides about them: a client's write that
-        # superseded an attempt's result, a suspension, a delete that the store refused. The results that count if that
-        # client's write is refused.
+        # Rows that neither fire nor are deleted by range until a write decides about them: a client's, accepted before the
+        # row's attempt ended; a suspension; or a delete that the store has refused and that is tried again.
         self.awaiting_write: dict[bytes, Row] = {}
+        # The results of such attempts. Each counts if the client's write is refused.
         self.superseded: dict[bytes, Conclusion] = {}
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
@@ -140,9 +142,17 @@ class Window:
         return self._top(self._order)
 
     def longest_wait_us(self, now_us: int) -> int:
-        """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due."""
-        heaps = [heap for heap in (self._order, self._deferred) if self._top(heap) is not None]
-        return longest_wait_us(self.rows, heaps, now_us)
+        """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due. Where many
+        rows were accepted long after their instants, it is that of the oldest among the rows checked."""
+        longest = 0
+        for heap in (self._order, self._deferred):
+            top = self._top(heap)
+            if top is None or top[0] > now_us:
+                continue
+            for key in islice(heap, _WAITS_CHECKED_MAX):
+                if self._current(key):
+                    longest = max(longest, self.rows[key[1]].waited_us(now_us))
+        return longest
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""

@@ -27,7 +27,7 @@ from uvicorn.server import ServerState
 from tocsin.model.errors import TocsinError
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Waits
-from tocsin.web.http.errors import BodyTooLarge, HeadersTooLarge, HeadTimeout, MalformedRequest, NoRoomForBody
+from tocsin.web.http.errors import BodyTooLarge, HeadersTooLarge, HeadTimeout, MalformedRequest, NoRoomForBody, Response
 from tocsin.web.http.reading import DISCARDED_SIZES_MAX
 
 #: Bytes parsed at once: the pipelined requests within them are accepted before the first is answered.
@@ -393,7 +393,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._clients.report("not HTTP", self)
         self._input_ended = True
         self._unparsed = b""
-        response = self._refusal_bytes(error)
+        response = encoded(self._guard.refusal(error), close=True)
         request = self._request if self._phase is _BODY else None
         self._phase = _BETWEEN
         due = self.cycle is not None and not self.cycle.response_complete
@@ -413,18 +413,20 @@ class GuardedProtocol(HttpToolsProtocol):
             self._end_with(response)
         self._settle()
 
-    def _refusal_bytes(self, error: TocsinError) -> bytes:
-        status, headers, body = self._guard.refusal(error)
-        content = [STATUS_LINE[status]]
-        for name, value in headers:
-            if name != b"connection":
-                content += (name, b": ", value, b"\r\n")
-        return b"".join((*content, b"connection: close\r\n\r\n", body))
-
     def _end_with(self, response: bytes) -> None:
         if response:
             self.transport.write(response)
         self.transport.close()
+
+
+def encoded(response: Response, *, close: bool) -> bytes:
+    """The bytes of a response; with `close` it announces that the connection closes."""
+    content = [STATUS_LINE[response.status]]
+    for name, value in response.headers:
+        if name != b"connection":
+            content += (name, b": ", value, b"\r\n")
+    content += (b"connection: close\r\n\r\n" if close else b"\r\n", response.body)
+    return b"".join(content)
 
 
 def _new_parser(protocol: HttpToolsProtocol) -> Any:

@@ -12,52 +12,24 @@ from typing import Any
 
 import msgspec
 
-from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
-from tocsin.model.instants import US_PER_SECOND, format_duration
-from tocsin.model.secrets import GRACE_US_MAX
-from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits
-from tocsin.service_calls.limits import AgentLimits
-from tocsin.web.api import agent_openapi
 from tocsin.web.api.openapi_callback import webhooks
 from tocsin.web.api.openapi_examples import answer_example, problem_examples
+from tocsin.web.api.openapi_limits import DURATION, FIELDS, IDEMPOTENCY_KEY, PARAMETER_VALUES_MAX, PARAMETERS
 from tocsin.web.api.openapi_schemas import components, ref, target
-from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.operations import OPERATIONS
-from tocsin.web.api.request import ApiLimits
 from tocsin.web.http import agent_wire, wire
-from tocsin.web.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.web.http.callback_wire import Callback, CallbackAnswer
 from tocsin.web.http.errors import kind_of_code
-from tocsin.web.http.repeated import KEY_CHARS_MAX
 
 Json = dict[str, Any]
-
-_INSTANT = {
-    "format": "date-time",
-    "pattern": r"^[0-9]{4}(-[0-9]{2}){2}[Tt][0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,12})?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
-}
-_DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
-_UUID7 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
-_NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_MEDIA_TYPE = rf"^{_TOKEN}/{_TOKEN}( *; *[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?)?$"
-_NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
-_IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
-_BASE64 = "[A-Za-z0-9+/]"
-#: The base64 of 24 to 64 bytes: whole groups of four characters, of which the last may be padded.
-_SECRET = {
-    "minLength": 38,
-    "maxLength": 94,
-    "pattern": f"^whsec_(?:(?:{_BASE64}{{4}}){{8,20}}(?:{_BASE64}{{2}}==|{_BASE64}{{3}}=)?"
-    f"|(?:{_BASE64}{{4}}){{21}}(?:{_BASE64}{{2}}==)?)$",
-}
 
 #: Fields of responses that hold an instant.
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
     *("firedAt", "nextExecuteAt"),
     *("previousUntil", "previousSecretUntil", "expiresAt"),
-    *agent_openapi.INSTANTS,
+    *("submittedAt", "dueAt", "startedAt", "finishedAt"),
 )
 #: Fields of responses that hold a duration.
 _DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention")
@@ -106,18 +78,17 @@ doesn't know in responses. A request may contain only what is described here."""
 @cache
 def describe() -> bytes:
     """The document as indented JSON, identical to `docs/reference/openapi.json`."""
-    limits, agent_limits = InputLimits(), AgentLimits()
     operations = [operation for operation in OPERATIONS if operation.documented]
     structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
     schemas = components([*structs, wire.Problem, Callback, CallbackAnswer])
-    _constrain(schemas, limits, ApiLimits(), agent_limits)
+    _constrain(schemas)
     paths: Json = {}
     for operation in operations:
         described = _operation(operation)
         parameters = [
-            *(agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters),
+            *(_parameter(parameter) for parameter in operation.parameters),
             *(
-                {"name": name, "in": "header", "required": False, "description": text, "schema": _IDEMPOTENCY_KEY}
+                {"name": name, "in": "header", "required": False, "description": text, "schema": IDEMPOTENCY_KEY}
                 for name, text in operation.request_headers.items()
             ),
         ]
@@ -147,6 +118,24 @@ def describe() -> bytes:
         },
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _parameter(parameter: Parameter) -> Json:
+    schema = PARAMETERS[parameter.name]
+    if parameter.repeated:
+        schema = {"type": "array", "items": schema}
+        if (values_max := PARAMETER_VALUES_MAX.get(parameter.name)) is not None:
+            schema["maxItems"] = values_max
+    described: Json = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.description,
+        "required": parameter.place == "path",
+        "schema": schema,
+    }
+    if parameter.example is not None:
+        described["example"] = parameter.example
+    return described
 
 
 def _operation(operation: Operation) -> Json:
@@ -224,19 +213,15 @@ def _errors(operation: Operation, is_open: bool) -> dict[int, list[str]]:
     return found
 
 
-def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_limits: AgentLimits) -> None:
-    """Adds to the schemas the limits that `tocsin.model.validation` and the agent check."""
+def _constrain(schemas: Json) -> None:
+    """Adds to the schemas the limits, and which fields exclude one another."""
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
                 target(field)["format"] = "date-time"
             elif name in _DURATIONS:
-                target(field).update(_DURATION)
-    call = _call_constraints(limits)
-    constraints = _constraints(limits, api_limits, call)
-    constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, _DURATION, call)
-    constraints["RotateTenantSecret"] = {"tenantId": {"pattern": _UUID7}, **_rotation()}
-    for struct, fields in constraints.items():
+                target(field).update(DURATION)
+    for struct, fields in FIELDS.items():
         for name, constraint in fields.items():
             _apply(schemas[struct]["properties"][name], constraint)
     # Each request is described with one name of the id; the alias is accepted as well.
@@ -282,142 +267,3 @@ def _apply(field: Json, constraint: Json) -> None:
         field.update(inner)
     else:
         target(field).update(inner)
-
-
-def by_settings(*names: str) -> Json:
-    """Marks a limit as changeable by these settings."""
-    return {"x-tocsin-settings": list(names)}
-
-
-def _call_constraints(limits: InputLimits) -> dict[str, Json]:
-    """The constraints of the fields that creating and updating share."""
-    tags: Json = {
-        "maxItems": limits.tags_max,
-        "uniqueItems": True,
-        "items": {"type": "string", "minLength": 1, "maxLength": limits.tag_chars_max, "pattern": _NO_CONTROL},
-    }
-    return {
-        "callbackUrl": {
-            "format": "uri",
-            "maxLength": limits.url_chars_max,
-            "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://",
-        },
-        "executeAt": {**_INSTANT, **by_settings("execute_past_max", "execute_ahead_max")},
-        "delay": {**_DURATION, **by_settings("execute_ahead_max")},
-        "payload": {
-            "description": f"Any JSON, delivered exactly as sent; at most {limits.payload_bytes_max} bytes, and "
-            f"{limits.payload_depth_max} levels of nested arrays and objects.",
-            "x-bytes-max": limits.payload_bytes_max,
-            **by_settings("payload_bytes_max", "payload_depth_max"),
-        },
-        "method": {"$ref": "#/components/schemas/CallbackMethod"},
-        "headers": {
-            "maxProperties": limits.headers_max,
-            "propertyNames": {
-                "maxLength": limits.header_name_chars_max,
-                "pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
-            },
-            "additionalProperties": {
-                "type": "string",
-                "maxLength": limits.header_value_chars_max,
-                "pattern": r"^[\t\u0020-\u007e]*$",
-            },
-        },
-        "callbackTimeoutSeconds": {
-            "description": "Timeout of one attempt, in seconds. Default 10.",
-            "minimum": limits.callback_timeout_min_us / US_PER_SECOND,
-            "maximum": limits.callback_timeout_max_us / US_PER_SECOND,
-            **by_settings("callback_timeout_max"),
-        },
-        "tags": tags,
-    }
-
-
-def _rotation() -> dict[str, Json]:
-    return {
-        "secret": _SECRET,
-        "grace": {
-            **_DURATION,
-            "description": "How long the previous secret keeps signing: at most "
-            f"{format_duration(GRACE_US_MAX)}; 0s: not at all. Default 24h.",
-        },
-    }
-
-
-def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Json]) -> dict[str, dict[str, Json]]:
-    timer_id: Json = {
-        "minLength": 1,
-        "maxLength": limits.id_chars_max,
-        "pattern": _NO_CONTROL,
-    }
-    retention = {
-        **_DURATION,
-        "description": f"How long finished timers stay visible; at most {format_duration(limits.retention_max_us)}.",
-        **by_settings("retention_max"),
-    }
-    rows = {"minimum": 1, "maximum": limits.list_rows_max, **by_settings("list_rows_max")}
-    interval = {**_DURATION, **by_settings("retry_duration_max")}
-    return {
-        "CreateTimer": {"namespace": _NAME, "id": timer_id, "idempotencyKey": _IDEMPOTENCY_KEY, **call},
-        "TimerName": {"namespace": _NAME, "timerId": timer_id},
-        "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
-        "RetryPolicy": {
-            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, **by_settings("attempts_max")},
-            "maxAttemptsDuration": interval,
-            "initialInterval": interval,
-            "backoffMultiplier": {
-                "minimum": 1,
-                "maximum": limits.backoff_multiplier_max,
-            },
-            "maxInterval": interval,
-        },
-        "RawBody": {
-            "json": {
-                "description": f"Any JSON, sent byte for byte as written; at most {limits.payload_bytes_max} bytes."
-            },
-            "text": {"maxLength": limits.payload_bytes_max},
-            "base64": {
-                "contentEncoding": "base64",
-                "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
-                "maxLength": (limits.payload_bytes_max + 2) // 3 * 4,
-            },
-            "contentType": {"maxLength": CONTENT_TYPE_CHARS_MAX, "pattern": _MEDIA_TYPE},
-        },
-        "ListAudit": {
-            "action": {"type": "array", "items": {"$ref": "#/components/schemas/AuditAction"}},
-            "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
-            "subject": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
-            "after": _INSTANT,
-            "before": _INSTANT,
-            "limit": rows,
-            "cursor": {"pattern": f"^[A-Za-z0-9_-]{{{CURSOR_CHARS}}}$"},
-        },
-        "ListTimers": {
-            "namespace": _NAME,
-            "status": {"type": "array", "items": {"$ref": "#/components/schemas/TimerStatus"}},
-            "tags": call["tags"],
-            "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL},
-            "executeAfter": _INSTANT,
-            "executeBefore": _INSTANT,
-            "limit": rows,
-            "cursor": {"minLength": 1, "maxLength": limits.cursor_chars_max, "pattern": _NO_CONTROL},
-        },
-        "BatchCreateTimers": {
-            "timers": {"maxItems": api_limits.batch_items_max, **by_settings("api.batch_items_max")},
-        },
-        "CreateNamespace": {
-            "name": _NAME,
-            "numShards": {"minimum": 1, "maximum": limits.num_shards_max},
-            "retention": retention,
-            "secret": _SECRET,
-        },
-        "RotateSecret": {"name": _NAME, **_rotation()},
-        "CreateKey": {
-            "name": {"maxLength": NAME_CHARS_MAX, "pattern": _NO_CONTROL},
-            "namespaces": {"maxItems": SCOPE_MAX, "uniqueItems": True, "items": {"type": "string", **_NAME}},
-            "tenants": {"maxItems": SCOPE_MAX, "uniqueItems": True, "items": {"type": "string", "pattern": _UUID7}},
-            "expiresAt": _INSTANT,
-        },
-        "RevokeKey": {"keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX}},
-        "UpdateNamespace": {"name": _NAME, "retention": retention, "secret": _SECRET},
-    }

@@ -9,7 +9,7 @@ import msgspec
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
-from tocsin.service_calls.api.validation import CallStatus
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http import agent_wire, cluster_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code

@@ -20,7 +20,7 @@ from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
-from tocsin.service_calls.api.validation import CallStatus
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http.codes import CODES, FAILURES
 from tocsin.web.http.wire import RequestStruct
 

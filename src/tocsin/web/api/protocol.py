@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tocsin.web.api.app import Api
-from tocsin.web.api.guard import GuardedProtocol
+from tocsin.web.api.guard import GuardedProtocol, encoded
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Response
 from tocsin.web.http.reading import size_of
@@ -113,13 +113,7 @@ class ApiProtocol(GuardedProtocol):
         if self.transport.is_closing():
             self._settle()
             return
-        content = [STATUS_LINE[response.status]]
-        for name, value in response.headers:
-            content += (name, b": ", value, b"\r\n")
-        if not exchange.keep_alive:
-            content.append(b"connection: close\r\n")
-        content += (b"\r\n", response.body)
-        self.transport.write(b"".join(content))
+        self.transport.write(encoded(response, close=not exchange.keep_alive))
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()

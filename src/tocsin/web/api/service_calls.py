@@ -17,12 +17,12 @@ from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.audit import AuditLog
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
-from tocsin.service_calls.api.validation import PAGE_DEFAULT, CallStatus, PageRequest
+from tocsin.service_calls.api.validation import PAGE_DEFAULT, PageRequest
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import require_tenant
-from tocsin.web.http.agent_convert import submission
 from tocsin.web.http.audit import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer
 from tocsin.web.http.instants import format_instant, optional_instant
@@ -98,7 +98,7 @@ class ServiceCallHandlers:
         a different one is a conflict; a repeated `delay` may be the remaining time. A failed attempt is final unless
         `requestSpec.retryPolicy` says otherwise."""
         tenant_id = request.parameters["tenantId"]
-        submitted = await self._calls.submit(tenant_id, submission(sent), request.correlation_id)
+        submitted = await self._calls.submit(tenant_id, sent.submission, request.correlation_id)
         place = f"{_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"
         request.answer_headers = [(b"location", place.encode())]
         return wire.SubmittedServiceCall(

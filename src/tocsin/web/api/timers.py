@@ -219,7 +219,9 @@ class TimerHandlers:
             raise
         except InvalidInput:
             items = self._batch_items.read(body).timers
-        self._check_count(len(items))
+        if len(items) > self._limits.batch_items_max:
+            reason = f"has {len(items)} entries; at most {self._limits.batch_items_max} are accepted"
+            raise InvalidInput(FieldError("timers", reason))
         return items
 
     def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer | TocsinError:
@@ -228,11 +230,6 @@ class TimerHandlers:
             return self._item_reader.read(text, f"timers[{position}]")
         except InvalidInput as error:
             return error
-
-    def _check_count(self, count: int) -> None:
-        if count > self._limits.batch_items_max:
-            reason = f"has {count} entries; at most {self._limits.batch_items_max} are accepted"
-            raise InvalidInput(FieldError("timers", reason))
 
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:

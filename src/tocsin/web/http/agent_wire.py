@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.service_calls.api.validation import CallStatus
+from tocsin.service_calls.api.validation import PolicySent, Submission
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http.wire import (
     Cursor,
     Instant,
@@ -71,6 +72,29 @@ class SubmitServiceCall(RequestStruct):
         str | UnsetType, about("The call's id, a UUID of version 7. Without one, the server generates it.")
     ] = UNSET
     idempotency_key: Annotated[str | UnsetType, about("Makes the submission safe to repeat.", "order-17")] = UNSET
+
+    @property
+    def submission(self) -> Submission:
+        """The agent's form of the request; not yet checked."""
+        spec = self.request_spec
+        return Submission(
+            name=self.name,
+            method=spec.method,
+            url=spec.url,
+            headers={} if spec.headers is UNSET or spec.headers is None else spec.headers,
+            body=None if spec.body is UNSET else bytes(spec.body),
+            due_at=None if self.due_at is UNSET else self.due_at,
+            tags=() if self.tags is UNSET else self.tags,
+            service_call_id=None if self.service_call_id is UNSET else self.service_call_id,
+            idempotency_key=None if self.idempotency_key is UNSET else self.idempotency_key,
+            delay=None if self.delay is UNSET else self.delay,
+            retry=_given(spec.retry_policy) if isinstance(spec.retry_policy, RetryPolicy) else None,
+        )
+
+
+def _given(policy: RetryPolicy) -> PolicySent:
+    members = msgspec.structs.asdict(policy).items()
+    return PolicySent(**{name: value for name, value in members if value is not UNSET})
 
 
 class RotateTenantSecret(Rotation, kw_only=True):

@@ -8,6 +8,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.web.http.wire import Instant, ResponseStruct, about
 
+LagMs = Annotated[
+    float,
+    about("How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later."),
+]
+
 
 class Node(ResponseStruct):
     """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if it could
@@ -28,16 +33,7 @@ class Node(ResponseStruct):
     dispatching: bool | None = None
     agent: bool | None = None
     window_timers: int | None = None
-    lag_ms: (
-        Annotated[
-            float,
-            Meta(
-                description="How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if "
-                "later."
-            ),
-        ]
-        | None
-    ) = None
+    lag_ms: LagMs | None = None
     shares_name: Annotated[
         bool, about("Whether another live node has the same name: then only one of them gets shards.")
     ] = False
@@ -53,10 +49,7 @@ class Shard(ResponseStruct):
     window_timers: int | UnsetType = UNSET
     in_flight: int | UnsetType = UNSET
     complete_to: Instant | UnsetType = UNSET
-    lag_ms: Annotated[
-        float | UnsetType,
-        about("How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later."),
-    ] = UNSET
+    lag_ms: LagMs | UnsetType = UNSET
 
 
 class Cluster(ResponseStruct):

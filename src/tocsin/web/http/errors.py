@@ -48,6 +48,15 @@ class MalformedBody(InvalidInput):
         super().__init__(FieldError("", reason))
 
 
+class MalformedRequest(InvalidInput):
+    """The received data is not HTTP. The connection is closed after the response."""
+
+    code = "MALFORMED_REQUEST"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(FieldError("", reason))
+
+
 class Unauthenticated(TocsinError):
     """The request has no API key, or one that is not valid."""
 
@@ -94,15 +103,6 @@ class BodyTimeout(TocsinError):
 
 class HeadTimeout(BodyTimeout):
     """The request line and headers did not arrive in time."""
-
-
-class MalformedRequest(InvalidInput):
-    """The received data is not HTTP. The connection is closed after the response."""
-
-    code = "MALFORMED_REQUEST"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(FieldError("", reason))
 
 
 class BodyTooLarge(TocsinError):

@@ -13,7 +13,7 @@ from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.api.validation import CallStatus
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.pages.calls.agent import Gate
 from tocsin.web.pages.calls.presentation import STAR, finished, path, redacted, result_of, version
 from tocsin.web.pages.calls.statistics import CallStatistics

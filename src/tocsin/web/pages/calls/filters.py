@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.service_calls.api.validation import CallStatus, PageRequest
+from tocsin.service_calls.api.validation import PageRequest
+from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.calls.presentation import STAR
 from tocsin.web.pages.context import Fields, whole_number

@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from tocsin.service_calls import events
-from tocsin.service_calls.api.validation import CallStatus
 from tocsin.service_calls.events import AgentEvent
-from tocsin.service_calls.messages import SubmitServiceCall
+from tocsin.service_calls.messages import CallStatus, SubmitServiceCall
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.statistics import LAG_BOUNDS_MS, ChangeCounter, Statistics, of_destination
 

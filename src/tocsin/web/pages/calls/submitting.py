@@ -13,7 +13,6 @@ from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.api.validation import Submission
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import Keyring
-from tocsin.web.http.agent_convert import submission
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.calls.agent import Gate
@@ -86,7 +85,7 @@ class CallFormHandlers:
         return HTMLResponse(self._pages.text("timers/equivalent.html", context, self._equivalent(context, calls, form)))
 
     def _sent(self, form: CallForm, now_us: int) -> Submission:
-        return submission(self._reader.read(msgspec.json.encode(form.request(now_us))))
+        return self._reader.read(msgspec.json.encode(form.request(now_us))).submission
 
     def _equivalent(self, context: RequestContext, calls: ServiceCalls, form: CallForm) -> dict[str, Any]:
         try:
