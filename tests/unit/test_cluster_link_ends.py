@@ -21,7 +21,8 @@ from tocsin.cluster.wire import (
 )
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable, Unavailable
 from tocsin.model.timer import encode_record
-from tocsin.ports.forward import NodeReport, StatisticsReport, Written
+from tocsin.ports.forward import NodeReport, Written
+from tocsin.ports.statistics import StatisticsReport, StatisticsSlot
 
 
 async def test_a_result_that_only_a_later_release_can_decode_is_settled() -> None:
@@ -241,7 +242,7 @@ async def test_requests_are_answered_and_fail_with_a_lost_connection() -> None:
     await pair.turn()
     assert (await asking).report.release == "1"
     # A release that sends statistics, and one that does not.
-    for pair.counted in (StatisticsReport(1, 2, [b"point"], b"present", False), None):
+    for pair.counted in (StatisticsReport(1, 2, [StatisticsSlot(3)], StatisticsSlot(4), False), None):
         statistics = asyncio.ensure_future(pair.link.ask(5))
         await pair.turn()
         answer = await statistics

@@ -26,9 +26,9 @@ from tocsin.web.api.routes import read_query
 from tocsin.web.http import wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.reading import JsonReader, check_content_type
+from tocsin.web.pages.filters import instant_text, split_tags
+from tocsin.web.pages.forms import json_errors
 from tocsin.web.pages.presentation import pretty_json
-from tocsin.web.pages.timers.filters import instant_text, split_tags
-from tocsin.web.pages.timers.forms import json_errors
 
 #: What patterns and loops stop at or go back over, each alone and in the combinations that parts of a URL, a path, a list, a
 #: number or JSON have.

@@ -16,6 +16,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.api.ports import CallRecord, TraceEntry
 from tocsin.service_calls.events import CommandHandled, ExecutionFinished, ServiceCallChanged
 from tocsin.service_calls.messages import RequestSpec
+from tocsin.web.pages.admin.sessions import Principal
 from tocsin.web.pages.calls import presentation
 from tocsin.web.pages.calls.detail import timeline
 from tocsin.web.pages.calls.filters import CallFilters
@@ -26,7 +27,6 @@ from tocsin.web.pages.context import Fields
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.statistics import Statistics
 from tocsin.web.pages.presentation import State
-from tocsin.web.pages.sessions import Principal
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
@@ -238,12 +238,12 @@ def test_statistics_count_calls_and_changes_per_tenant() -> None:
     for status in ("Retrying", "Failed"):
         calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
         calls(ServiceCallChanged(status, "a", ID, "c"))
-    bucket = statistics.present.calls
-    assert (bucket.submitted, bucket.succeeded, bucket.failed) == (1, 1, 1)
-    half = bucket.lag_ms(0.5)
+    slot = statistics.present
+    assert (slot.calls_submitted, slot.calls_succeeded, slot.calls_failed) == (1, 1, 1)
+    half = slot.calls_lag.percentile_ms(0.5)
     assert half is not None
     assert 1.9 <= half <= 3
-    failing = bucket.destinations["http://x:80"]
+    failing = slot.calls_failing["http://x:80"]
     assert (failing.failures, failing.exhausted, failing.last_error) == (2, 1, "TIMEOUT")
     assert (calls.change_counter("A").created, calls.change_counter("a").changed) == (1, 4)
     assert (calls.change_counter("b").created, calls.change_counter("b").changed) == (0, 1)

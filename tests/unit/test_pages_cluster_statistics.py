@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from tocsin.model.errors import Unavailable
-from tocsin.ports.forward import NodeReport, StatisticsReport
+from tocsin.ports.forward import NodeReport
 from tocsin.ports.observer import AttemptFinished, TimersCreated
+from tocsin.ports.statistics import OTHER_DESTINATIONS, StatisticsReport, StatisticsSlot, total
 from tocsin.testing.clock import FakeClock
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics, Gap
-from tocsin.web.pages.overview.statistics import OTHER_DESTINATIONS, Bucket, Statistics, percentile_ms
+from tocsin.web.pages.overview.statistics import Statistics
 
 SECOND = 1_000_000
 WIDTH = 10 * SECOND
@@ -81,8 +82,8 @@ class Several:
                 node.statistics.roll(self.clock.now_us())
 
 
-def total(buckets: list[Bucket]) -> int:
-    return sum(bucket.fires for bucket in buckets)
+def fires(slots: list[StatisticsSlot]) -> int:
+    return total(slots, LIMITS.chart_destinations_max).fires
 
 
 async def test_counts_are_summed_and_percentiles_cover_all_fires() -> None:
@@ -96,22 +97,21 @@ async def test_counts_are_summed_and_percentiles_cover_all_fires() -> None:
     nodes.passes()
     await nodes.cluster_statistics.refresh()
     hour = nodes.cluster_statistics.hour()
-    (bucket,) = hour.buckets
-    assert (bucket.created, bucket.fires, bucket.done, bucket.failed) == (9, 102, 99, 3)
-    assert (bucket.overdue_s, bucket.window_timers, bucket.in_flight) == (3.0, 7.0, 7.0)
+    (slot,) = hour.slots
+    assert (slot.created, slot.fires, slot.done, slot.failed) == (9, 102, 99, 3)
+    assert (slot.overdue_s, slot.window_timers, slot.in_flight) == (3.0, 7.0, 7.0)
     assert (hour.now.overdue_s, hour.now.window_timers, hour.now.in_flight) == (3.0, 7.0, 7.0)
     # The percentile covers a hundred fast fires and three slow ones; a mean of the nodes' percentiles would lie in between.
-    whole = Bucket(0)
-    for node in ("a", "b"):
-        whole.add(nodes[node].statistics.buckets[0], 2)
-    assert bucket.lag_ms(0.97) == percentile_ms(whole.lag_counts, 0.97, 1_000.0) < 2
-    assert bucket.lag_ms(0.99) == 1_000.0
-    assert bucket.destinations["http://x:80"].failures == 3
+    whole = total((nodes[node].statistics.slots[0] for node in ("a", "b")), 2)
+    assert slot.lag.percentile_ms(0.97) == whole.lag.percentile_ms(0.97)
+    assert slot.lag.percentile_ms(0.97) < 2
+    assert slot.lag.percentile_ms(0.99) == 1_000.0
+    assert slot.failing["http://x:80"].failures == 3
     assert (hour.nodes, hour.gaps, hour.paused, hour.agent) == (2, [], [], False)
     assert [name for name, _ in hour.starts] == ["a", "b"]
     # Each node alone has its own counts.
     alone = {name: nodes.cluster_statistics.hour(name) for name in ("a", "b")}
-    assert {name: (total(hour.buckets), hour.now.overdue_s) for name, hour in alone.items()} == {
+    assert {name: (fires(hour.slots), hour.now.overdue_s) for name, hour in alone.items()} == {
         "a": (99, 1.0), "b": (3, 3.0),
     }  # fmt: skip
     assert nodes.cluster_statistics.hour("c").nodes == 0
@@ -142,8 +142,8 @@ async def test_bucket_is_counted_once_after_all_nodes_completed_it() -> None:
         await nodes.cluster_statistics.refresh()
         await nodes.cluster_statistics.refresh()
         hour = nodes.cluster_statistics.hour()
-        assert total(hour.open) == 3
-        assert total(hour.buckets) == 3 * min(step - 1, LIMITS.chart_points)
+        assert fires(hour.open) == 3
+        assert fires(hour.slots) == 3 * min(step - 1, LIMITS.chart_points)
         nodes.passes()
     # A node that has not completed its bucket yet keeps it open.
     nodes["a"].fires(1.0)
@@ -151,20 +151,20 @@ async def test_bucket_is_counted_once_after_all_nodes_completed_it() -> None:
     nodes["a"].statistics.roll(nodes.clock.now_us())
     await nodes.cluster_statistics.refresh()
     hour = nodes.cluster_statistics.hour()
-    assert nodes["b"].statistics.present.begins_us not in [bucket.begins_us for bucket in hour.buckets]
-    assert total(hour.open) == 1
+    assert nodes["b"].statistics.present.begins_us not in [slot.begins_us for slot in hour.slots]
+    assert fires(hour.open) == 1
     # Buckets older than the charts are discarded.
-    assert len(nodes.cluster_statistics._merged) <= LIMITS.chart_points + 1
+    assert len(nodes.cluster_statistics._sums) <= LIMITS.chart_points + 1
 
 
 async def test_many_buckets_arrive_in_several_messages() -> None:
-    nodes = Several("a", "b", limits=replace(LIMITS, chart_points=50, statistics_message_bytes=1))
+    nodes = Several("a", "b", limits=replace(LIMITS, chart_points=50, statistics_slots_max=1))
     for _ in range(20):
         nodes["b"].fires(1.0)
         nodes.passes()
     await nodes.cluster_statistics.refresh()
     assert nodes.polls["b"] == 20
-    assert total(nodes.cluster_statistics.hour().buckets) == 20
+    assert fires(nodes.cluster_statistics.hour().slots) == 20
     await nodes.cluster_statistics.refresh()
     assert nodes.polls["b"] == 21
 
@@ -176,11 +176,11 @@ async def test_failing_destinations_beyond_the_limit_are_counted_together() -> N
     nodes["b"].fires(1.0, outcome="failed", destination="http://3:80")
     nodes.passes()
     await nodes.cluster_statistics.refresh()
-    (bucket,) = nodes.cluster_statistics.hour().buckets
-    assert len(bucket.destinations) == 3
-    assert OTHER_DESTINATIONS in bucket.destinations
-    assert sum(one.failures for one in bucket.destinations.values()) == 4
-    assert sum(one.exhausted for one in bucket.destinations.values()) == 3
+    (slot,) = nodes.cluster_statistics.hour().slots
+    assert len(slot.failing) == 3
+    assert OTHER_DESTINATIONS in slot.failing
+    assert sum(one.failures for one in slot.failing.values()) == 4
+    assert sum(one.exhausted for one in slot.failing.values()) == 3
 
 
 async def test_nodes_are_polled_on_demand_and_once_for_concurrent_pages() -> None:
@@ -214,14 +214,14 @@ async def test_data_of_an_unresponsive_node_is_missing_until_it_responds_again()
     hour = nodes.cluster_statistics.hour()
     assert hour.gaps == [Gap("b", received_us, None, False, "does not respond")]
     # The data received before stays; its current gauges are left out.
-    assert total([*hour.buckets, *hour.open]) == 1
+    assert fires([*hour.slots, *hour.open]) == 1
     assert hour.now.overdue_s == 0.0
     assert nodes.cluster_statistics.hour("a").gaps == []
     assert nodes.cluster_statistics.hour("b").gaps == hour.gaps
     nodes["b"].unresponsive = False
     await nodes.cluster_statistics.refresh()
     hour = nodes.cluster_statistics.hour()
-    assert (hour.gaps, total([*hour.buckets, *hour.open]), hour.now.overdue_s) == ([], 3, 9.0)
+    assert (hour.gaps, fires([*hour.slots, *hour.open]), hour.now.overdue_s) == ([], 3, 9.0)
 
 
 async def test_data_between_the_last_poll_and_the_stop_of_a_node_stays_missing() -> None:
@@ -243,7 +243,7 @@ async def test_data_between_the_last_poll_and_the_stop_of_a_node_stays_missing()
     for choice in (None, "b"):
         hour = nodes.cluster_statistics.hour(choice)
         assert hour.gaps == [ended]
-        assert total([*hour.buckets, *hour.open]) == 2
+        assert fires([*hour.slots, *hour.open]) == 2
     # An earlier start that was considered dead may resume.
     nodes.known[gone[0]] = gone[1]
     await nodes.cluster_statistics.refresh()
@@ -254,25 +254,23 @@ async def test_data_between_the_last_poll_and_the_stop_of_a_node_stays_missing()
     nodes.passes(80)
     await nodes.cluster_statistics.refresh()
     assert nodes.cluster_statistics.hour().gaps == []
-    assert len(nodes.cluster_statistics._parts) == 1
+    assert len(nodes.cluster_statistics._others) == 1
 
 
 async def test_gap_names_the_node_and_the_reason() -> None:
-    nodes = Several("a", "b", "c", "d", "e")
+    nodes = Several("a", "b", "c", "e")
     nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, chart_interval_s=5.0), 0, lambda: nodes["c"].gauges)
     nodes["b"].release = 0
-    nodes["d"].statistics.present.lag_counts.append(1)
     nodes["e"].unresponsive = True
     await nodes.cluster_statistics.refresh()
     assert [(gap.node, gap.from_us, gap.why) for gap in nodes.cluster_statistics.hour().gaps] == [
         ("b", None, "runs a release that reports no statistics"),
         ("c", None, "uses points of 5 s, unlike this node (ui.chart_interval)"),
-        ("d", None, "runs a release with other statistics"),
         ("e", None, "does not respond"),
     ]
-    assert nodes.cluster_statistics.hour().nodes == 5
+    assert nodes.cluster_statistics.hour().nodes == 4
     hour = nodes.cluster_statistics.hour("e")
-    assert (hour.nodes, hour.buckets, hour.open) == (1, [], [])
+    assert (hour.nodes, hour.slots, hour.open) == (1, [], [])
 
 
 async def test_stopped_nodes_use_bounded_memory() -> None:
@@ -287,7 +285,7 @@ async def test_stopped_nodes_use_bounded_memory() -> None:
     gaps = nodes.cluster_statistics.hour().gaps
     assert [gap.node for gap in gaps] == ["n4", "n5", "other nodes"]
     assert (gaps[2].from_us, gaps[2].to_us) == (None, nodes.clock.now_us() - 2 * SECOND)
-    assert len(nodes.cluster_statistics._parts) == 2
+    assert len(nodes.cluster_statistics._others) == 2
 
 
 @pytest.mark.parametrize("agent", [False, True])
@@ -309,7 +307,6 @@ async def test_single_node_shows_its_own_statistics() -> None:
     nodes["a"].fires(1.0)
     await nodes.cluster_statistics.refresh()
     hour = nodes.cluster_statistics.hour()
-    assert (hour.open, hour.buckets, hour.gaps) == ([nodes["a"].statistics.present], [], [])
-    assert nodes.cluster_statistics._merged == {}
+    assert (hour.open, hour.slots, hour.gaps) == ([nodes["a"].statistics.present], [], [])
     await nodes.cluster_statistics.close()
     await nodes.cluster_statistics.close()

@@ -12,8 +12,8 @@ import pytest
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Timer
 from tocsin.timers.service import ListRequest, TimerView
-from tocsin.web.pages.timers.latest import READS_MAX, latest
-from tocsin.web.pages.timers.search import TimeBudget, earliest
+from tocsin.web.pages.lists import TimeBudget
+from tocsin.web.pages.timers.search import READS_MAX, earliest, latest
 
 NOW = 1_900_000_000_000_000
 
@@ -27,15 +27,15 @@ class Listed:
             TimerView(Timer("default", f"t{n}", at, "http://x/", NOW, NOW), n.to_bytes(16, "big"), 0, at)
             for n, at in enumerate(instants)
         ]
-        self.views = sorted(views, key=lambda view: (view.timer.execute_at, view.uuid))
-        self.instants = [view.timer.execute_at for view in self.views]
+        self.rows = sorted(views, key=lambda view: (view.timer.execute_at, view.uuid))
+        self.instants = [view.timer.execute_at for view in self.rows]
         self.every = every
         self.scan = scan
         self.reads = 0
 
     @property
     def wanted(self) -> list[TimerView]:
-        return [view for view in self.views if self.matches(view)]
+        return [view for view in self.rows if self.matches(view)]
 
     def matches(self, view: TimerView) -> bool:
         return int.from_bytes(view.uuid, "big") % self.every == 0
@@ -44,11 +44,11 @@ class Listed:
         assert request.reads_max == 1
         self.reads += 1
         low = 0 if request.execute_after is None else bisect_left(self.instants, request.execute_after)
-        high = len(self.views) if request.execute_before is None else bisect_left(self.instants, request.execute_before)
+        high = len(self.rows) if request.execute_before is None else bisect_left(self.instants, request.execute_before)
         position = low if request.cursor is None else max(low, int(request.cursor.split("_")[1]))
         found: list[TimerView] = []
         for at in range(position, min(high, position + self.scan)):
-            found += [self.views[at]] if self.matches(self.views[at]) else []
+            found += [self.rows[at]] if self.matches(self.rows[at]) else []
             position = at + 1
             if len(found) == request.limit:
                 break
@@ -72,12 +72,12 @@ async def all_pages(listed: Listed, request: ListRequest, steps: int = 10**9) ->
     while True:
         listed.reads = 0
         page = await latest(listed, replace(request, cursor=cursor), NOW, budget(steps), reached)
-        assert len(page.views) <= request.limit
+        assert len(page.rows) <= request.limit
         assert listed.reads <= READS_MAX
-        views += page.views
+        views += page.rows
         if page.reached_us is not None:
-            assert len(page.views) < request.limit
-            assert all(view.timer.execute_at >= page.reached_us for view in page.views)
+            assert len(page.rows) < request.limit
+            assert all(view.timer.execute_at >= page.reached_us for view in page.rows)
         cursor = page.cursor
         if cursor is None:
             return views
@@ -92,7 +92,7 @@ async def test_pages_contain_every_timer_once_latest_first(seed: int, limit: int
     views = await all_pages(listed, ListRequest("default", limit=limit))
     instants = [view.timer.execute_at for view in views]
     assert instants == sorted(instants, reverse=True)
-    assert sorted(view.uuid for view in views) == sorted(view.uuid for view in listed.views)
+    assert sorted(view.uuid for view in views) == sorted(view.uuid for view in listed.rows)
 
 
 async def test_timers_of_one_instant_span_several_pages() -> None:
@@ -111,7 +111,7 @@ async def test_list_respects_its_time_range() -> None:
 async def test_page_of_a_long_list_takes_few_reads() -> None:
     listed = Listed([NOW - n * 1_000 for n in range(20_000)])
     page = await latest(listed, ListRequest("default", limit=50), NOW, budget(), reached)
-    assert (len(page.views), page.cursor is not None, page.reached_us) == (50, True, None)
+    assert (len(page.rows), page.cursor is not None, page.reached_us) == (50, True, None)
     assert listed.reads < 120
 
 
@@ -137,22 +137,22 @@ async def test_search_latest_first_takes_few_extra_reads() -> None:
     """Earliest first, the search would take a hundred reads."""
     listed = Listed(list(range(NOW, NOW + 10**11, 10**6)), every=50_000, scan=1_000)
     found = await latest(listed, ListRequest("default", limit=50), NOW, budget(), reached)
-    assert len(found.views) == 2
+    assert len(found.rows) == 2
     assert listed.reads < 240
 
 
 async def test_search_earliest_first_stops_in_time_and_reports_its_position() -> None:
     listed = Listed(list(range(NOW, NOW + 1_000)), every=400, scan=100)
     first = await earliest(listed, ListRequest("default", limit=50), budget(2), reached)
-    assert [view.timer.id for view in first.views] == ["t0"]
+    assert [view.timer.id for view in first.rows] == ["t0"]
     assert first.reached_us == NOW + 199
     rest = await earliest(listed, ListRequest("default", limit=50, cursor=first.cursor), budget(), reached)
-    assert [view.timer.id for view in rest.views] == ["t400", "t800"]
+    assert [view.timer.id for view in rest.rows] == ["t400", "t800"]
     assert (rest.cursor, rest.reached_us) == (None, None)
 
 
 async def test_full_page_is_not_an_unfinished_search() -> None:
     listed = Listed(list(range(NOW, NOW + 1_000)), scan=20)
     page = await earliest(listed, ListRequest("default", limit=50), budget(3), reached)
-    assert (len(page.views), page.reached_us) == (50, None)
+    assert (len(page.rows), page.reached_us) == (50, None)
     assert page.cursor is not None

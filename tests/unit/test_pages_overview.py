@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tocsin.ports.statistics import StatisticsSlot
 from tocsin.web.pages.overview.cluster_statistics import Gap
 from tocsin.web.pages.overview.content import (
     Health,
@@ -15,7 +16,6 @@ from tocsin.web.pages.overview.content import (
     tiles,
     with_gaps,
 )
-from tocsin.web.pages.overview.statistics import Bucket
 
 MINUTE = 60_000_000
 UNRESPONSIVE = Gap("b", 5, None, False, "does not respond")
@@ -24,8 +24,8 @@ NO_GAPS: dict[Period, list[Gap]] = {period: [] for period in Period}
 REST = Health("On time. 3 fires in the last minute.", "calm")
 
 
-def bucket(begins_us: int = 0, **counts: int) -> Bucket:
-    return Bucket(begins_us, **counts)
+def slot(begins_us: int = 0, **counts: int) -> StatisticsSlot:
+    return StatisticsSlot(begins_us, **counts)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_health_sentence_of_an_unresponsive_node_says_unknown() -> None:
 
 
 def test_totals_with_missing_data_are_marked() -> None:
-    hour = [bucket(done=3, failed=1, retried=2, created=5)]
-    whole = [*tiles(hour, hour, bucket()), *call_tiles(hour, hour)]
+    hour = slot(done=3, failed=1, retried=2, created=5)
+    whole = [*tiles(hour, hour, slot()), *call_tiles(hour, hour)]
     assert with_gaps(whole, NO_GAPS) == whole
     part = with_gaps(whole, {period: [UNRESPONSIVE, STOPPED] for period in Period})
     assert all(tile.note.endswith(", without 2 nodes") for tile in part)
@@ -67,8 +67,8 @@ def test_totals_with_missing_data_are_marked() -> None:
 
 
 def test_only_statistics_of_the_missing_period_are_marked() -> None:
-    hour = [bucket(done=3, created=5)]
-    whole = tiles(hour, hour, bucket())
+    hour = slot(done=3, created=5)
+    whole = tiles(hour, hour, slot())
     part = {tile.name: tile for tile in with_gaps(whole, {**NO_GAPS, Period.HOUR: [STOPPED]})}
     assert (part["fires"].value, part["fires"].note) == ("3", "0 in flight")
     # The data of the minute is complete, that of the hour in the remark is not.
@@ -78,13 +78,13 @@ def test_only_statistics_of_the_missing_period_are_marked() -> None:
 
 
 def test_minutes_with_missing_data_are_marked() -> None:
-    buckets = [bucket(number * MINUTE, done=1) for number in range(4)]
+    slots = [slot(number * MINUTE, done=1) for number in range(4)]
     gaps = [Gap("b", MINUTE + 5, MINUTE + 9, True, "has stopped"), Gap("c", 3 * MINUTE + 1, None, False, "x")]
-    assert [minute.whole for minute in minutes(buckets, gaps)] == [True, False, True, False]
-    assert not any(minute.whole for minute in minutes(buckets, [Gap("d", None, None, False, "x")]))
+    assert [minute.whole for minute in minutes(slots, gaps, 9)] == [True, False, True, False]
+    assert not any(minute.whole for minute in minutes(slots, [Gap("d", None, None, False, "x")], 9))
 
 
 def test_health_sentence_of_the_last_minute() -> None:
-    assert health([bucket(done=2)], bucket(), [], 10.0).sentence.startswith("On time. 2 fires in the last minute")
-    assert health([bucket(failed=1)], bucket(), [], 10.0).tone == "busy"
-    assert health([], bucket(), ["b: lease"], 10.0) == Health("Degraded: b: lease.", "alarm")
+    assert health(slot(done=2), slot(), [], 60.0).sentence.startswith("On time. 2 fires in the last minute")
+    assert health(slot(failed=1), slot(), [], 60.0).tone == "busy"
+    assert health(slot(), slot(), ["b: lease"], 60.0) == Health("Degraded: b: lease.", "alarm")

@@ -14,8 +14,8 @@ from tocsin.ports.store import SignIn
 from tocsin.server.access import Keyring
 from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
+from tocsin.web.pages.admin.sessions import Sessions, masked
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.sessions import Sessions, masked
 
 
 class Nodes:

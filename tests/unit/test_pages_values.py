@@ -13,15 +13,16 @@ from tocsin.model.errors import InvalidInput
 from tocsin.model.raw_body import RawBody
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
+from tocsin.ports.statistics import OTHER_DESTINATIONS
 from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
 from tocsin.web.pages.context import Fields, read_form
+from tocsin.web.pages.forms import curl, due
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.overview.statistics import OTHER_DESTINATIONS, Statistics
-from tocsin.web.pages.timers.filters import Filters
-from tocsin.web.pages.timers.forms import TimerForm, command, curl
-from tocsin.web.pages.when_fields import read_when
+from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.timers.filters import TimerFilters
+from tocsin.web.pages.timers.forms import TimerForm, command
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
@@ -82,18 +83,15 @@ def test_timer_states() -> None:
 
 
 def test_local_time_is_converted_to_utc() -> None:
-    berlin = Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", "60")])
-    assert read_when(berlin) == {"executeAt": "2027-01-31T12:30:00Z"}
-    assert read_when(Fields([("when", "at"), ("at", "2027-01-31T12:00:00+02:00")])) == {
-        "executeAt": "2027-01-31T12:00:00+02:00"
-    }
-    assert read_when(Fields([("when", "in"), ("delay", " 5 M ")])) == {"delay": "5m"}
+    assert due("at", "", "2027-01-31T13:30", "60") == {"executeAt": "2027-01-31T12:30:00Z"}
+    assert due("at", "", "2027-01-31T12:00:00+02:00", "") == {"executeAt": "2027-01-31T12:00:00+02:00"}
+    assert due("in", " 5 M ", "", "") == {"delay": "5m"}
 
 
 @pytest.mark.parametrize("zone", ["x", "99999", "1.5"])
 def test_invalid_time_zone_offset_is_refused(zone: str) -> None:
     with pytest.raises(InvalidInput):
-        read_when(Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", zone)]))
+        due("at", "", "2027-01-31T13:30", zone)
 
 
 # -- forms
@@ -199,17 +197,17 @@ def test_link_of_a_list_parses_to_the_same_filters() -> None:
         ("order", "asc"),
         ("rows", "25"),
     ]
-    filters = Filters.read(Fields(pairs), UiLimits())
+    filters = TimerFilters.read(Fields(pairs), UiLimits(), "n")
     parsed = Fields(parse_qsl(filters.link().split("?")[1]))
-    assert Filters.read(parsed, UiLimits()) == filters
+    assert TimerFilters.read(parsed, UiLimits(), parsed.get("namespace")) == filters
     assert filters.link(cursor="c").endswith("&cursor=c")
     assert "order" not in filters.tab("pending")
 
 
 def test_unknown_values_in_a_url_are_ignored() -> None:
-    filters = Filters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits())
+    filters = TimerFilters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits(), "n")
     assert (filters.view, filters.range, filters.rows, filters.order) == ("pending", "", UiLimits().list_rows, "asc")
-    assert Filters.read(Fields([("rows", "99999")]), UiLimits()).rows == UiLimits().list_rows_max
+    assert TimerFilters.read(Fields([("rows", "99999")]), UiLimits(), "n").rows == UiLimits().list_rows_max
 
 
 # -- hosts, sessions
@@ -252,7 +250,7 @@ def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http:/
     )
 
 
-def test_statistics_count_per_bucket_within_their_limits() -> None:
+def test_statistics_count_per_slot_within_their_limits() -> None:
     gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
     statistics = Statistics(UiLimits(chart_points=3, chart_destinations_max=2), NOW, lambda: gauges)
     for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
@@ -260,19 +258,19 @@ def test_statistics_count_per_bucket_within_their_limits() -> None:
     statistics(TimersCreated("default", 5))
     statistics(TimersChanged("default", "deleted", 2))
     assert (statistics.change_counter("default").created, statistics.change_counter("default").changed) == (5, 8)
-    bucket = statistics.present
-    assert (bucket.fires, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
-    half = bucket.lag_ms(0.5)
+    slot = statistics.present
+    assert (slot.fires, slot.done, slot.retried, slot.failed, slot.created) == (6, 2, 1, 1, 5)
+    half = slot.lag.percentile_ms(0.5)
     assert half is not None
     assert 0.9 <= half <= 1.5
     for number in range(5):
         statistics(attempt("failed", destination=f"http://{number}:80"))
-    assert set(bucket.destinations) == {"http://x:80", "http://0:80", OTHER_DESTINATIONS}
-    assert bucket.destinations[OTHER_DESTINATIONS].failures == 4
+    assert set(slot.failing) == {"http://x:80", "http://0:80", OTHER_DESTINATIONS}
+    assert slot.failing[OTHER_DESTINATIONS].failures == 4
     for step in range(1, 6):
         statistics.roll(NOW + step * 10_000_000)
-    assert len(statistics.buckets) == 3
-    assert (statistics.buckets[-1].overdue_s, statistics.buckets[-1].window_timers) == (1.5, 7.0)
+    assert len(statistics.slots) == 3
+    assert (statistics.slots[-1].overdue_s, statistics.slots[-1].window_timers) == (1.5, 7.0)
 
 
 def test_parts_of_a_list_contain_all_rows_in_order() -> None:

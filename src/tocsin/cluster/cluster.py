@@ -19,8 +19,9 @@ from tocsin.cluster.this_node import ThisNode
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement
 from tocsin.ports.observer import Event, PeerRefused
+from tocsin.ports.statistics import StatisticsReport
 from tocsin.web.http.access import without_key
 
 T = TypeVar("T")
@@ -186,7 +187,7 @@ class Cluster:
         return {incarnation: answer.report async for incarnation, answer in self._each(others, PeerLink.ask)}
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """A node's report, and its statistics in points that began after an instant; None from a release without them.
+        """A node's report, and its statistics in slots that began after an instant; None from a release without them.
         Raises Unavailable."""
         address = self._placement.address(incarnation)
         if not address:

@@ -98,7 +98,7 @@ class PeerLink:
         self._send_message(wire.OwnershipChanged())
 
     async def ask(self, statistics_after: int | None = None) -> wire.PeerReport:
-        """The other node's report and, unless that is None, its statistics in points that began after the instant: None
+        """The other node's report and, unless that is None, its statistics in slots that began after the instant: None
         from a release without them. Raises Unavailable."""
         return await self._exchange(wire.PeerReport, wire.ReportRequest, statistics_after)
 

@@ -93,7 +93,7 @@ class PeerSession:
                 self._last_id = max(self._last_id, message.id)
                 after_us = message.statistics_after
                 statistics = None if after_us is None else self._here.statistics(after_us)
-                self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report(), statistics)))
+                self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report(), statistics=statistics)))
             elif isinstance(message, wire.RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._here.spawn(self._refresh(message.id))

@@ -10,8 +10,9 @@ from typing import Any
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement
 from tocsin.ports.observer import Event
+from tocsin.ports.statistics import StatisticsReport
 
 
 async def _serves_nothing(request: RelayedRequest) -> RelayedResponse:
@@ -31,7 +32,7 @@ class ThisNode:
     observe: Callable[[Event], None]
     #: Serves HTTP requests that other nodes forward.
     serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]] = _serves_nothing
-    #: The node's statistics in points that began after an instant.
+    #: The node's statistics in slots that began after an instant.
     statistics: Callable[[int], StatisticsReport | None] = lambda after_us: None
     #: What `spawn` runs.
     tasks: set[asyncio.Task[None]] = field(default_factory=set)

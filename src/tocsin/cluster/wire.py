@@ -17,7 +17,8 @@ from tocsin.model import errors
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
-from tocsin.ports.forward import NodeReport, StatisticsReport, Write, WriteKind, Written
+from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
+from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import GENERATION_BYTES
 
 
@@ -50,7 +51,7 @@ class PeerWrites(msgspec.Struct, tag="o", array_like=True):
 
 
 class ReportRequest(msgspec.Struct, tag="q", array_like=True):
-    """Asks for the node's report and, unless `statistics_after` is None, its statistics in points that began after that
+    """Asks for the node's report and, unless `statistics_after` is None, its statistics in slots that began after that
     instant."""
 
     id: int
@@ -116,10 +117,12 @@ class WriteResults(msgspec.Struct, tag="a", array_like=True):
 
 
 class PeerReport(msgspec.Struct, tag="r", array_like=True):
-    """The node's report and, if requested, its statistics."""
+    """The node's report and, if requested, its statistics. `unused` is the place of the statistics of earlier releases, which
+    this one can't read."""
 
     id: int
     report: NodeReport
+    unused: object = None
     statistics: StatisticsReport | None = None
 
 

@@ -15,6 +15,7 @@ import msgspec
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
+from tocsin.ports.statistics import StatisticsReport
 
 
 class WriteKind(IntEnum):
@@ -137,18 +138,6 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     takes_key_hashes: bool = False
 
 
-class StatisticsReport(msgspec.Struct, frozen=True, array_like=True):
-    """A node's counts as a time series. `points` are complete, oldest first; `present` is the current one; each is encoded by
-    `tocsin.web.pages.overview.statistics`. `since_us` is when counting began, `width_us` the time that a point covers.
-    `more`: further complete points exist. New fields are only added at the end, with a default."""
-
-    since_us: int
-    width_us: int
-    points: list[bytes]
-    present: bytes
-    more: bool
-
-
 class Peers(Protocol):
     """The other nodes, as far as they can be reached."""
 
@@ -156,8 +145,8 @@ class Peers(Protocol):
         """The nodes' reports, by incarnation; a node that does not answer in time is absent."""
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """The node's report, and its statistics in points that began after an instant, as many as fit in one answer; None if
-        its release has no statistics. Raises Unavailable, within the time limit of reports."""
+        """The node's report, and its statistics in slots that began after an instant, as many as fit in one answer; None if
+        its release has no such statistics. Raises Unavailable, within the time limit of reports."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time; a

@@ -15,8 +15,8 @@ import structlog
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import Overloaded, StoreError, Unavailable
 from tocsin.ports.store import SignIn, Store
+from tocsin.web.pages.admin.sessions import SIGN_IN_PREFIX
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.sessions import SIGN_IN_PREFIX
 
 _log = structlog.get_logger("tocsin.server")
 

@@ -37,7 +37,11 @@ class CallStatus(StrEnum):
     FAILED = "Failed"
 
 
-class Message(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Unknown fields are refused."""
+
+
+class Message(_Strict, frozen=True):
     """Base of all payloads. `service_call_id` names the aggregate that the message is about."""
 
     service_call_id: str
@@ -55,9 +59,7 @@ class Event(Message, frozen=True):
     """Base of the messages that report what happened."""
 
 
-class RequestSpec(
-    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False
-):
+class RequestSpec(_Strict, frozen=True):
     """The HTTP request to send. `body` is JSON: a JSON string is sent as its text, any other value as JSON."""
 
     method: str
@@ -66,7 +68,7 @@ class RequestSpec(
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class RetrySpec(_Strict, frozen=True):
     """A retry policy with every member set. The members are those of `tocsin.model.retry.RetryPolicy`."""
 
     max_attempts: int

@@ -34,7 +34,8 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
-from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, StatisticsReport, Write, WriteKind, Written
+from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
+from tocsin.ports.statistics import StatisticsReport
 from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.timers.completing import complete
 from tocsin.timers.engine.context import Context

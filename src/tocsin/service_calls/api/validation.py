@@ -8,7 +8,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -129,14 +129,14 @@ class CallRules:
     def key(self, tenant_id: str, service_call_id: str) -> CallKey:
         """Tenant and call in canonical form."""
         errors = _Errors()
-        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        key = errors.key(tenant_id, service_call_id)
         errors.refuse()
         return key
 
     def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> CallKey:
         """The call, after validating the tag: `new` True for a tag to add, False for one that the call may have."""
         errors = _Errors()
-        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        key = errors.key(tenant_id, service_call_id)
         (errors.new_text if new else errors.text)("tag", tag, self._limits.tag_chars_max)
         errors.refuse()
         return key
@@ -149,8 +149,8 @@ class CallRules:
             tenant_id=tenant,
             statuses=_statuses(asked.statuses, errors),
             tags=self._wanted_tags(asked.tags, errors),
-            submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
-            submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
+            submitted_from=errors.parsed("from", asked.submitted_from, parse_instant),
+            submitted_to=errors.parsed("to", asked.submitted_to, parse_instant),
             name=_search_text("name", asked.name, self._limits.name_chars_max, errors),
             correlation_id=_search_text("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
             before=_position(asked.cursor, errors),
@@ -163,13 +163,11 @@ class CallRules:
         if sent.due_at is not None:
             if sent.delay is not None:
                 errors.note("delay", "cannot be combined with dueAt; give one of the two")
-            due_at_us = errors.instant("dueAt", sent.due_at)
+            due_at_us = errors.parsed("dueAt", sent.due_at, parse_instant)
             if due_at_us is not None:
                 errors.note("dueAt", self._rules.instant(due_at_us, now_us))
             return due_at_us
-        if sent.delay is None:
-            return None
-        delay_us = errors.duration("delay", sent.delay)
+        delay_us = errors.parsed("delay", sent.delay, parse_duration)
         if delay_us is None:
             return None
         errors.note("delay", self._rules.delay(delay_us))
@@ -179,7 +177,7 @@ class CallRules:
         """Members that were omitted get the current defaults and keep them for this call."""
         at, found = "requestSpec.retryPolicy", len(errors.found)
         total, initial, longest = (
-            None if text is None else errors.duration(f"{at}.{field}", text)
+            errors.parsed(f"{at}.{field}", text, parse_duration)
             for field, text in (
                 ("maxAttemptsDuration", sent.max_attempts_duration),
                 ("initialInterval", sent.initial_interval),
@@ -312,16 +310,13 @@ class _Errors:
             self.note(path, "must be a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
         return lower
 
-    def instant(self, path: str, text: str) -> int | None:
-        try:
-            return parse_instant(text)
-        except ValueError as error:
-            self.note(path, str(error))
-            return None
+    def key(self, tenant_id: str, service_call_id: str) -> CallKey:
+        return CallKey(self.uuid7("tenantId", tenant_id), self.uuid7("serviceCallId", service_call_id))
 
-    def duration(self, path: str, text: str) -> int | None:
+    def parsed(self, path: str, text: str | None, parse: Callable[[str], int]) -> int | None:
+        """The instant or duration in microseconds; None if there is none or it is invalid."""
         try:
-            return parse_duration(text)
+            return None if text is None else parse(text)
         except ValueError as error:
             self.note(path, str(error))
             return None
@@ -329,10 +324,7 @@ class _Errors:
     def refuse(self, kind: type[InvalidInput] = InvalidInput) -> None:
         """Raises if any field is invalid. `kind` is the error class if exactly one is."""
         if self.found:
-            self._raise(kind if len(self.found) == 1 else InvalidInput)
-
-    def _raise(self, kind: type[InvalidInput]) -> NoReturn:
-        raise kind(*self.found)
+            raise (kind if len(self.found) == 1 else InvalidInput)(*self.found)
 
 
 def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:

@@ -24,19 +24,15 @@ from tocsin.web.http.errors import Forbidden, client_message, problem_headers, p
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
 from tocsin.web.http.reading import ClientGone, Receive, read_body
+from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
+from tocsin.web.pages.admin.sessions import Principal, Sessions
 from tocsin.web.pages.assets import PREFIX, Assets
-from tocsin.web.pages.context import Fields, Handler, NewCookie, Relayed, RequestContext, read_form
-from tocsin.web.pages.cookies import cookie_name, cookie_value
-from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.live import Streams
-from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
-from tocsin.web.pages.overview.paused import Paused
-from tocsin.web.pages.overview.statistics import Statistics
-from tocsin.web.pages.pages import Pages, toast
-from tocsin.web.pages.sessions import Principal, Sessions
+from tocsin.web.pages.context import Fields, NewCookie, Relayed, RequestContext, read_form
+from tocsin.web.pages.overview.welcome import PREFIX as WELCOME
+from tocsin.web.pages.overview.welcome import Welcome
+from tocsin.web.pages.pages import toast
+from tocsin.web.pages.site import RouteEntry, Site
 from tocsin.web.pages.unbuilt import UNBUILT
-from tocsin.web.pages.welcome import PREFIX as WELCOME
-from tocsin.web.pages.welcome import WelcomeHandlers
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -60,39 +56,33 @@ _OPEN_PATHS = frozenset({"/login"})
 
 
 class Ui:
-    """The pages. `handlers` are (method, path pattern, handler); patterns as Starlette writes them."""
+    """The pages. `closing` is awaited when they are closed."""
 
     def __init__(
         self,
-        handlers: Sequence[tuple[str, str, Handler]],
+        handlers: Sequence[RouteEntry],
+        site: Site,
         *,
-        pages: Pages,
         assets: Assets,
         sessions: Sessions,
         hosts: Hosts,
         proxies: Proxies,
-        statistics: Statistics,
-        cluster_statistics: ClusterStatistics,
-        paused: Paused,
-        welcome: WelcomeHandlers,
-        streams: Streams,
+        welcome: Welcome,
         clock: Clock,
-        limits: UiLimits,
+        closing: Sequence[Callable[[], Awaitable[None]]],
     ) -> None:
         self._routes = [Route(path, _never, methods=[method]) for method, path, _ in handlers]
         self._handlers = [handler for _, _, handler in handlers]
-        self._pages = pages
+        self._site = site
+        self._pages = site.pages
+        self._limits = site.limits
         self._assets = assets
         self._sessions = sessions
         self._hosts = hosts
         self._proxies = proxies
-        self._statistics = statistics
-        self._cluster_statistics = cluster_statistics
-        self._paused = paused
         self._welcome = welcome
-        self._streams = streams
         self._clock = clock
-        self._limits = limits
+        self._closing = closing
         self._rolling: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -101,9 +91,9 @@ class Ui:
 
     async def close(self) -> None:
         """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
-        self._streams.close()
-        await self._cluster_statistics.close()
-        await self._paused.close()
+        self._site.streams.close()
+        for close in self._closing:
+            await close()
         if self._rolling is not None:
             self._rolling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -113,7 +103,7 @@ class Ui:
     async def _roll(self) -> None:
         while True:
             await asyncio.sleep(self._limits.live_interval_s)
-            self._statistics.roll(self._clock.now_us())
+            self._site.statistics.roll(self._clock.now_us())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -261,7 +251,7 @@ class Ui:
         message = client_message(error, context.correlation_id)
         if context.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
-        template = "login.html" if unauthenticated else "refused.html"
+        template = "admin/login.html" if unauthenticated else "refused.html"
         response = self._pages.page(template, context, kind.status, title=kind.title, message=message, to="/")
         for name, value in problem_headers(error):
             if name == b"retry-after":

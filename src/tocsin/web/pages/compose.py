@@ -13,33 +13,33 @@ from tocsin.web.http.auth_failures import AuthFailures
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
-from tocsin.web.pages.admin import AdminHandlers
+from tocsin.web.pages.admin.admin import Administration
+from tocsin.web.pages.admin.sessions import Sessions, SignIns
+from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
-from tocsin.web.pages.calls.actions import CallActionHandlers
+from tocsin.web.pages.calls.actions import CallActions
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay
-from tocsin.web.pages.calls.detail import CallDetailHandlers
-from tocsin.web.pages.calls.listing import CallListHandlers
+from tocsin.web.pages.calls.detail import CallDetail
+from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.statistics import CallStatistics
-from tocsin.web.pages.calls.submitting import CallFormHandlers
+from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.calls.tenants import Tenants
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
-from tocsin.web.pages.overview.overview import OverviewHandlers
+from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
 from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
-from tocsin.web.pages.sessions import Sessions, SignIns
-from tocsin.web.pages.sign_in import SignInHandlers
-from tocsin.web.pages.timers.actions import ActionHandlers
-from tocsin.web.pages.timers.bulk_cancel import CancelHandlers
-from tocsin.web.pages.timers.bulk_run import RunHandlers
-from tocsin.web.pages.timers.detail import DetailHandlers
-from tocsin.web.pages.timers.editing import EditHandlers
-from tocsin.web.pages.timers.export import ExportHandlers
-from tocsin.web.pages.timers.listing import ListHandlers
-from tocsin.web.pages.welcome import WelcomeHandlers
+from tocsin.web.pages.site import Site
+from tocsin.web.pages.timers.actions import TimerActions
+from tocsin.web.pages.timers.bulk import BulkActions
+from tocsin.web.pages.timers.detail import TimerDetail
+from tocsin.web.pages.timers.editing import TimerEditing
+from tocsin.web.pages.timers.export import TimerExport
+from tocsin.web.pages.timers.listing import TimerList
 
 
 def compose(
@@ -64,49 +64,52 @@ def compose(
     """The application. `hosts` are the host names that it accepts; `agent` returns the service calls for each page that shows
     some; `relay` sends requests that need the agent to the node that runs it."""
     limits = limits or UiLimits()
-    audit = audit or NoAudit()
     assets = assets or Assets()
-    parser = RequestParser(rules)
     sessions = Sessions(keys, sign_ins, limits, time.time)
-    streams = Streams(limits)
     cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
-    lists = ListHandlers(service, parser, pages, statistics, streams, limits)
-    detail = DetailHandlers(service, pages, statistics, id_chars_max=rules.limits.id_chars_max)
-    gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
-    call_detail = CallDetailHandlers(gate, pages, call_statistics, limits)
-    welcome = WelcomeHandlers(service, parser, rules, pages, own_url=own_url, now_us=clock.now_us)
+    site = Site(
+        service=service,
+        parser=RequestParser(rules),
+        rules=rules,
+        pages=pages,
+        statistics=statistics,
+        call_statistics=call_statistics,
+        streams=Streams(limits),
+        gate=Gate(agent, pages, relay),
+        tenants=Tenants(hosts, limits),
+        keys=keys,
+        audit=audit or NoAudit(),
+        limits=limits,
+    )
+    welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
+    timers, timer, call = TimerList(site), TimerDetail(site), CallDetail(site)
     parts = (
-        OverviewHandlers(service, pages, cluster_statistics, streams, agent, limits, paused, welcome),
+        Overview(site, cluster_statistics, paused, welcome),
         welcome,
-        SignInHandlers(pages, sessions, auth_failures or AuthFailures(), audit),
-        lists,
-        ExportHandlers(service, lists, limits),
-        EditHandlers(service, parser, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
-        ActionHandlers(service, parser, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
-        CancelHandlers(service, pages, lists, limits),
-        RunHandlers(service, parser, pages, lists, limits, id_chars_max=rules.limits.id_chars_max),
-        AdminHandlers(service, parser, pages, lists, audit),
-        CallListHandlers(gate, pages, tenants, call_statistics, streams, limits),
-        CallFormHandlers(gate, pages, tenants, keys=keys),
-        CallActionHandlers(gate, call_detail),
-        call_detail,
-        # Last, because its pattern matches every path under /timers.
-        detail,
+        SignInPart(site, sessions, auth_failures or AuthFailures()),
+        timers,
+        TimerExport(site, timers),
+        TimerEditing(site),
+        TimerActions(site, timer),
+        BulkActions(site, timers),
+        Administration(site),
+        CallList(site),
+        CallSubmission(site),
+        CallActions(site, call),
+        # Last, because their patterns match any path under /calls and /timers.
+        call,
+        timer,
     )
     return Ui(
         [route for part in parts for route in part.routes()],
-        pages=pages,
+        site,
         assets=assets,
         sessions=sessions,
         hosts=hosts,
         proxies=proxies or Proxies(),
-        statistics=statistics,
-        cluster_statistics=cluster_statistics,
-        paused=paused,
         welcome=welcome,
-        streams=streams,
         clock=clock,
-        limits=limits,
+        closing=[cluster_statistics.close, paused.close],
     )

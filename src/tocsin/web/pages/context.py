@@ -12,8 +12,9 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor
+from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.errors import Forbidden
-from tocsin.web.pages.sessions import Principal
+from tocsin.web.pages.admin.sessions import Principal
 
 #: More fields than this make a form invalid; the pages' own forms have far fewer.
 FORM_FIELDS_MAX = 20_000
@@ -85,12 +86,23 @@ class RequestContext:
         self.form = Fields(())
         #: The form as it was sent.
         self.body = b""
+        self._calls: ServiceCalls | None = None
         self.now_us = now_us
         self.correlation_id = correlation_id
         self.query = Fields(request.query_params.multi_items())
         self.fragment = (
             request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
         )
+
+    @property
+    def calls(self) -> ServiceCalls:
+        """The service calls; only for handlers behind the gate of the agent, which sets them."""
+        assert self._calls is not None
+        return self._calls
+
+    @calls.setter
+    def calls(self, calls: ServiceCalls) -> None:
+        self._calls = calls
 
     @property
     def actor(self) -> Actor:
@@ -102,12 +114,6 @@ class RequestContext:
     def path(self) -> str:
         """The request's path."""
         return self.request.url.path
-
-    @property
-    def here(self) -> str:
-        """Path and query."""
-        query = self.request.url.query
-        return f"{self.path}?{query}" if query else self.path
 
     def timer_name(self, fields: Fields) -> tuple[str, str]:
         """The namespace and id in a form or query, exactly as sent."""

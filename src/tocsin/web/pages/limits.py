@@ -41,8 +41,8 @@ class UiLimits:
     statistics_interval_s: float = 1.0
     #: Starts of nodes that have ended whose statistics stay in the charts, by name.
     ended_nodes_max: int = 64
-    #: Approximate size of one message with statistics: merging it keeps timers waiting for about 2 ms.
-    statistics_message_bytes: int = 16 * 1024
+    #: Points in one message with statistics: decoding and merging them keeps timers waiting for a few milliseconds.
+    statistics_slots_max: int = 60
     #: Rows that a list shows first, and adds when scrolled.
     list_rows: int = 50
     #: Rows that one request of a list returns at most, and among which it searches for new ones.

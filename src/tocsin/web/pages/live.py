@@ -10,13 +10,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
+from starlette.responses import Response, StreamingResponse
 
+from tocsin.web.http.errors import Forbidden
+from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits
 
 #: Rounds without a change after which an event is sent anyway, to detect lost connections.
 _UNCHANGED_ROUNDS_MAX = 10
 #: A change is sent once more in the next round: it may not be durable yet when a page reads it right after the first event.
 _REPEAT_ROUND = 1
+
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 #: Returns the data of the next event; None ends the stream.
 Update = Callable[[], dict[str, Any] | None]
@@ -30,14 +35,23 @@ class Streams:
         self._closing = asyncio.Event()
         self.open = 0
 
-    @property
-    def full(self) -> bool:
-        """Whether the maximum number of streams is open, or the server is stopping."""
-        return self.open >= self._limits.streams_max or self._closing.is_set()
-
     def close(self) -> None:
         """Ends all streams."""
         self._closing.set()
+
+    def response(
+        self,
+        context: RequestContext,
+        news: Callable[[], dict[str, Any]],
+        refresh: Callable[[], Awaitable[None]] | None = None,
+    ) -> Response:
+        """A stream with the results of `news`, until the principal changes. Raises Forbidden if too many streams are open, or
+        the server is stopping."""
+        if self.open >= self._limits.streams_max or self._closing.is_set():
+            raise Forbidden("Too many open pages: this server updates no more pages live. Reload to see changes.")
+        principal, renew = context.principal, context.renew
+        events = self.events(lambda: news() if renew() == principal else None, refresh)
+        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
     async def events(
         self, update: Update, refresh: Callable[[], Awaitable[None]] | None = None

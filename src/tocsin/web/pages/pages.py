@@ -13,43 +13,35 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import Response
 
 from tocsin import __version__
-from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.model.visible import visible, visible_name
 from tocsin.web.http.access import Keyring
 from tocsin.web.pages import presentation
+from tocsin.web.pages.admin.sessions import Principal, masked
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.sessions import Principal, masked
-from tocsin.web.pages.timers.filters import utc_field
+from tocsin.web.pages.filters import utc_field
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """An entry of the navigation. `scope` decides who sees it: `timers` a principal that may read any namespace, `calls` one
-    that may read any tenant, `service` one that is limited to neither."""
+    """An entry of the navigation. `permits` returns whether a principal has a role, here `read`, on what the page shows."""
 
     path: str
     title: str
     icon: str
-    scope: str
-
-    def visible_to(self, principal: Principal) -> bool:
-        """Whether the principal may open the page."""
-        if self.scope == "timers":
-            return principal.may_somewhere(Role.READ)
-        return principal.may_call_somewhere(Role.READ) if self.scope == "calls" else principal.may(Role.READ)
+    permits: Callable[[Principal, str], bool]
 
 
 NAVIGATION = (
-    NavigationEntry("/", "Overview", "activity", "service"),
-    NavigationEntry("/timers", "Timers", "bell", "timers"),
-    NavigationEntry("/calls", "Calls", "send", "calls"),
-    NavigationEntry("/cluster", "Cluster", "grid", "service"),
-    NavigationEntry("/namespaces", "Namespaces", "layers", "timers"),
+    NavigationEntry("/", "Overview", "activity", Principal.may),
+    NavigationEntry("/timers", "Timers", "bell", Principal.may_somewhere),
+    NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
+    NavigationEntry("/cluster", "Cluster", "grid", Principal.may),
+    NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
 )
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
@@ -74,7 +66,14 @@ class Pages:
             auto_reload=False,
         )
         environment.globals.update(
-            asset=assets.url, navigation=NAVIGATION, version=__version__, state_of=presentation.state_of
+            asset=assets.url,
+            navigation=NAVIGATION,
+            version=__version__,
+            calls=calls,
+            state_of=presentation.state_of,
+            relative=presentation.relative,
+            parted=presentation.parted,
+            timer_path=presentation.timer_path,
         )
         environment.filters.update(
             utc=presentation.utc,
@@ -84,32 +83,12 @@ class Pages:
             span=presentation.span,
             latency=presentation.milliseconds,
             count=presentation.count,
-            destination=presentation.destination,
+            host_and_path=presentation.host_and_path,
             version_of=presentation.version,
             pretty_json=presentation.pretty_json,
             raw_body=presentation.raw_body,
             bytes_of=bytes,
             policy_of=policy_of,
-        )
-        environment.globals.update(
-            relative=presentation.relative,
-            parted=presentation.parted,
-            timer_path=presentation.timer_path,
-            call_path=calls.path,
-        )
-        environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
-        environment.filters.update(
-            call_version=calls.version,
-            call_lag=calls.lag_us,
-            call_took=calls.took_us,
-            call_waits=calls.waits,
-            call_awaited=calls.awaited_at,
-            call_attempt=calls.attempt,
-            policy_words=calls.policy_words,
-            call_target=calls.target,
-            call_result=calls.result_of,
-            short_id=calls.short,
-            redacted_headers=calls.redacted,
             redacted_url=redact_url,
             visible=visible,
             visible_name=visible_name,

@@ -15,7 +15,7 @@ import msgspec
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.raw_body import RawBody
 from tocsin.model.redaction import redact_url
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Attempt, Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView
@@ -27,6 +27,8 @@ T = TypeVar("T")
 #: because each level indents all lines within it.
 PRETTY_BYTES_MAX = 32 * 1024
 PRETTY_DEPTH_MAX = 20
+#: A string with an escape in JSON.
+_ESCAPED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)+"')
 #: Rows in one part of a list, which a browser lays out as a whole: as many as it can paint within a frame.
 PART_ROWS = 25
 
@@ -50,6 +52,19 @@ class State:
 
     word: str
     tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An entry of the timeline of a timer or call. `attempt` is set for attempts of timers; `ahead` marks entries in the
+    future."""
+
+    at: int
+    title: str
+    tone: str
+    note: str = ""
+    ahead: bool = False
+    attempt: Attempt | None = None
 
 
 _FINISHED = {
@@ -127,6 +142,12 @@ def count(number: float) -> str:
     return f"{number:,.0f}".replace(",", "\u202f")
 
 
+def sentence(error: Exception) -> str:
+    """An error's text as a sentence."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def timer_path(namespace: str, timer_id: str) -> str:
     """The path of a timer's page. An id that browsers would remove from a path goes into the query."""
     base = f"/timers/{quote(namespace, safe='')}/"
@@ -135,9 +156,9 @@ def timer_path(namespace: str, timer_id: str) -> str:
     return base + quote(timer_id, safe="")
 
 
-def destination(timer: Timer) -> tuple[str, str]:
-    """The host and the rest of a timer's callback URL, with secrets redacted."""
-    url = redact_url(timer.url)
+def host_and_path(sent_url: str) -> tuple[str, str]:
+    """The host and the rest of a URL, with secrets redacted."""
+    url = redact_url(sent_url)
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -161,10 +182,11 @@ def pretty_json(text: bytes) -> str:
     if len(text) > PRETTY_BYTES_MAX or is_deeper_than(text, PRETTY_DEPTH_MAX):
         return plain
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)
+        indented = msgspec.json.format(plain, indent=2)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return plain
-    return _indented(plain)
+    # Escapes become characters.
+    return _ESCAPED.sub(lambda found: json.dumps(json.loads(found[0]), ensure_ascii=False), indented)
 
 
 def raw_body(body: RawBody) -> tuple[str, str]:
@@ -176,29 +198,3 @@ def raw_body(body: RawBody) -> tuple[str, str]:
     assert text is not msgspec.UNSET
     # Line breaks are kept; other invisible characters are shown as escapes.
     return "\n".join(visible(line) for line in text.split("\n")), size
-
-
-#: Tokens of JSON; an empty object or array is one token.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[\[\]{},:]|[^\s\[\]{},:"]+')
-
-
-def _indented(text: str) -> str:
-    parts: list[str] = []
-    level = 0
-    for token in _TOKEN.findall(text):
-        if token in "[{":
-            level += 1
-            parts += (token, "\n", "  " * level)
-        elif token in "]}":
-            level -= 1
-            parts += ("\n", "  " * level, token)
-        elif token == ",":
-            parts += (",\n", "  " * level)
-        elif token == ":":
-            parts.append(": ")
-        elif token[0] in "[{":
-            parts.append(token[0] + token[-1])
-        else:
-            # Escapes become characters.
-            parts.append(json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token)
-    return "".join(parts)

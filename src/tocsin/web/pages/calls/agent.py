@@ -11,6 +11,7 @@ from tocsin.model.errors import Unavailable
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.pages.context import Handler, Relayed, RequestContext
 from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.presentation import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,6 @@ def standby(node: str) -> AgentUnavailable:
 
 #: Called for each page, because a node may get or lose the agent at any time.
 AgentSource = Callable[[], ServiceCalls | AgentUnavailable]
-CallsHandler = Callable[[RequestContext, ServiceCalls], Awaitable[Response]]
-
-
 Headers = list[tuple[bytes, bytes]]
 #: Sends a request (method, target, headers, body, client's address) to the node that runs the agent; returns None if no node
 #: does. Raises Unavailable.
@@ -53,38 +51,38 @@ Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[tuple[int, Headers
 
 
 class Gate:
-    """Passes the agent to handlers. On a node without the agent it relays the request with `relay`, or explains why not."""
+    """Gives handlers the agent. On a node without the agent it relays the request with `relay`, or explains why not."""
 
     def __init__(self, source: AgentSource, pages: Pages, relay: Relay | None = None) -> None:
-        self._source = source
+        self.source = source
         self._pages = pages
         self._relay = relay
 
-    def __call__(self, handler: CallsHandler, *, elsewhere: Handler | None = None) -> Handler:
-        """The handler for a route. On a node without the agent `elsewhere`, if given, handles the request instead of the
-        relay."""
+    def __call__(self, handler: Handler, *, relayed: bool = True) -> Handler:
+        """The handler for a route; `handler` finds the service calls in its context. Unless `relayed`, it needs none, and
+        handles the request instead of the relay."""
 
         async def handle(context: RequestContext) -> Response:
-            calls = self._source()
+            calls = self.source()
             if not isinstance(calls, AgentUnavailable):
-                return await handler(context, calls)
+                context.calls = calls
+                return await handler(context)
+            if self._relay is not None and not relayed:
+                return await handler(context)
             if self._relay is not None:
-                if elsewhere is not None:
-                    return await elsewhere(context)
                 scope = context.request.scope
                 query = scope["query_string"]
                 target = scope["raw_path"] + (b"?" + query if query else b"")
                 try:
                     headers = list(scope["headers"])
-                    relayed = await self._relay(scope["method"], target, headers, context.body, context.address)
+                    answer = await self._relay(scope["method"], target, headers, context.body, context.address)
                 except Unavailable as error:
                     if context.fragment:
                         raise
-                    reason = str(error)
-                    calls = AgentUnavailable("Service calls are unavailable", f"{reason[:1].upper()}{reason[1:]}.", 503)
+                    calls = AgentUnavailable("Service calls are unavailable", sentence(error), 503)
                 else:
-                    if relayed is not None:
-                        return Relayed(*relayed)
+                    if answer is not None:
+                        return Relayed(*answer)
             return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
 
         return handle

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from msgspec import UNSET
@@ -12,16 +11,12 @@ from starlette.responses import Response
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord
-from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.messages import CallStatus
-from tocsin.web.pages.calls.agent import Gate
 from tocsin.web.pages.calls.presentation import STAR, finished, path, redacted, result_of, version
-from tocsin.web.pages.calls.statistics import CallStatistics
 from tocsin.web.pages.calls.trace import trace_lines
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.pages import Pages
-from tocsin.web.pages.presentation import milliseconds, pretty_json
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.presentation import TimelineEntry, milliseconds, pretty_json
+from tocsin.web.pages.site import CallPart, route
 
 #: Notices after an action, by the `notice` parameter of the redirect.
 NOTICES = {
@@ -31,42 +26,18 @@ NOTICES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineEntry:
-    """An entry of the timeline; `ahead` marks entries in the future."""
+class CallDetail(CallPart):
+    """The page of one call. Its paths must come after the fixed paths under /calls."""
 
-    at: int
-    title: str
-    tone: str
-    note: str = ""
-    ahead: bool = False
-
-
-class CallDetailHandlers:
-    """The page of one call."""
-
-    def __init__(self, gate: Gate, pages: Pages, statistics: CallStatistics, limits: UiLimits) -> None:
-        self._gate = gate
-        self._pages = pages
-        self._statistics = statistics
-        self._limits = limits
-
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers. These patterns must come after the fixed paths under /calls."""
-        return [
-            ("GET", "/calls/{tenant}/{id}", self._gate(self.show)),
-            ("GET", "/calls/{tenant}/{id}/trace", self._gate(self.trace)),
-        ]
-
-    async def show(self, context: RequestContext, calls: ServiceCalls) -> Response:
+    @route("GET", "/calls/{tenant}/{id}")
+    async def show(self, context: RequestContext) -> Response:
         """The page, or for a script the part of it that changes while it is open."""
         parameters = context.request.path_params
-        return await self.of(context, calls, parameters["tenant"], parameters["id"])
+        return await self.of(context, parameters["tenant"], parameters["id"])
 
     async def of(
         self,
         context: RequestContext,
-        calls: ServiceCalls,
         tenant: str,
         service_call_id: str,
         *,
@@ -76,8 +47,8 @@ class CallDetailHandlers:
     ) -> Response:
         """The page of a call; `problem` is the reason why an action on it was refused, `tag` the tag that was entered."""
         context.permit_tenant(Role.READ, tenant)
-        change_counter = self._statistics.change_counter(tenant)
-        call, executions = await calls.get(tenant, service_call_id)
+        change_counter = self._site.call_statistics.change_counter(tenant)
+        call, executions = await context.calls.get(tenant, service_call_id)
         spec = call.request_spec
         is_finished = finished(call)
         return self._pages.page(
@@ -103,12 +74,13 @@ class CallDetailHandlers:
             live=None if is_finished else f"/ui/live/calls?{urlencode({'tenant': call.tenant_id})}",
         )
 
-    async def trace(self, context: RequestContext, calls: ServiceCalls) -> Response:
+    @route("GET", "/calls/{tenant}/{id}/trace")
+    async def trace(self, context: RequestContext) -> Response:
         """The trace of the call: a part of the page for a script, or a separate page."""
         parameters = context.request.path_params
         tenant = parameters["tenant"]
         context.permit_tenant(Role.READ, tenant)
-        call, entries = await calls.trace(tenant, parameters["id"])
+        call, entries = await context.calls.trace(tenant, parameters["id"])
         most = self._limits.trace_entries_max
         return self._pages.page(
             "calls/trace_part.html" if context.fragment else "calls/trace.html",

@@ -1,71 +1,44 @@
-"""The filters of the call list: parsed from the URL's query, and written back into links."""
+"""The filters of the call list."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from urllib.parse import urlencode
+from dataclasses import dataclass
+from typing import ClassVar
 
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
-from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.calls.presentation import STAR
-from tocsin.web.pages.context import Fields, whole_number
-from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.timers.filters import CUSTOM_RANGE, RANGES, instant_text, wanted_tags
-
-#: Tabs of the list: name in the URL, title, status (none: all).
-VIEWS: dict[str, tuple[str, CallStatus | None]] = {
-    "all": ("All", None),
-    "scheduled": ("Scheduled", CallStatus.SCHEDULED),
-    "running": ("Running", CallStatus.RUNNING),
-    "retrying": ("Retrying", CallStatus.RETRYING),
-    "succeeded": ("Succeeded", CallStatus.SUCCEEDED),
-    "failed": ("Failed", CallStatus.FAILED),
-}
-#: Time ranges that end now, for the time of submission.
-PAST = {name: span for name, span in RANGES.items() if not name or name.startswith("last-")}
+from tocsin.web.pages.context import Fields
+from tocsin.web.pages.filters import ListFilters
+from tocsin.web.pages.timers.filters import TimerFilters
 
 
 @dataclass(frozen=True, slots=True)
-class CallFilters:
-    """The parsed query of a list. Values are unchecked text; `request` turns them into a request, still unchecked."""
+class CallFilters(ListFilters):
+    """The scope is a tenant, the time range one of submission times that ends now. The latest call is listed first."""
 
-    tenant: str
-    view: str
-    search: str
-    tags: tuple[str, ...]
-    starred: bool
-    range: str
-    after: str
-    before: str
-    rows: int
-    cursor: str
+    path = "/calls"
+    scope_name = "tenant"
+    range_name = "submitted"
+    #: Each tab lists the calls with this status; None: all.
+    views: ClassVar = {
+        "all": ("All", None),
+        "scheduled": ("Scheduled", CallStatus.SCHEDULED),
+        "running": ("Running", CallStatus.RUNNING),
+        "retrying": ("Retrying", CallStatus.RETRYING),
+        "succeeded": ("Succeeded", CallStatus.SUCCEEDED),
+        "failed": ("Failed", CallStatus.FAILED),
+    }
+    ranges: ClassVar = {
+        name: (title, after, None)
+        for name, (title, after, _) in TimerFilters.ranges.items()
+        if not name.startswith("next-")
+    }
 
     @classmethod
-    def read(cls, query: Fields, limits: UiLimits, tenant: str) -> CallFilters:
-        """Parses a query. Unknown values are ignored, not refused, so that old links still open."""
-        view, span, rows = query.get("view"), query.get("submitted"), query.get("rows")
-        after, before = query.get("from"), query.get("to")
-        if after or before:
-            span = CUSTOM_RANGE
-        return cls(
-            tenant=tenant,
-            view=view if view in VIEWS else "all",
-            search=query.get("q"),
-            tags=wanted_tags(query),
-            starred=query.get("starred") == "yes",
-            range=span if span in PAST or span == CUSTOM_RANGE else "",
-            after=after,
-            before=before,
-            rows=min(whole_number(rows), limits.list_rows_max) or limits.list_rows,
-            cursor=query.get("cursor"),
-        )
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether anything but the tenant and the tab limits the list."""
-        return bool(self.tags or self.range or self.starred or self.search)
+    def _search(cls, query: Fields) -> str:
+        return query.get("q")
 
     @property
     def names_id(self) -> bool:
@@ -73,9 +46,9 @@ class CallFilters:
         return is_uuid7(self.search.lower())
 
     def request(self, now_us: int) -> PageRequest:
-        """The equivalent API request."""
-        status = VIEWS[self.view][1]
-        after, before = self._bounds(now_us)
+        """The equivalent API request, unchecked."""
+        status = self.views[self.view][1]
+        after, before = self.bounds(now_us)
         return PageRequest(
             statuses=() if status is None else (status,),
             tags=(*self.tags, *((STAR,) if self.starred else ())),
@@ -85,24 +58,3 @@ class CallFilters:
             limit=str(self.rows),
             cursor=self.cursor or None,
         )
-
-    def _bounds(self, now_us: int) -> tuple[str, str]:
-        if self.range == CUSTOM_RANGE:
-            return instant_text(self.after), instant_text(self.before)
-        after = PAST[self.range][1]
-        return ("" if after is None else format_instant(now_us + after), "")
-
-    def link(self, **changes: object) -> str:
-        """The URL of this list with some filters changed. Unless `cursor` is given, it starts at the first page."""
-        wanted = replace(self, **{"cursor": "", **changes})  # type: ignore[arg-type]
-        pairs: list[tuple[str, str]] = [("tenant", wanted.tenant), ("view", wanted.view)]
-        pairs += [("q", wanted.search)] if wanted.search else []
-        pairs += [("tag", tag) for tag in wanted.tags]
-        pairs += [("starred", "yes")] if wanted.starred else []
-        if wanted.range == CUSTOM_RANGE:
-            pairs += [(name, text) for name, text in (("from", wanted.after), ("to", wanted.before)) if text]
-        elif wanted.range:
-            pairs.append(("submitted", wanted.range))
-        pairs += [("rows", str(wanted.rows))] if wanted.rows != UiLimits().list_rows else []
-        pairs += [("cursor", wanted.cursor)] if wanted.cursor else []
-        return f"/calls?{urlencode(pairs)}"

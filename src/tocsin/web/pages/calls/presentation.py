@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from tocsin.model.instants import format_duration
-from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.redaction import redact_headers
 from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord
 from tocsin.service_calls.messages import CallStatus
@@ -106,17 +106,6 @@ def list_path(tenant_id: str, **query: str) -> str:
 def short(identifier: str) -> str:
     """The end of an id, because ids created at the same time have the same beginning."""
     return f"…{identifier[-8:]}"
-
-
-def target(call: CallRecord) -> tuple[str, str]:
-    """The host and the rest of a call's URL, with secrets redacted."""
-    url = redact_url(call.request_spec.url)
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url, ""
-    rest = parts.path + (f"?{parts.query}" if parts.query else "")
-    return parts.netloc, rest if rest != "/" else ""
 
 
 @dataclass(frozen=True, slots=True)

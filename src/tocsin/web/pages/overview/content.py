@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import groupby
 
+from tocsin.ports.statistics import Latencies, StatisticsSlot, total
 from tocsin.web.pages.overview.cluster_statistics import Gap
 from tocsin.web.pages.overview.paused import BoundedCount, PausedNamespace
-from tocsin.web.pages.overview.statistics import Bucket, DestinationFailures, percentile_ms
 from tocsin.web.pages.presentation import count, milliseconds, span
 
 #: The period that the health sentence covers, in seconds.
 PRESENT_S = 60.0
+_MINUTE_US = 60_000_000
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
 
@@ -76,43 +78,35 @@ def _waiting(waiting: BoundedCount) -> str:
     return f"{waiting} overdue"
 
 
-def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_s: float) -> Health:
-    """The health of the last minute in one sentence."""
+def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], period_s: float) -> Health:
+    """The health of the last minute in one sentence. `period_s` is the time that `minute` covers."""
     if reasons:
         return Health(f"Degraded: {'; '.join(reasons)}.", "alarm")
-    fires = sum(bucket.fires for bucket in recent)
-    failed = sum(bucket.failed for bucket in recent)
-    slowest = max((bucket.lag_max_ms for bucket in recent), default=0.0)
+    fires = minute.fires * 60 / period_s if period_s > 60 else minute.fires
+    rate = f"{count(fires)} {'fire' if fires == 1 else 'fires'} in the last minute"
     if now.overdue_s > _OVERDUE_S:
         behind = span(round(now.overdue_s * 1e6))
-        return Health(f"Behind: the oldest due timer has waited {behind}. {_rate(fires, recent, width_s)}.", "alarm")
-    calls = _calls(recent)
-    if fires == 0:
+        return Health(f"Behind: the oldest due timer has waited {behind}. {rate}.", "alarm")
+    calls = _calls(minute)
+    if minute.fires == 0:
         waiting = count(now.window_timers)
         soon = f"{waiting} timers due within minutes" if now.window_timers else "no timer due within minutes"
         return Health(f"Quiet. Nothing fired in the last minute, {soon}, nothing overdue.{calls}", "calm")
     # A number and its unit stay on one line.
-    rest = f"slowest {milliseconds(slowest * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
-    rate = _rate(fires, recent, width_s)
-    if failed:
-        return Health(f"On time, but {count(failed)} of {rate} failed; {rest}.{calls}", "busy")
+    rest = f"slowest {milliseconds(minute.lag.max_ms * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
+    if minute.failed:
+        return Health(f"On time, but {count(minute.failed)} of {rate} failed; {rest}.{calls}", "busy")
     return Health(f"On time. {rate}, {rest}.{calls}", "calm")
 
 
-def _calls(recent: Sequence[Bucket]) -> str:
+def _calls(minute: StatisticsSlot) -> str:
     """The sentence about service calls; empty if none has ended."""
-    succeeded = sum(bucket.calls.succeeded for bucket in recent)
-    failed = sum(bucket.calls.failed for bucket in recent)
-    ended = succeeded + failed
+    failed = minute.calls_failed
+    ended = minute.calls_succeeded + failed
     if not ended:
         return ""
     words = f" {count(ended)} service {'call' if ended == 1 else 'calls'} ended"
     return f"{words}, {count(failed)} failed." if failed else f"{words}, none failed."
-
-
-def _rate(fires: int, recent: Sequence[Bucket], width_s: float) -> str:
-    number = fires * 60 / max(width_s * len(recent), 60.0) if len(recent) * width_s > 60 else fires
-    return f"{count(number)} {'fire' if number == 1 else 'fires'} in the last minute"
 
 
 class Period(Enum):
@@ -156,106 +150,63 @@ def at_least(value: str) -> str:
     return "none known" if value == "none" else f"≥\u00a0{value}"
 
 
-def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paused: bool = False) -> list[Tile]:
+def tiles(minute: StatisticsSlot, hour: StatisticsSlot, now: StatisticsSlot, *, paused: bool = False) -> list[Tile]:
     """The tiles of timers. `paused`: there are paused namespaces, whose timers do not count as overdue."""
-    fires = sum(bucket.fires for bucket in recent)
-    lag = [sum(counts) for counts in zip(*(bucket.lag_counts for bucket in recent), strict=True)]
-    most = max((bucket.lag_max_ms for bucket in recent), default=0.0)
-    half, tail = percentile_ms(lag, 0.5, most), percentile_ms(lag, 0.99, most)
-    created = sum(bucket.created for bucket in recent)
-    failed = sum(bucket.failed for bucket in hour)
-    retried = sum(bucket.retried for bucket in hour)
-    overdue_us = round(now.overdue_s * 1e6)
+    overdue = now.overdue_s > _OVERDUE_S
+    fires = Tile("fires", "Fires, last minute", count(minute.fires), f"{count(now.in_flight)} in flight")
+    created = Tile("created", "Created, last minute", count(minute.created), f"{count(hour.created)} this hour")
     return [
-        Tile("fires", "Fires, last minute", count(fires), f"{count(now.in_flight)} in flight", note_period=Period.NOW),
-        Tile(
-            "created",
-            "Created, last minute",
-            count(created),
-            f"{count(sum(b.created for b in hour))} this hour",
-            note_period=Period.HOUR,
-        ),
-        Tile(
-            "lag",
-            "Lag p99",
-            "–" if tail is None else milliseconds(tail * 1_000),
-            "nothing fired" if half is None else f"p50 {milliseconds(half * 1_000)}",
-            sums=False,
-        ),
+        replace(fires, note_period=Period.NOW),
+        replace(created, note_period=Period.HOUR),
+        Tile("lag", "Lag p99", *_percentiles(minute.lag, "nothing fired"), sums=False),
         Tile(
             "overdue",
             "Overdue",
-            "none" if now.overdue_s <= _OVERDUE_S else span(overdue_us),
+            span(round(now.overdue_s * 1e6)) if overdue else "none",
             "paused namespaces excluded" if paused else "oldest due timer",
-            "failed" if now.overdue_s > _OVERDUE_S else "",
+            "failed" if overdue else "",
             Period.NOW,
         ),
         Tile("window", "Due within minutes", count(now.window_timers), "timers in memory", period=Period.NOW),
         Tile(
             "failed",
             "Failed, this hour",
-            count(failed),
-            f"{count(retried)} {'attempt' if retried == 1 else 'attempts'} retried",
-            "failed" if failed else "",
+            count(hour.failed),
+            f"{count(hour.retried)} {'attempt' if hour.retried == 1 else 'attempts'} retried",
+            "failed" if hour.failed else "",
             Period.HOUR,
             note_period=Period.HOUR,
         ),
     ]
 
 
-def call_tiles(recent: Sequence[Bucket], hour: Sequence[Bucket]) -> list[Tile]:
+def call_tiles(minute: StatisticsSlot, hour: StatisticsSlot) -> list[Tile]:
     """The tiles of service calls."""
-    submitted = sum(bucket.calls.submitted for bucket in recent)
-    succeeded = sum(bucket.calls.succeeded for bucket in hour)
-    failed = sum(bucket.calls.failed for bucket in hour)
-    lag = [sum(counts) for counts in zip(*(bucket.calls.lag_counts for bucket in hour), strict=True)]
-    most = max((bucket.calls.lag_max_ms for bucket in hour), default=0.0)
-    half, tail = percentile_ms(lag, 0.5, most), percentile_ms(lag, 0.99, most)
+    submitted, succeeded, failed = hour.calls_submitted, hour.calls_succeeded, hour.calls_failed
+    ended = succeeded + failed
+    share = f"{succeeded * 100 // ended}% of ended calls" if ended else "none ended"
+    lag = _percentiles(hour.calls_lag, "none started")
+    tone = "failed" if failed else ""
     return [
         Tile(
             "calls-submitted",
             "Submitted, last minute",
-            count(submitted),
-            f"{count(sum(bucket.calls.submitted for bucket in hour))} this hour",
+            count(minute.calls_submitted),
+            f"{count(submitted)} this hour",
             note_period=Period.HOUR,
         ),
-        Tile(
-            "calls-succeeded", "Succeeded, this hour", count(succeeded), _share(succeeded, failed), period=Period.HOUR
-        ),
-        Tile(
-            "calls-failed",
-            "Failed, this hour",
-            count(failed),
-            "will not be retried",
-            "failed" if failed else "",
-            Period.HOUR,
-        ),
-        Tile(
-            "calls-lag",
-            "Start lag p99, this hour",
-            "–" if tail is None else milliseconds(tail * 1_000),
-            "none started" if half is None else f"p50 {milliseconds(half * 1_000)}",
-            period=Period.HOUR,
-            sums=False,
-        ),
+        Tile("calls-succeeded", "Succeeded, this hour", count(succeeded), share, period=Period.HOUR),
+        Tile("calls-failed", "Failed, this hour", count(failed), "will not be retried", tone, Period.HOUR),
+        Tile("calls-lag", "Start lag p99, this hour", *lag, period=Period.HOUR, sums=False),
     ]
 
 
-def _share(succeeded: int, failed: int) -> str:
-    ended = succeeded + failed
-    return f"{succeeded * 100 // ended}% of ended calls" if ended else "none ended"
-
-
-def failing(destinations: Iterable[Mapping[str, DestinationFailures]]) -> list[tuple[str, DestinationFailures]]:
-    """Destinations with failed calls, those with the most failures first."""
-    together: dict[str, DestinationFailures] = {}
-    for known in destinations:
-        for name, one in known.items():
-            sums = together.setdefault(name, DestinationFailures())
-            sums.failures += one.failures
-            sums.exhausted += one.exhausted
-            sums.last_error = one.last_error
-    return sorted(together.items(), key=lambda item: -item[1].failures)
+def _percentiles(lag: Latencies, nothing: str) -> tuple[str, str]:
+    """The 99th percentile, and a remark with the median, or with `nothing` without latencies."""
+    half, tail = lag.percentile_ms(0.5), lag.percentile_ms(0.99)
+    if half is None or tail is None:
+        return "–", nothing
+    return milliseconds(tail * 1_000), f"p50 {milliseconds(half * 1_000)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,23 +221,11 @@ class Minute:
     whole: bool
 
 
-def minutes(buckets: Sequence[Bucket], gaps: Sequence[Gap]) -> list[Minute]:
+def minutes(slots: Sequence[StatisticsSlot], gaps: Sequence[Gap], destinations_max: int) -> list[Minute]:
     """The statistics of each minute."""
-    grouped: dict[int, list[Bucket]] = {}
-    for bucket in buckets:
-        grouped.setdefault(bucket.begins_us - bucket.begins_us % 60_000_000, []).append(bucket)
     rows = []
-    for at, group in grouped.items():
-        lag = [sum(counts) for counts in zip(*(bucket.lag_counts for bucket in group), strict=True)]
-        most = max(bucket.lag_max_ms for bucket in group)
-        rows.append(
-            Minute(
-                at,
-                sum(bucket.fires for bucket in group),
-                sum(bucket.failed for bucket in group),
-                sum(bucket.created for bucket in group),
-                percentile_ms(lag, 0.99, most),
-                not any(gap.touches(at) and (gap.from_us or at) < at + 60_000_000 for gap in gaps),
-            )
-        )
+    for at, group in groupby(slots, key=lambda slot: slot.begins_us - slot.begins_us % _MINUTE_US):
+        sums = total(group, destinations_max)
+        whole = not any(gap.touches(at) and (gap.from_us or at) < at + _MINUTE_US for gap in gaps)
+        rows.append(Minute(at, sums.fires, sums.failed, sums.created, sums.lag.percentile_ms(0.99), whole))
     return rows

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
 from tocsin.timers.service import ListRequest, TimerService
+from tocsin.web.pages.overview.refreshed import Refreshed
 from tocsin.web.pages.presentation import count
 
 #: Timers of a namespace that are counted; a greater number is shown as "or more". Each costs reading a row.
@@ -47,34 +47,15 @@ async def count_due(service: TimerService, namespace: str, before_us: int) -> Bo
     return BoundedCount(len(views), cursor is not None)
 
 
-class Paused:
-    """The paused namespaces, as of a few seconds ago."""
+class Paused(Refreshed):
+    """The paused namespaces, as of a few seconds ago. If the store does not respond, the previous result stays; the health
+    sentence reports the store."""
 
     def __init__(self, service: TimerService, clock: Clock) -> None:
+        super().__init__(_READ_INTERVAL_S)
         self._service = service
         self._clock = clock
-        self._reading: asyncio.Task[None] | None = None
-        self._read_at_s: float | None = None
         self.namespaces: list[PausedNamespace] = []
-
-    async def refresh(self) -> None:
-        """Reads the store, unless that was done a few seconds ago. Concurrent callers share one read. If the store does not
-        respond, the previous result stays; the health sentence reports the store."""
-        if self._reading is None or self._reading.done():
-            now_s = asyncio.get_running_loop().time()
-            if self._read_at_s is not None and now_s - self._read_at_s < _READ_INTERVAL_S:
-                return
-            self._read_at_s = now_s
-            self._reading = asyncio.ensure_future(self._read())
-        await asyncio.wait([self._reading])
-        if not self._reading.cancelled():
-            self._reading.result()
-
-    async def close(self) -> None:
-        """Stops reading. Idempotent."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
 
     async def _read(self) -> None:
         try:

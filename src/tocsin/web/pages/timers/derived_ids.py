@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
@@ -44,27 +45,23 @@ def neighbours(timer_id: str, chars_max: int) -> tuple[str | None, str]:
 def run_ids(timer_id: str, chars_max: int) -> Iterator[str]:
     """Candidate ids for the next run of a timer, in order of preference. The last one has random digits."""
     first, number = run_of(timer_id)
-    for further in range(number + 1, number + 1 + _NUMBERS_TRIED):
-        yield run_id(first, further, chars_max)
-    yield _random(f"{first}-run", chars_max)
+    return _candidates(first, "-run", number + 1, chars_max)
 
 
 def copy_ids(timer_id: str, chars_max: int) -> Iterator[str]:
     """Candidate ids for a copy of a timer, in order of preference. The last one has random digits."""
     match = _COPY.match(timer_id)
     first = match[1] if match else timer_id
-    yield _ending(first, "-copy", chars_max)
-    for number in range(2, 2 + _NUMBERS_TRIED):
-        yield _ending(first, f"-copy-{number}", chars_max)
-    yield _random(f"{first}-copy", chars_max)
+    return chain([_ending(first, "-copy", chars_max)], _candidates(first, "-copy", 2, chars_max))
+
+
+def _candidates(first: str, word: str, number: int, chars_max: int) -> Iterator[str]:
+    for end in (*range(number, number + _NUMBERS_TRIED), uuid.uuid4().hex[:_RANDOM_DIGITS]):
+        yield _ending(first, f"{word}-{end}", chars_max)
 
 
 def _ending(first: str, end: str, chars_max: int) -> str:
     return first[: chars_max - len(end)] + end
-
-
-def _random(first: str, chars_max: int) -> str:
-    return _ending(first, f"-{uuid.uuid4().hex[:_RANDOM_DIGITS]}", chars_max)
 
 
 async def first_free(service: TimerService, namespace: str, ids: Iterator[str]) -> str:

@@ -10,12 +10,11 @@ from tocsin.model.access import Role
 from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Attempt, Status
-from tocsin.timers.service import ClusterView, ShardView, TimerService, TimerView
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.overview.statistics import Statistics
-from tocsin.web.pages.pages import Pages
-from tocsin.web.pages.presentation import relative, span
+from tocsin.model.timer import Status
+from tocsin.timers.service import ClusterView, ShardView, TimerView
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.presentation import TimelineEntry, relative, span
+from tocsin.web.pages.site import Part, route
 from tocsin.web.pages.timers.derived_ids import neighbours
 
 #: Notices after an action, by the `notice` parameter of the redirect.
@@ -31,18 +30,6 @@ NOTICES = {
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineEntry:
-    """An entry of the timeline. `attempt` is set for attempts; `ahead` marks entries in the future."""
-
-    at: int
-    title: str
-    tone: str
-    attempt: Attempt | None = None
-    ahead: bool = False
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """Where a timer is and what it waits for, in one sentence; `shard` is None if its shard is unknown."""
 
@@ -51,19 +38,10 @@ class Explanation:
     paused: bool
 
 
-class DetailHandlers:
-    """The page of one timer."""
+class TimerDetail(Part):
+    """The page of one timer. Its path matches ids with slashes, so it must come after all others."""
 
-    def __init__(self, service: TimerService, pages: Pages, statistics: Statistics, *, id_chars_max: int) -> None:
-        self._service = service
-        self._pages = pages
-        self._statistics = statistics
-        self._id_chars_max = id_chars_max
-
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers. The pattern matches ids with slashes, so it must come after all others."""
-        return [("GET", "/timers/{namespace}/{id:path}", self.show)]
-
+    @route("GET", "/timers/{namespace}/{id:path}")
     async def show(self, context: RequestContext) -> Response:
         """The page, or for a script the part of it that changes while it is open."""
         parameters = context.request.path_params
@@ -123,7 +101,7 @@ def timeline(view: TimerView, policy: RetryPolicy, now_us: int) -> list[Timeline
     for attempt in timer.attempt_log:
         good = attempt.error is None
         title = f"Response {attempt.status}" if attempt.status else "No response"
-        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt))
+        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt=attempt))
     attempts_ended = {entry.at + (entry.attempt.duration_us if entry.attempt else 0) for entry in entries}
     last = max(entry.at for entry in entries)
     updated = timer.updated_at > timer.created_at and timer.status is Status.PENDING

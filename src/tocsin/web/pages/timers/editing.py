@@ -19,28 +19,22 @@ from tocsin.model.errors import (
     TimerNotPending,
 )
 from tocsin.model.instants import parse_duration
-from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.timer import Status, Timer
 from tocsin.model.validation import METHODS
 from tocsin.model.withheld import with_headers, with_url, withheld
-from tocsin.timers.service import TimerService, TimerView
+from tocsin.timers.service import TimerView
 from tocsin.web.http import wire
-from tocsin.web.http.access import Keyring
-from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.forms import DELAYS, RETRY_LABELS, by_field, curl, passed
 from tocsin.web.pages.presentation import timer_path, version
+from tocsin.web.pages.site import Part, preferred, route
 from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
-from tocsin.web.pages.timers.forms import TimerForm, command, curl
-from tocsin.web.pages.timers.listing import ListHandlers
+from tocsin.web.pages.timers.forms import TimerForm, command
 from tocsin.web.pages.timers.plan import plan
-from tocsin.web.pages.when_fields import passed
 
-#: The quick choices of a delay: the text for the field, the label of the button.
-DELAYS = (("30s", "30 s"), ("5m", "5 min"), ("1h", "1 h"), ("24h", "1 day"), ("7d", "7 days"))
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
     "callbackUrl": "URL",
@@ -50,48 +44,20 @@ _LABELS = {
     "id": "Id",
     "tags": "Tags",
     "payload": "Payload",
-    "maxAttempts": "Max attempts",
-    "initialInterval": "Initial interval",
-    "backoffMultiplier": "Backoff multiplier",
-    "maxInterval": "Max interval",
-    "maxAttemptsDuration": "Max duration",
+    **RETRY_LABELS,
     "callbackTimeoutSeconds": "Timeout",
     "headers": "Headers",
 }
 
 
-class EditHandlers:
-    """Creating and editing timers. `keys` indicates whether the equivalent commands need an API key."""
+_create_reader = JsonReader(wire.CreateTimer)
+_update_reader = JsonReader(wire.UpdateTimer)
 
-    def __init__(
-        self,
-        service: TimerService,
-        parser: RequestParser,
-        pages: Pages,
-        lists: ListHandlers,
-        *,
-        keys: Keyring,
-        id_chars_max: int,
-    ) -> None:
-        self._id_chars_max = id_chars_max
-        self._service = service
-        self._parser = parser
-        self._pages = pages
-        self._lists = lists
-        self._keys = keys
-        self._create_reader = JsonReader(wire.CreateTimer)
-        self._update_reader = JsonReader(wire.UpdateTimer)
 
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers."""
-        return [
-            ("GET", "/timers/new", self.new),
-            ("POST", "/timers/new", self.create),
-            ("GET", "/timers/edit", self.edit),
-            ("POST", "/timers/edit", self.change),
-            ("POST", "/ui/equivalent", self.equivalent),
-        ]
+class TimerEditing(Part):
+    """Creating and editing timers."""
 
+    @route("GET", "/timers/new")
     async def new(self, context: RequestContext) -> Response:
         """An empty form, or with `like` a copy of a timer under a new id."""
         query = context.query
@@ -102,11 +68,13 @@ class EditHandlers:
             form.like_namespace, form.like = namespace, timer_id
             form.id = await first_free(self._service, namespace, copy_ids(timer_id, self._id_chars_max))
         else:
-            form = TimerForm(namespace=query.exact("namespace") or await self._first(context), url=query.get("url"))
+            namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
+            form = TimerForm(namespace=namespace, url=query.get("url"))
             form.id = f"timer-{uuid.uuid4().hex[:8]}"
         context.permit(Role.WRITE, form.namespace)
         return await self._form(context, form)
 
+    @route("POST", "/timers/new")
     async def create(self, context: RequestContext) -> Response:
         """Creates the timer, or shows the form again with its errors or with a question: whether to replace a pending timer
         with the same id, or whether a time in the past is intended. The form keeps all input."""
@@ -114,7 +82,7 @@ class EditHandlers:
         form.id = context.form.exact("instead") or form.id
         context.permit(Role.WRITE, form.namespace)
         try:
-            sent = self._create_reader.read(msgspec.json.encode(form.body()))
+            sent = _create_reader.read(msgspec.json.encode(form.body()))
             timer = self._parser.timer(sent, context.now_us, None)
             if form.like and withheld(timer.url, timer.headers):
                 await self._with_secrets(context, timer, form)
@@ -160,6 +128,7 @@ class EditHandlers:
         """Whether the instant is in the past and the form does not confirm it yet."""
         return passed(execute_at, context.now_us) and context.form.exact("past") != str(execute_at)
 
+    @route("GET", "/timers/edit")
     async def edit(self, context: RequestContext) -> Response:
         """The form with the settings of a pending timer."""
         namespace, timer_id = context.timer_name(context.query)
@@ -167,6 +136,7 @@ class EditHandlers:
         view = await self._service.get(namespace, timer_id)
         return await self._form(context, TimerForm.of(view.timer, when="keep"), view=view)
 
+    @route("POST", "/timers/edit")
     async def change(self, context: RequestContext) -> Response:
         """Updates the fields that differ."""
         form = TimerForm.read(context.form)
@@ -175,7 +145,7 @@ class EditHandlers:
         try:
             body = form.changes(view)
             if len(body) > 2:
-                sent = self._update_reader.read(msgspec.json.encode(_at(body, context.now_us)))
+                sent = _update_reader.read(msgspec.json.encode(_at(body, context.now_us)))
                 changes = self._parser.changes(sent, context.now_us)
                 at = changes.execute_at
                 if form.when == "at" and isinstance(at, int) and self._must_confirm_past(context, at):
@@ -185,6 +155,7 @@ class EditHandlers:
             return await self._form(context, form, view=view, problem=error)
         return RedirectResponse(_with_notice(form.namespace, form.id, "updated"), 303)
 
+    @route("POST", "/ui/equivalent")
     async def equivalent(self, context: RequestContext) -> Response:
         """The equivalent commands, and the form's errors, for the script that requests them on input."""
         form = TimerForm.read(context.form)
@@ -200,31 +171,25 @@ class EditHandlers:
         """The values beside the form: equivalent commands, errors, and the plan of attempts."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         try:
-            timer = self._parser.timer(self._create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
+            body = form.body() if view is None else form.changes(view)
+        except InvalidInput as error:
+            return {**shown, "errors": list(error.errors)}
+        shown["unchanged"] = view is not None and len(body) <= 2
+        try:
+            timer = self._parser.timer(_create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
             shown["plan"] = plan(self._service.retry_policy(timer), max(first_at, context.now_us))
-            if view is None:
-                body, path = form.body(), "/api/v1/timers/create"
-            else:
-                body, path = _at(form.changes(view), context.now_us), "/api/v1/timers/update"
-                if len(body) > 2:
-                    self._parser.changes(self._update_reader.read(msgspec.json.encode(body)), context.now_us)
+            if view is not None and not shown["unchanged"]:
+                body = _at(body, context.now_us)
+                self._parser.changes(_update_reader.read(msgspec.json.encode(body)), context.now_us)
         except InvalidInput as error:
             shown["errors"] = list(error.errors)
             if form.payload.strip() and any(bad.path == "payload" for bad in error.errors):
                 return shown
-            try:
-                body, path = (
-                    (form.body(), "/api/v1/timers/create")
-                    if view is None
-                    else (form.changes(view), "/api/v1/timers/update")
-                )
-            except InvalidInput:
-                return shown
-        shown["unchanged"] = view is not None and len(body) <= 2
         if not shown["unchanged"]:
             server = str(context.request.base_url).rstrip("/")
-            shown["curl"] = curl(server + path, body, key=self._keys.required)
+            path = "/api/v1/timers/create" if view is None else "/api/v1/timers/update"
+            shown["curl"] = curl(server + path, body, key=self._site.keys.required)
             shown["command"] = command(server, body)
         return shown
 
@@ -239,10 +204,7 @@ class EditHandlers:
         past: int | None = None,
     ) -> Response:
         """The page. `existing` is a timer with the same id and `past` a time in the past: both make the page ask."""
-        errors: dict[str, str] = {}
-        if isinstance(problem, InvalidInput):
-            for bad in problem.errors:
-                errors.setdefault(_field(bad.path), bad.reason)
+        errors = by_field(problem)
         status = 200 if problem is None else 409 if isinstance(problem, TimerNotPending) else 400
         free = ""
         if existing is not None or past is not None:
@@ -261,28 +223,17 @@ class EditHandlers:
             existing=existing,
             free=free,
             labels=_LABELS,
+            retry_labels=RETRY_LABELS,
             first_invalid=next((name for name in _LABELS if name in errors), ""),
             fresh=view is None and problem is None and status == 200,
             past=past,
             confirmed_past=context.form.exact("past"),
             attempt=context.form.get("attempt") or uuid.uuid4().hex,
-            namespaces=[
-                each
-                for each in await self._lists.visible_namespaces(context)
-                if context.principal.may(Role.WRITE, each.name)
-            ],
+            namespaces=await self.visible_namespaces(context, Role.WRITE),
             methods=METHODS,
             delays=DELAYS,
             equivalent=await self._equivalent(context, form, view),
         )
-
-    async def _first(self, context: RequestContext) -> str:
-        names = [
-            each.name
-            for each in await self._lists.visible_namespaces(context)
-            if context.principal.may(Role.WRITE, each.name)
-        ]
-        return DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in names or not names else names[0]
 
 
 def _at(body: dict[str, Any], now_us: int) -> dict[str, Any]:
@@ -294,14 +245,6 @@ def _at(body: dict[str, Any], now_us: int) -> dict[str, Any]:
     except (ValueError, OverflowError) as error:
         raise InvalidInput(FieldError("delay", str(error))) from None
     return {**{name: value for name, value in body.items() if name != "delay"}, "executeAt": instant}
-
-
-def _field(path: str) -> str:
-    """The form field of an API field's path."""
-    first = path.split(".", 1)[0].split("[", 1)[0]
-    if path.startswith("retryPolicy."):
-        return path.partition(".")[2]
-    return first or "form"
 
 
 def _with_notice(namespace: str, timer_id: str, notice: str) -> str:

@@ -12,13 +12,12 @@ from dataclasses import replace
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from tocsin.timers.service import ListRequest, TimerService, TimerView
+from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http.convert import timer_answer
 from tocsin.web.http.instants import format_instant
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.timers.forms import exported
-from tocsin.web.pages.timers.listing import ListHandlers
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.timers.listing import TimerList
 
 _COLUMNS = (
     "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
@@ -31,34 +30,30 @@ _PAYLOAD_BYTES_PER_TURN = 512 * 1024
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
-class ExportHandlers:
+class TimerExport(Part):
     """CSV and JSON exports of a list."""
 
-    def __init__(self, service: TimerService, lists: ListHandlers, limits: UiLimits) -> None:
-        self._service = service
+    def __init__(self, site: Site, lists: TimerList) -> None:
+        super().__init__(site)
         self._lists = lists
-        self._limits = limits
 
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers."""
-        return [("GET", "/timers/export.csv", self.csv), ("GET", "/timers/export.json", self.json)]
-
+    @route("GET", "/timers/export.csv")
     async def csv(self, context: RequestContext) -> Response:
         """One line per timer, after a header line."""
         return await self._file(context, "csv", "text/csv; charset=utf-8")
 
+    @route("GET", "/timers/export.json")
     async def json(self, context: RequestContext) -> Response:
         """An array of timers in the format of the API."""
         return await self._file(context, "json", "application/json")
 
     async def _file(self, context: RequestContext, kind: str, media_type: str) -> Response:
-        filters, _ = await self._lists.filters(context)
-        filters = replace(filters, cursor="", rows=self._limits.export_page_timers)
+        filters = replace(await self._lists.filters(context), cursor="", rows=self._limits.export_page_timers)
         request = self._lists.request(filters, context.now_us)
         # The first page is read before the response starts, so that an error can still set its status.
         views, cursor = await self._service.list(request)
         body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))
-        name = f"timers-{filters.namespace}-{format_instant(context.now_us)[:19].replace(':', '')}.{kind}"
+        name = f"timers-{filters.scope}-{format_instant(context.now_us)[:19].replace(':', '')}.{kind}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(body, media_type=media_type, headers=headers)
 
@@ -92,7 +87,7 @@ async def _json(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
     before = b"["
     async for views in pages:
         if views:
-            yield before + b",\n".join(map(exported, views))
+            yield before + b",\n".join(msgspec.json.encode(timer_answer(view)) for view in views)
             before = b",\n"
     yield b"[]\n" if before == b"[" else b"]\n"
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.audit import AuditAction
-from tocsin.ports.audit import AuditLog
 from tocsin.web.http.auth_failures import AuthFailures
-from tocsin.web.pages.context import Handler, NewCookie, RequestContext
-from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.admin.sessions import Sessions
+from tocsin.web.pages.context import NewCookie, RequestContext
 from tocsin.web.pages.presentation import utc
-from tocsin.web.pages.sessions import Sessions
+from tocsin.web.pages.site import Part, Site, route
 
 _SIGNED_OUT_HERE_ONLY = (
     "You are signed out of this node only. The store did not respond, so other nodes accept your cookie until it does. "
@@ -27,19 +26,15 @@ _NO_KEY = (
 )
 
 
-class SignInHandlers:
+class SignInPart(Part):
     """Signing in and out."""
 
-    def __init__(self, pages: Pages, sessions: Sessions, auth_failures: AuthFailures, audit: AuditLog) -> None:
-        self._audit = audit
+    def __init__(self, site: Site, sessions: Sessions, auth_failures: AuthFailures) -> None:
+        super().__init__(site)
         self._auth_failures = auth_failures
-        self._pages = pages
         self._sessions = sessions
 
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers."""
-        return [("GET", "/login", self.show), ("POST", "/login", self.sign_in), ("POST", "/logout", self.sign_out)]
-
+    @route("GET", "/login")
     async def show(self, context: RequestContext) -> Response:
         """The form. It also works where keys are optional, to see the pages with the permissions of a key."""
         to = _within(context.query.exact("to"))
@@ -49,8 +44,9 @@ class SignInHandlers:
         since_s = self._sessions.unknown_since_s
         if since_s is not None:
             message = f"{message} {_STORE_UNAVAILABLE.format(utc(round(since_s * 1e6)))}".strip()
-        return self._pages.page("login.html", context, title="Sign in", message=message, to=to)
+        return self._pages.page("admin/login.html", context, title="Sign in", message=message, to=to)
 
+    @route("POST", "/login")
     async def sign_in(self, context: RequestContext) -> Response:
         """Signs in with a valid key under a new cookie, which prevents session fixation."""
         to = _within(context.form.exact("to"))
@@ -59,18 +55,21 @@ class SignInHandlers:
             suppressed = self._auth_failures.failure(context.address, "unknown_key", "pages")
             if suppressed is not None:
                 anonymous = replace(context.actor, key_id=None)
-                await self._audit.write(AuditAction.SIGN_IN_FAILED, anonymous, details={"failuresLeftOut": suppressed})
-            return self._pages.page("login.html", context, 403, title="Sign in", message=_NO_KEY, to=to)
+                await self._site.audit.write(
+                    AuditAction.SIGN_IN_FAILED, anonymous, details={"failuresLeftOut": suppressed}
+                )
+            return self._pages.page("admin/login.html", context, 403, title="Sign in", message=_NO_KEY, to=to)
         principal = await self._sessions.principal(cookie)
         if principal is not None and principal.key is not None:
-            await self._audit.write(AuditAction.SIGN_IN, replace(context.actor, key_id=principal.key.key_id))
+            await self._site.audit.write(AuditAction.SIGN_IN, replace(context.actor, key_id=principal.key.key_id))
         return NewCookie(to, cookie)
 
+    @route("POST", "/logout")
     async def sign_out(self, context: RequestContext) -> Response:
         """Ends the session, for copies of the cookie too. Redirects to a notice if other nodes may still accept it."""
         everywhere = await self._sessions.sign_out(context.cookie)
         if context.principal.key is not None:
-            await self._audit.write(AuditAction.SIGN_OUT, context.actor)
+            await self._site.audit.write(AuditAction.SIGN_OUT, context.actor)
         to = "/login" if self._sessions.required else "/"
         return NewCookie(to if everywhere else "/login?left=here", self._sessions.new_cookie())
 

@@ -21,13 +21,10 @@ from tocsin.model.errors import FieldError, InvalidInput, NotFound
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.redaction import redact_headers
-from tocsin.model.validation import InputRules
-from tocsin.timers.service import TimerService
 from tocsin.web.http import wire
-from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.reading import Receive, read_body
-from tocsin.web.pages.context import Handler, RequestContext
-from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.derived_ids import UNLESS_EXISTS
 
 PREFIX = "/welcome/"
@@ -58,31 +55,16 @@ class _Receiver:
     received: list[ReceivedRequest] = field(default_factory=list)
 
 
-class WelcomeHandlers:
+class Welcome(Part):
     """Creates the test timer, shows its page, and receives its callback. `own_url` is the URL at which this process can call
     itself, None if the call might reach another process; `now_us` is the clock."""
 
-    def __init__(
-        self,
-        service: TimerService,
-        parser: RequestParser,
-        rules: InputRules,
-        pages: Pages,
-        *,
-        own_url: str | None,
-        now_us: Callable[[], int],
-    ) -> None:
-        self._service = service
-        self._parser = parser
-        self._rules = rules
-        self._pages = pages
+    def __init__(self, site: Site, *, own_url: str | None, now_us: Callable[[], int]) -> None:
+        super().__init__(site)
+        self._rules = site.rules
         self._own_url = own_url
         self._now_us = now_us
         self._receivers: dict[str, _Receiver] = {}
-
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers."""
-        return [("POST", "/welcome", self.begin), ("GET", "/welcome/{token}", self.show)]
 
     @property
     def offered(self) -> bool:
@@ -94,6 +76,7 @@ class WelcomeHandlers:
         """Whether callbacks to other programs on this machine are refused."""
         return self._rules.url("http://127.0.0.1:9000/") is not None
 
+    @route("POST", "/welcome")
     async def begin(self, context: RequestContext) -> Response:
         """Creates the test timer."""
         context.permit(Role.WRITE, DEFAULT_NAMESPACE)
@@ -116,6 +99,7 @@ class WelcomeHandlers:
         await self._service.create(self._parser.timer(sent, context.now_us, None), UNLESS_EXISTS)
         return RedirectResponse(f"{PREFIX}{token}", 303)
 
+    @route("GET", "/welcome/{token}")
     async def show(self, context: RequestContext) -> Response:
         """The countdown, then the received request."""
         context.permit(Role.READ, DEFAULT_NAMESPACE)
@@ -123,7 +107,9 @@ class WelcomeHandlers:
         if found is None:
             raise NotFound("the test timer's page has expired; it is kept for ten minutes")
         timer = (await self._service.get(DEFAULT_NAMESPACE, found.timer_id)).timer
-        return self._pages.page("welcome.html", context, title="Your first timer", timer=timer, received=found.received)
+        return self._pages.page(
+            "overview/welcome.html", context, title="Your first timer", timer=timer, received=found.received
+        )
 
     async def receive(self, request: Request, receive: Receive) -> Response:
         """Receives the callback."""

@@ -12,16 +12,13 @@ from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound, RotationPending
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import Answers, HistoryMode, policy_in_force
-from tocsin.ports.audit import AuditLog
-from tocsin.timers.service import TimerService
 from tocsin.web.http import wire
 from tocsin.web.http.audit import namespace_details, rotation_details
-from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.context import Handler, RequestContext, whole_number
+from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.overview.paused import count_due
-from tocsin.web.pages.pages import Pages
-from tocsin.web.pages.timers.listing import ListHandlers
+from tocsin.web.pages.presentation import sentence
+from tocsin.web.pages.site import Part, route
 
 #: Colours of owners on the shard map; with more owners, colours repeat.
 _OWNER_COLOURS = 8
@@ -45,39 +42,24 @@ _ANSWERS_WORDS = {
 }
 
 
-class AdminHandlers:
+_create_reader = JsonReader(wire.CreateNamespace)
+_update_reader = JsonReader(wire.UpdateNamespace)
+_rotate_reader = JsonReader(wire.RotateSecret)
+
+
+class Administration(Part):
     """The pages of the cluster and the namespaces."""
 
-    def __init__(
-        self, service: TimerService, parser: RequestParser, pages: Pages, lists: ListHandlers, audit: AuditLog
-    ) -> None:
-        self._audit = audit
-        self._service = service
-        self._parser = parser
-        self._pages = pages
-        self._lists = lists
-        self._create_reader = JsonReader(wire.CreateNamespace)
-        self._update_reader = JsonReader(wire.UpdateNamespace)
-        self._rotate_reader = JsonReader(wire.RotateSecret)
-
-    def routes(self) -> list[tuple[str, str, Handler]]:
-        """Methods, paths, handlers."""
-        return [
-            ("GET", "/cluster", self.cluster),
-            ("GET", "/namespaces", self.namespaces),
-            ("POST", "/namespaces/create", self.create),
-            ("POST", "/namespaces/change", self.change),
-            ("POST", "/namespaces/rotate", self.rotate),
-        ]
-
+    @route("GET", "/cluster")
     async def cluster(self, context: RequestContext) -> Response:
         """Nodes and the shard map; a script reloads the live part periodically."""
         context.permit(Role.READ)
         view = await self._service.cluster()
         colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
-        template = "cluster_live.html" if context.fragment else "cluster.html"
+        template = "admin/cluster_live.html" if context.fragment else "admin/cluster.html"
         return self._pages.page(template, context, title="Cluster", cluster=view, colours=colours)
 
+    @route("GET", "/namespaces")
     async def namespaces(self, context: RequestContext) -> Response:
         """All namespaces that the principal may read."""
         return await self._namespaces(context)
@@ -96,24 +78,25 @@ class AdminHandlers:
             status = 409 if isinstance(problem, NamespaceExists | RotationPending) else 400
         cluster = await self._service.cluster()
         return self._pages.page(
-            "namespaces.html",
+            "admin/namespaces.html",
             context,
             status,
             title="Namespaces",
-            namespaces=await self._lists.visible_namespaces(context),
+            namespaces=await self.visible_namespaces(context),
             may_admin=context.principal.may(Role.ADMIN),
             total_shards=cluster.total_shards,
             history_words=_HISTORY_WORDS,
             answers_words=_ANSWERS_WORDS,
             policy_in_force=policy_in_force,
             duration=format_duration,
-            problem=None if problem is None else _sentence(problem),
+            problem=None if problem is None else sentence(problem),
             problem_name=name,
             rotated=rotated,
             form=form or {"name": "", "num_shards": "", "history": "all", "retention": "3d", "secret": ""},
             notice_text=NOTICES.get(context.query.get("notice"), ""),
         )
 
+    @route("POST", "/namespaces/create")
     async def create(self, context: RequestContext) -> Response:
         """Creates a namespace."""
         context.permit(Role.ADMIN)
@@ -125,7 +108,7 @@ class AdminHandlers:
             )
         body |= {name: form[name] for name in ("retention", "secret") if form[name]}
         try:
-            sent = self._create_reader.read(msgspec.json.encode(body))
+            sent = _create_reader.read(msgspec.json.encode(body))
             settings = self._parser.namespace_settings(sent)
             await self._service.create_namespace(
                 sent.name,
@@ -136,9 +119,10 @@ class AdminHandlers:
             )
         except (InvalidInput, NamespaceExists) as error:
             return await self._namespaces(context, problem=error, form=form)
-        await self._audit.write(AuditAction.NAMESPACE_CREATED, context.actor, sent.name, namespace_details(sent))
+        await self._site.audit.write(AuditAction.NAMESPACE_CREATED, context.actor, sent.name, namespace_details(sent))
         return RedirectResponse("/namespaces?notice=created", 303)
 
+    @route("POST", "/namespaces/change")
     async def change(self, context: RequestContext) -> Response:
         """Updates the settings of a namespace, or pauses or resumes it."""
         context.permit(Role.ADMIN)
@@ -154,7 +138,7 @@ class AdminHandlers:
         if context.form.get("unsign") == "yes":
             body["secret"] = None
         try:
-            sent = self._update_reader.read(msgspec.json.encode(body))
+            sent = _update_reader.read(msgspec.json.encode(body))
             settings = self._parser.namespace_settings(sent)
             await self._service.update_namespace(
                 sent.name,
@@ -167,32 +151,28 @@ class AdminHandlers:
             )
         except (InvalidInput, NamespaceNotFound) as error:
             return await self._namespaces(context, problem=error, name=body["name"])
-        await self._audit.write(AuditAction.NAMESPACE_CHANGED, context.actor, sent.name, namespace_details(sent))
+        await self._site.audit.write(AuditAction.NAMESPACE_CHANGED, context.actor, sent.name, namespace_details(sent))
         return RedirectResponse(f"/namespaces?notice={notice}", 303)
 
+    @route("POST", "/namespaces/rotate")
     async def rotate(self, context: RequestContext) -> Response:
         """Replaces the signing secret. Only this response shows the new secret."""
         context.permit(Role.ADMIN)
         body: dict[str, Any] = {"name": context.form.exact("name"), "force": context.form.get("force") == "yes"}
         body |= {"grace": context.form.get("grace")} if context.form.get("grace") else {}
         try:
-            sent = self._rotate_reader.read(msgspec.json.encode(body))
+            sent = _rotate_reader.read(msgspec.json.encode(body))
             rotation = self._parser.namespace_rotation(sent)
             await self._service.rotate_secret(sent.name, rotation.secret, rotation.grace_us, force=rotation.force)
         except (InvalidInput, NamespaceNotFound, RotationPending) as error:
             return await self._namespaces(context, problem=error, name=body["name"])
         details = rotation_details("namespace", rotation)
-        await self._audit.write(AuditAction.SECRET_ROTATED, context.actor, sent.name, details)
+        await self._site.audit.write(AuditAction.SECRET_ROTATED, context.actor, sent.name, details)
         return await self._namespaces(context, rotated=(sent.name, rotation.secret))
 
     async def _confirm_pause(self, context: RequestContext, name: str) -> Response:
         """Asks for confirmation, with the number of timers that come due during a pause."""
-        if name not in {each.name for each in await self._lists.visible_namespaces(context)}:
+        if name not in {each.name for each in await self.visible_namespaces(context)}:
             return await self._namespaces(context, problem=NamespaceNotFound(f"no namespace {name!r}"))
         due = [(words, await count_due(self._service, name, context.now_us + ahead_us)) for words, ahead_us in _AHEAD]
-        return self._pages.page("pause.html", context, title="Pause namespace", name=name, due=due)
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+        return self._pages.page("admin/pause.html", context, title="Pause namespace", name=name, due=due)

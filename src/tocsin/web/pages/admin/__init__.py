@@ -1,0 +1,1 @@
+"""Administration: sign-in and sessions, the cluster, and the namespaces."""

@@ -1,0 +1,143 @@
+"""The filters of a list: parsed from the URL's query, and written back into links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, ClassVar, Self
+from urllib.parse import urlencode
+
+from tocsin.model.instants import parse_instant
+from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.context import Fields, whole_number
+from tocsin.web.pages.limits import UiLimits
+
+#: More tags than a timer or call can have, so that too many are refused; few enough to list them in the error.
+_TAGS_READ_MAX = 64
+CUSTOM_RANGE = "custom"
+#: Characters of an instant up to its seconds.
+_FIELD_CHARS = len("2026-11-22T06:07:40")
+
+#: A tab of a list: its title, and what it lists. A range relative to now: its title, from and to in microseconds.
+Tab = tuple[str, Any]
+Range = tuple[str, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilters:
+    """The parsed query of a list. Values are unchecked text. `scope` is the namespace or the tenant; `order` is `asc` for the
+    earliest first."""
+
+    scope: str
+    view: str
+    search: str
+    tags: tuple[str, ...]
+    starred: bool
+    range: str
+    after: str
+    before: str
+    order: str
+    rows: int
+    cursor: str
+
+    #: The list's path, and the names of its scope and its time range in the URL.
+    path: ClassVar[str]
+    scope_name: ClassVar[str]
+    range_name: ClassVar[str]
+    #: Tabs by their names in the URL; the first one is shown unless another is chosen.
+    views: ClassVar[Mapping[str, Tab]]
+    ranges: ClassVar[Mapping[str, Range]]
+    #: Tabs that list the earliest first. If there are any, every tab can be listed either way.
+    earliest_first: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def read(cls, query: Fields, limits: UiLimits, scope: str) -> Self:
+        """Parses a query. Unknown values are ignored, not refused, so that old links still open."""
+        view = query.get("view") if query.get("view") in cls.views else next(iter(cls.views))
+        after, before = query.get("from"), query.get("to")
+        span = CUSTOM_RANGE if after or before else query.get(cls.range_name)
+        order = query.get("order")
+        return cls(
+            scope=scope,
+            view=view,
+            search=cls._search(query),
+            tags=_tags(query),
+            starred=query.get("starred") == "yes",
+            range=span if span in cls.ranges or span == CUSTOM_RANGE else "",
+            after=after,
+            before=before,
+            order=order if cls.earliest_first and order in ("asc", "desc") else cls._order(view),
+            rows=min(whole_number(query.get("rows")), limits.list_rows_max) or limits.list_rows,
+            cursor=query.get("cursor"),
+        )
+
+    @classmethod
+    def _search(cls, query: Fields) -> str:
+        return query.exact("q")
+
+    @classmethod
+    def _order(cls, view: str) -> str:
+        """The order of a tab unless another is chosen."""
+        return "asc" if view in cls.earliest_first else "desc"
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything but the scope and the tab limits the list."""
+        return bool(self.search or self.tags or self.range or self.starred)
+
+    def bounds(self, now_us: int) -> tuple[str, str]:
+        """The start and end of the time range, as text; empty for none."""
+        if self.range == CUSTOM_RANGE:
+            return instant_text(self.after), instant_text(self.before)
+        _, *distances = self.ranges[self.range]
+        after, before = ("" if us is None else format_instant(now_us + us) for us in distances)
+        return after, before
+
+    def link(self, path: str = "", **changes: object) -> str:
+        """The URL of this list with some filters changed. Unless `cursor` is given, it starts at the first page."""
+        wanted = replace(self, **{"cursor": "", **changes})  # type: ignore[arg-type]
+        pairs = [(self.scope_name, wanted.scope), ("view", wanted.view)]
+        pairs += [("q", wanted.search)] if wanted.search else []
+        pairs += [("tag", tag) for tag in wanted.tags]
+        pairs += [("starred", "yes")] if wanted.starred else []
+        if wanted.range == CUSTOM_RANGE:
+            pairs += [(name, text) for name, text in (("from", wanted.after), ("to", wanted.before)) if text]
+        elif wanted.range:
+            pairs.append((self.range_name, wanted.range))
+        pairs += [("order", wanted.order)] if wanted.order != self._order(wanted.view) else []
+        pairs += [("rows", str(wanted.rows))] if wanted.rows != UiLimits().list_rows else []
+        pairs += [("cursor", wanted.cursor)] if wanted.cursor else []
+        return f"{path or self.path}?{urlencode(pairs)}"
+
+    def tab(self, view: str) -> str:
+        """The URL of another tab, in that tab's default order."""
+        return self.link(view=view, order=self._order(view))
+
+
+def _tags(query: Fields) -> tuple[str, ...]:
+    distinct = dict.fromkeys(tag for text in query.all("tag") for tag in split_tags(text))
+    return tuple(islice(distinct, _TAGS_READ_MAX))
+
+
+def split_tags(text: str) -> list[str]:
+    """The tags in a comma-separated field."""
+    return [tag for part in text.split(",") if (tag := part.strip())]
+
+
+def utc_field(text: str) -> str:
+    """An instant of a query in the format of a browser's date and time field, in UTC; empty if it is not an instant."""
+    try:
+        return format_instant(parse_instant(instant_text(text)))[:_FIELD_CHARS] if text else ""
+    except ValueError:
+        return ""
+
+
+def instant_text(text: str) -> str:
+    """A browser's date and time as an instant in UTC; any other text unchanged, for the API to check."""
+    if text and not text.endswith(("Z", "z")) and "+" not in text and text.count("-") < 3:
+        text = text.replace(" ", "T", 1) + ("Z" if text.count(":") >= 2 else ":00Z")
+    try:
+        return format_instant(parse_instant(text)) if text else ""
+    except ValueError:
+        return text

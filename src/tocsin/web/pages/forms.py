@@ -1,0 +1,214 @@
+"""What the forms of timers and of calls share: fields, their conversion to an API request, and the equivalent commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
+from tocsin.web.pages.context import Fields
+from tocsin.web.pages.presentation import pretty_json
+
+Body = dict[str, Any]
+
+#: The quick choices of a delay: the text for the field, the label of the button.
+DELAYS = (("30s", "30 s"), ("5m", "5 min"), ("1h", "1 h"), ("24h", "1 day"), ("7d", "7 days"))
+#: Fields of the retry policy: their names in the form, in the API and in the CLI, and their labels.
+_RETRY = (
+    ("attempts", "maxAttempts", "--retry-attempts", "Max attempts"),
+    ("initial_interval", "initialInterval", "--retry-initial", "Initial interval"),
+    ("multiplier", "backoffMultiplier", "--retry-factor", "Backoff multiplier"),
+    ("max_interval", "maxInterval", "--retry-max-interval", "Max interval"),
+    ("max_duration", "maxAttemptsDuration", "--retry-for", "Max duration"),
+)
+RETRY_LABELS = {member: label for _, member, _, label in _RETRY}
+_NUMBERS = frozenset({"attempts", "multiplier"})
+#: Fields that have their default value if the form does not contain them.
+_DEFAULTED = frozenset({"when", "zone_minutes", "method", "retry"})
+#: How much of a field is read: more than is ever accepted, so that too long a value is refused; little enough to show again.
+_URL_CHARS_READ_MAX = 64 * 1024
+_HEADERS_READ_MAX = 256
+
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\Z", re.ASCII)
+_ZONE_MINUTES_MAX = 26 * 60
+#: A chosen instant may pass while the form is filled in; an instant further in the past was chosen by mistake.
+_PASSED_US = 60 * US_PER_SECOND
+_DEFAULT_SERVER = "http://127.0.0.1:8080"
+
+
+@dataclass(slots=True)
+class RequestForm:
+    """The text of each field. `when` is `in` or `at`, or another choice of a form; the fields from `attempts` on are those of
+    a retry policy."""
+
+    id: str = ""
+    when: str = "in"
+    delay: str = "5m"
+    at: str = ""
+    zone_minutes: str = "0"
+    url: str = ""
+    method: str = "POST"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    tags: str = ""
+    attempts: str = str(DEFAULT_POLICY.max_attempts)
+    initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
+    multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
+    max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
+    max_duration: str = ""
+
+    @classmethod
+    def texts(cls, form: Fields) -> dict[str, Any]:
+        """The fields of a submitted form, by their names here."""
+        defaults = {each.name: each.default if each.name in _DEFAULTED else "" for each in fields(cls)}
+        texts: dict[str, Any] = {name: form.get(name, str(default)) for name, default in defaults.items()}
+        pairs = zip(form.all("header_name"), form.all("header_value"), strict=False)
+        headers = ((name.strip(), value) for name, value in pairs if name.strip() or value)
+        texts["headers"] = list(islice(headers, _HEADERS_READ_MAX))
+        texts["url"] = texts["url"][:_URL_CHARS_READ_MAX]
+        return texts
+
+    @staticmethod
+    def policy_texts(policy: RetryPolicy) -> dict[str, str]:
+        """The fields of a retry policy."""
+        total = policy.max_duration_us
+        return {
+            "attempts": str(policy.max_attempts),
+            "initial_interval": format_duration(policy.initial_interval_us),
+            "multiplier": f"{policy.backoff_multiplier:g}",
+            "max_interval": format_duration(policy.max_interval_us),
+            "max_duration": "" if total is None else format_duration(total),
+        }
+
+    def due(self) -> dict[str, str]:
+        """`{"delay": …}` or `{"executeAt": …}`, as the API takes them. Raises InvalidInput."""
+        return due(self.when, self.delay, self.at, self.zone_minutes)
+
+    def policy(self, path: str, errors: list[FieldError]) -> Body:
+        """The retry policy, for the API."""
+        policy: Body = {}
+        for name, member, *_ in _RETRY:
+            text = getattr(self, name)
+            if text and name in _NUMBERS:
+                policy[member] = number(f"{path}.{member}", text, errors)
+            elif text:
+                policy[member] = text.replace(" ", "")
+        return policy
+
+    def header_values(self, path: str, errors: list[FieldError]) -> dict[str, str]:
+        """The headers, for the API."""
+        headers = dict(self.headers)
+        if len(headers) < len(self.headers):
+            errors.append(FieldError(path, "has a duplicate name; give each header once"))
+        return headers
+
+
+def due(when: str, delay: str, at: str, zone_minutes: str) -> dict[str, str]:
+    """`{"delay": …}` or `{"executeAt": …}`, as the API takes them.
+
+    `at` is the value of a browser's date and time field, in a zone that is `zone_minutes` ahead of UTC at that time; a value
+    with its own zone is passed on unchanged. Raises InvalidInput.
+    """
+    if when != "at":
+        return {"delay": delay.replace(" ", "").lower()}
+    if not _LOCAL.match(at):
+        return {"executeAt": at.replace(" ", "T", 1)}
+    try:
+        minutes = int(zone_minutes or "0")
+        if abs(minutes) > _ZONE_MINUTES_MAX:
+            raise ValueError
+        instant = datetime.fromisoformat(at).replace(tzinfo=UTC) - timedelta(minutes=minutes)
+    except (ValueError, OverflowError):
+        raise InvalidInput(FieldError("executeAt", "is not a date and time")) from None
+    return {"executeAt": instant.isoformat().replace("+00:00", "Z")}
+
+
+def passed(instant_us: int, now_us: int) -> bool:
+    """Whether an instant is so far in the past that the form asks for confirmation."""
+    return instant_us < now_us - _PASSED_US
+
+
+def number(path: str, text: str, errors: list[FieldError]) -> float:
+    """The number in a field; 0 with an error if there is none."""
+    try:
+        value = float(text.replace(",", "."))
+    except ValueError:
+        errors.append(FieldError(path, f"is not a number: {text!r}"))
+        return 0
+    return int(value) if value.is_integer() else value
+
+
+def json_errors(path: str, text: str) -> list[FieldError]:
+    """Why a text is not JSON, and where; empty if it is."""
+    try:
+        msgspec.json.decode(text.encode())
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    else:
+        return []
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return [FieldError(path, f"is not JSON: {what} at line {error.lineno}, column {error.colno}")]
+    except (ValueError, RecursionError):
+        return [FieldError(path, "is nested too deeply")]
+    return [FieldError(path, "is not JSON; numbers must be finite")]
+
+
+def by_field(problem: Exception | None, prefix: str = "") -> dict[str, str]:
+    """The reasons of invalid input by the names of the form's fields. `prefix` is what the API's paths begin with."""
+    errors: dict[str, str] = {}
+    for bad in problem.errors if isinstance(problem, InvalidInput) else ():
+        path = bad.path.removeprefix(prefix)
+        name = path.removeprefix("retryPolicy.") if path.startswith("retryPolicy.") else re.split(r"[.\[]", path)[0]
+        errors.setdefault(name or "form", bad.reason)
+    return errors
+
+
+def curl(url: str, body: Mapping[str, Any], *, key: bool) -> str:
+    """The curl command that sends the request."""
+    lines = [f"curl {shlex.quote(url)}", "-H 'content-type: application/json'"]
+    if key:
+        lines.append('-H "authorization: Bearer $TOCSIN_KEY"')
+    lines.append(f"-d {shlex.quote(pretty_json(msgspec.json.encode(dict(body))))}")
+    return lined(lines)
+
+
+def lined(parts: Sequence[str]) -> str:
+    """The parts of a command, each on a line of its own."""
+    return " \\\n  ".join(parts)
+
+
+def flags(body: Mapping[str, Any], names: Mapping[str, str], words: Callable[[Any], str] = str) -> list[str]:
+    """The CLI flags of those fields that a request has; `names` are the flags by the fields' names in the API."""
+    return [f"{flag} {shlex.quote(words(body[name]))}" for name, flag in names.items() if name in body]
+
+
+def repeated(flag: str, values: Iterable[str]) -> list[str]:
+    """A CLI flag for each of the values."""
+    return [f"{flag} {shlex.quote(value)}" for value in values]
+
+
+def header_flags(headers: Mapping[str, str] | None) -> list[str]:
+    """The CLI flags for headers."""
+    return repeated("--header", map(": ".join, (headers or {}).items()))
+
+
+def policy_flags(policy: Mapping[str, Any]) -> list[str]:
+    """The CLI flags for a retry policy."""
+    return flags(policy, {member: flag for _, member, flag, _ in _RETRY})
+
+
+def server_flag(server: str) -> list[str]:
+    """The CLI flag for a server other than the default one."""
+    return [] if server == _DEFAULT_SERVER else [f"--server {shlex.quote(server)}"]

@@ -1,0 +1,191 @@
+"""A list of timers or of calls: its page, the rows that a script fetches, and its live updates."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import JSONResponse, Response
+
+from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.web.http.errors import problem_kind
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
+from tocsin.web.pages.overview.statistics import ChangeCounter
+from tocsin.web.pages.pages import compressed, render_rows
+from tocsin.web.pages.site import Part, RouteEntry
+
+F = TypeVar("F", bound=ListFilters)
+R = TypeVar("R")
+_names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
+
+
+class TimeBudget:
+    """The time that a search may take. A search makes at least one read, however small its budget."""
+
+    def __init__(self, timeout_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._until = monotonic() + timeout_s
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time has run out."""
+        return self._monotonic() >= self._until
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[R]):
+    """A page of a list. `exact` is the row whose id equals the search text; it is not in `rows`. `reached_us` is the instant
+    that an unfinished search has reached."""
+
+    rows: Sequence[R]
+    cursor: str | None = None
+    reached_us: int | None = None
+    exact: R | None = None
+
+    @property
+    def all(self) -> list[R]:
+        """All rows on the page."""
+        return [*self.rows, *([] if self.exact is None else [self.exact])]
+
+    @property
+    def empty(self) -> bool:
+        """Whether the list is empty, with no further pages."""
+        return not self.all and self.cursor is None
+
+
+class ListPart(Part, Generic[F, R]):
+    """The list and its parts. A subclass says what is listed; its templates are in the folder `kind`. `version` returns the
+    version of a row, and `change_counter` that of a scope."""
+
+    kind: str
+    title: str
+    rows_path: str
+    live_path: str
+    filters_type: type[F]
+    version: Callable[[R], str]
+    change_counter: Callable[[str], ChangeCounter]
+
+    def routes(self) -> Sequence[RouteEntry]:
+        path = self.filters_type.path
+        parts = [
+            ("GET", path, self.list),
+            ("GET", f"/ui/more{path}", self.more),
+            ("GET", f"/ui/fresh{path}", self.fresh),
+            ("POST", self.rows_path, self.rows),
+        ]
+        # The stream also works on a node that has no changes to report: the page then reloads its rows periodically.
+        streams = ("GET", self.live_path, self._handler(self.live, relayed=False))
+        return [*super().routes(), *((method, path, self._handler(each)) for method, path, each in parts), streams]
+
+    # ------------------------------------------------------------------ what is listed
+
+    @abstractmethod
+    async def filters(self, context: RequestContext) -> F:
+        """The filters in the URL. Raises Forbidden unless the principal may read their scope."""
+
+    @abstractmethod
+    async def find(self, context: RequestContext, filters: F) -> Listing[R]:
+        """The page of the list that the filters select. Raises InvalidInput."""
+
+    @abstractmethod
+    async def find_ids(self, context: RequestContext, filters: F) -> tuple[Sequence[str], bool]:
+        """The ids on the page of the list that the filters select, and whether more follow."""
+
+    @abstractmethod
+    async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
+        """What is stored under the ids."""
+
+    @abstractmethod
+    def permit(self, context: RequestContext, scope: str) -> bool:
+        """Whether the principal may change what is in the scope. Raises Forbidden unless it may read it."""
+
+    @abstractmethod
+    async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
+        """Further values for the templates."""
+
+    # ------------------------------------------------------------------ handlers
+
+    async def list(self, context: RequestContext) -> Response:
+        """The page, or for a script the results only."""
+        filters = await self.filters(context)
+        problem: TocsinError | None = None
+        listing: Listing[R] = Listing(())
+        change_counter = self.change_counter(filters.scope)
+        try:
+            listing = await self.find(context, filters)
+        except TocsinError as error:
+            if problem_kind(error).status not in (400, 404):
+                raise
+            problem = error
+        values: dict[str, Any] = {
+            "title": self.title,
+            "problem": problem,
+            "custom_range": CUSTOM_RANGE,
+            "limits": self._limits,
+            "change_counter": change_counter,
+            "rows_path": self.rows_path,
+            "live_path": self.live_path,
+            "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
+            **self._rows_values(context, filters, listing),
+            **await self.choices(context, filters),
+        }
+        template = f"{self.kind}/results.html" if context.fragment else f"{self.kind}/list.html"
+        # A script shows errors as a part of the page, and ignores responses with another status.
+        status = 200 if context.fragment or problem is None else problem_kind(problem).status
+        response = await render_rows(filters.rows, lambda: self._pages.page(template, context, status, **values))
+        response.headers["vary"] = "hx-request, accept-encoding"
+        if context.fragment:
+            response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
+        return response
+
+    async def more(self, context: RequestContext) -> Response:
+        """The next rows of an open list, and the link to the rows after them."""
+        filters = await self.filters(context)
+        values = self._rows_values(context, filters, await self.find(context, filters))
+        return await self._rows(context, filters.rows, "more.html", values)
+
+    async def fresh(self, context: RequestContext) -> Response:
+        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
+        with its rows to find new ones. `more` in the response indicates whether more ids follow."""
+        ids, more = await self.find_ids(context, await self.filters(context))
+        return JSONResponse({"ids": ids, "more": more})
+
+    async def rows(self, context: RequestContext) -> Response:
+        """The changed rows of an open page, which sends its ids and versions, and the scope."""
+        scope = context.form.exact(self.filters_type.scope_name)
+        may_write = self.permit(context, scope)
+        try:
+            wanted = _names_decoder.decode(context.form.exact("rows"))
+        except msgspec.DecodeError:
+            raise InvalidInput(FieldError("rows", "is not a list of ids and versions")) from None
+        if len(wanted) > self._limits.list_rows_max:
+            raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
+        found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
+        values = {
+            "kind": self.kind,
+            "gone": [row_id for row_id, _ in wanted if row_id not in found],
+            "changed": [
+                found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
+            ],
+            "may_write": may_write,
+        }
+        return await self._rows(context, len(wanted), "changed.html", values)
+
+    async def live(self, context: RequestContext) -> Response:
+        """Streams to an open page whenever something in its scope changes."""
+        scope = context.query.exact(self.filters_type.scope_name)
+        self.permit(context, scope)
+        return self._site.streams.response(context, lambda: asdict(self.change_counter(scope)))
+
+    def _rows_values(self, context: RequestContext, filters: F, listing: Listing[R]) -> dict[str, Any]:
+        may_write = self.permit(context, filters.scope)
+        return {"kind": self.kind, "filters": filters, "listing": listing, "may_write": may_write}
+
+    async def _rows(self, context: RequestContext, rows: int, template: str, values: dict[str, Any]) -> Response:
+        return await render_rows(rows, lambda: compressed(context, self._pages.text(template, context, values)))

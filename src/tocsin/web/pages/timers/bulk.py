@@ -1,0 +1,206 @@
+"""Cancels any number of timers, or runs finished ones again, from an open page: step by step, so that the page shows progress
+and can stop.
+
+A step takes some ids, or the next timers that match the filters of a list. It counts the timers that it applies to, and with
+`confirmed=yes` changes them. A run is a new timer with a new id; the finished timer keeps its id and its history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.responses import JSONResponse, Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
+from tocsin.model.timer import Status
+from tocsin.timers.service import TimerView
+from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.lists import TimeBudget
+from tocsin.web.pages.presentation import host_and_path, timer_path
+from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.timers.derived_ids import run_again
+from tocsin.web.pages.timers.listing import TimerList
+from tocsin.web.pages.timers.search import earliest
+
+#: Ids of a bulk action that are shown; the rest is counted.
+_NAMED_MAX = 8
+#: Concurrent changes of a bulk action.
+_PER_TURN = 100
+_ids_decoder = msgspec.json.Decoder(list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A timer on which a bulk action failed, and why."""
+
+    timer_id: str
+    reason: str
+
+
+async def _change_all(ids: Sequence[str], change: Callable[[str], Awaitable[object]]) -> list[Refused]:
+    """Changes each timer. Returns those that could not be changed, in the order of the ids."""
+    refused: list[Refused] = []
+    for start in range(0, len(ids), _PER_TURN):
+        turn = ids[start : start + _PER_TURN]
+        outcomes = await asyncio.gather(*map(change, turn), return_exceptions=True)
+        for timer_id, outcome in zip(turn, outcomes, strict=True):
+            if isinstance(outcome, TocsinError):
+                refused.append(Refused(timer_id, _reason(outcome)))
+            elif isinstance(outcome, BaseException):
+                raise outcome
+    return refused
+
+
+class BulkActions(Part):
+    """The dialogs, the steps that their script requests, and the same cancellation in one step for browsers without it."""
+
+    def __init__(self, site: Site, lists: TimerList) -> None:
+        super().__init__(site)
+        self._lists = lists
+
+    @route("GET", "/ui/cancel")
+    async def cancel_dialog(self, context: RequestContext) -> Response:
+        """The dialog that the script fills in. With `all=yes` it is about all pending timers that match the current
+        filters."""
+        return await self._dialog(context, "cancel", every=context.query.get("all") == "yes")
+
+    @route("GET", "/ui/run-again")
+    async def run_dialog(self, context: RequestContext) -> Response:
+        """The dialog that the script fills in."""
+        return await self._dialog(context, "run-again", every=False)
+
+    async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
+        filters = (await self._lists.filters(context)).fixed(context.now_us)
+        context.permit(Role.WRITE, filters.scope)
+        request = self._lists.request(filters, context.now_us)
+        return self._pages.page(
+            "timers/bulk.html", context, filters=filters, request=request, every=every, kind=kind, limits=self._limits
+        )
+
+    @route("POST", "/ui/cancel/selected")
+    async def cancel_selected(self, context: RequestContext) -> Response:
+        """Counts or cancels the pending timers among `ids`, a JSON array."""
+        namespace, pending, other = await self._selected(context, pending=True)
+        return await self._step(context, namespace, pending, other, partial(self._service.delete, namespace))
+
+    @route("POST", "/ui/run-again/selected")
+    async def run_selected(self, context: RequestContext) -> Response:
+        """Counts or runs again the finished timers among `ids`, a JSON array."""
+        namespace, finished, other = await self._selected(context, pending=False)
+        timers = {view.timer.id: view.timer for view in finished}
+
+        async def run(timer_id: str) -> None:
+            now_us = context.now_us
+            await run_again(self._service, self._parser, timers[timer_id], now_us, now_us, self._id_chars_max)
+
+        return await self._step(context, namespace, finished, other, run)
+
+    @route("POST", "/ui/cancel/matching")
+    async def cancel_matching(self, context: RequestContext) -> Response:
+        """Counts or cancels the next timers that match the filters in the query and were created by `created_before`, the
+        instant (microseconds) at which the dialog was opened."""
+        filters = await self._lists.filters(context)
+        context.permit(Role.WRITE, filters.scope)
+        created_before = context.form.get("created_before")
+        if not created_before.isdecimal():
+            raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
+        rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
+        request = self._lists.request(replace(filters, view="pending", rows=rows), context.now_us)
+        found = await earliest(self._service.list, request, TimeBudget(self._limits.list_search_timeout_s))
+        views = [view for view in found.rows if view.timer.created_at <= whole_number(created_before)]
+        delete = partial(self._service.delete, filters.scope)
+        return await self._step(context, filters.scope, views, 0, delete, found.cursor)
+
+    @route("POST", "/timers/cancel-many")
+    async def cancel_many(self, context: RequestContext) -> Response:
+        """Asks for confirmation first; then cancels the timers, and lists those that were refused and why."""
+        namespace, ids = self._wanted(context, context.form.all("id"))
+        back = context.form.exact("back")
+        values: dict[str, Any] = {
+            "namespace": namespace,
+            "ids": ids,
+            "back": back if back.startswith("/timers?") else "/timers",
+        }
+        if context.form.get("confirmed") == "yes":
+            refused = await _change_all(ids, partial(self._service.delete, namespace))
+            return self._pages.page("timers/canceled.html", context, title="Canceled", refused=refused, **values)
+        views = await self._service.get_many(namespace, ids)
+        pending = [view for timer_id in ids if (view := views.get(timer_id)) and view.timer.status is Status.PENDING]
+        return self._pages.page(
+            "timers/confirm_cancel.html",
+            context,
+            title="Cancel timers",
+            pending=pending,
+            hosts=_hosts(pending),
+            named_max=_NAMED_MAX,
+            **values,
+        )
+
+    async def _selected(self, context: RequestContext, *, pending: bool) -> tuple[str, list[TimerView], int]:
+        """The form's namespace, the timers among its ids that are pending, or those that are not, and how many ids name
+        others or none."""
+        try:
+            sent = _ids_decoder.decode(context.form.exact("ids"))
+        except msgspec.DecodeError:
+            raise InvalidInput(FieldError("ids", "is not a list of ids")) from None
+        namespace, ids = self._wanted(context, sent)
+        views = await self._service.get_many(namespace, ids)
+        found = [views[timer_id] for timer_id in ids if timer_id in views]
+        wanted = [view for view in found if (view.timer.status is Status.PENDING) == pending]
+        return namespace, wanted, len(ids) - len(wanted)
+
+    def _wanted(self, context: RequestContext, sent: Sequence[str]) -> tuple[str, list[str]]:
+        """The form's namespace and the distinct ids. Raises InvalidInput, and Forbidden if the principal may not change the
+        namespace."""
+        namespace, most = context.form.exact("namespace"), self._limits.cancel_timers_max
+        context.permit(Role.WRITE, namespace)
+        ids = list(dict.fromkeys(sent))
+        if len(ids) > most:
+            text = f"{len(ids)} timers are too many for one request; the maximum is {most}"
+            raise InvalidInput(FieldError("", text))
+        return namespace, ids
+
+    async def _step(
+        self,
+        context: RequestContext,
+        namespace: str,
+        views: Sequence[TimerView],
+        other: int,
+        change: Callable[[str], Awaitable[object]],
+        cursor: str | None = None,
+    ) -> Response:
+        """Counts the timers, and changes them if that is confirmed. In the response `pending` counts the timers that the
+        action applies to, and `other` those that it does not; `refused` lists those that could not be changed."""
+        ids = [view.timer.id for view in views]
+        refused = await _change_all(ids, change) if context.form.get("confirmed") == "yes" else []
+        return JSONResponse(
+            {
+                "pending": len(views),
+                "other": other,
+                "named": ids[:_NAMED_MAX],
+                "hosts": _hosts(views),
+                "refused": [[one.timer_id, timer_path(namespace, one.timer_id), one.reason] for one in refused],
+                "cursor": cursor,
+            }
+        )
+
+
+def _hosts(views: Sequence[TimerView]) -> list[tuple[str, int]]:
+    """The hosts that the timers call, and how many timers call each; the most common first."""
+    return Counter(host_and_path(view.timer.url)[0] for view in views).most_common()
+
+
+def _reason(error: TocsinError) -> str:
+    """Why a bulk action failed on a timer, as a phrase that follows its id."""
+    if isinstance(error, TimerNotPending):
+        return "has already finished"
+    if isinstance(error, TimerNotFound):
+        return "no longer exists"
+    return str(error)
