@@ -163,6 +163,27 @@ def _description(connection: Connection) -> set[tuple[str, ...]]:
     return {line for line in lines if not line[0].startswith(("alembic_version", "sqlite_sequence"))}
 
 
+async def test_indexes_in_sqlite_have_a_fixed_order(tmp_path: Path) -> None:
+    """Without statistics, its planner takes the newer of two that serve alike."""
+
+    def names(connection: Connection) -> list[str]:
+        migrate(connection, "it")
+        found = connection.exec_driver_sql(
+            "SELECT name FROM sqlite_master WHERE tbl_name = 'service_calls' AND sql IS NOT NULL AND type = 'index'"
+            " ORDER BY rowid"
+        )
+        return [name.removeprefix("idx_service_calls_") for (name,) in found]
+
+    assert await on_database(f"sqlite:///{tmp_path / 'agent.db'}", names) == [
+        "idempotency_key",
+        "submitted_at",
+        "status",
+        "watch_at",
+        "finished_at",
+        "correlation_id",
+    ]
+
+
 async def test_a_newer_schema_is_refused(url: str) -> None:
     database = agent_database(url)
     await database.open()

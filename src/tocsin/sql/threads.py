@@ -60,8 +60,7 @@ class _Settled(NamedTuple):
 class Writer(Generic[C]):
     """One thread does all writing. Work that accumulates while it is busy, up to `group_max`, is committed together, each
     behind a savepoint of its own, so that a failing one rolls back only itself. With many small writes at once, most of
-    their cost is the commit. `afterwards` runs in the thread after each transaction, when its callers were notified; it
-    must not raise."""
+    their cost is the commit. `afterwards` runs in the thread after each transaction, when its callers were notified."""
 
     def __init__(
         self,
@@ -106,11 +105,13 @@ class Writer(Generic[C]):
 
     def _write_all(self) -> None:
         while (jobs := self._next()) is not None:
-            settled = self._write_together(jobs)
-            # The loop may be closed already while the process ends.
-            with contextlib.suppress(RuntimeError):
-                jobs[0].done.get_loop().call_soon_threadsafe(_settle, settled)
-            self._afterwards()
+            loop = jobs[0].done.get_loop()
+            _call_in(loop, _settle, self._write_together(jobs))
+            try:
+                self._afterwards()
+            except Exception as error:  # noqa: BLE001 -- it concerns no caller, and the thread goes on
+                context = {"message": f"after a commit in {self._thread.name}", "exception": error}
+                _call_in(loop, loop.call_exception_handler, context)
 
     def _next(self) -> list[_Job] | None:
         """The work that waits, up to `group_max`; None at the end, when nothing is left."""
@@ -169,6 +170,12 @@ class Writer(Generic[C]):
         if meaning is not error:
             meaning.__cause__ = error
         return meaning
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: Any) -> None:
+    # The loop may be closed already while the process ends.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback, *args)
 
 
 def _settle(settled: list[_Settled]) -> None:

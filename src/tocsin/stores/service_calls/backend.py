@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -14,6 +15,7 @@ class Database(Protocol):
     """Transactions. The work function runs on a thread or greenlet of the database, may be repeated from the start
     after a conflict, and must have no other effects."""
 
+    @abstractmethod
     async def write(
         self,
         work: Callable[[Connection], T],
@@ -28,5 +30,6 @@ class Database(Protocol):
         commits, even if the caller was cancelled.
         """
 
+    @abstractmethod
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Returns the result of `work`, which reads one snapshot of the database."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from sqlalchemy import Connection, select
 
+from tocsin.stores.service_calls.backend import Database
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
@@ -19,13 +20,11 @@ from tocsin.stores.service_calls.tables import agent_identity
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 
-T = TypeVar("T")
-
 #: Called, while waiting for the database, with the node that holds it, at first and whenever that changes.
 StandingBy = Callable[[str], None]
 
 
-class AgentDatabase(ABC):
+class AgentDatabase(Database):
     """The port Database, and the stores over it.
 
     One agent uses it at a time: `open` takes a lock. If the database is `shared`, another agent may take it over; then
@@ -79,19 +78,6 @@ class AgentDatabase(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Waits for transactions in progress and releases the lock. Idempotent."""
-
-    @abstractmethod
-    async def write(
-        self,
-        work: Callable[[Connection], T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
-    ) -> T:
-        """Runs `work` in a transaction of its own."""
-
-    @abstractmethod
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Runs `work` over one snapshot."""
 
     @abstractmethod
     async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:

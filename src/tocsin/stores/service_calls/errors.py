@@ -79,8 +79,5 @@ def translate_postgresql_error(error: BaseException, name: str, *, in_commit: bo
     text = f"{name}: {str(cause) or type(cause).__name__}"
     if in_commit and (lost or code.startswith(("57", "58"))):
         return OutcomeUnknown(f"{text}, during the commit")
-    if lost or code.startswith(_POSTGRESQL_UNAVAILABLE) or code in _POSTGRESQL_UNAVAILABLE_CODES:
-        return StoreUnavailable(text)
-    if code in POSTGRESQL_RETRIED or isinstance(cause, exc.TimeoutError):
-        return StoreUnavailable(text)
-    return cause
+    known = code.startswith(_POSTGRESQL_UNAVAILABLE) or code in _POSTGRESQL_UNAVAILABLE_CODES | POSTGRESQL_RETRIED
+    return StoreUnavailable(text) if lost or known or isinstance(cause, exc.TimeoutError) else cause

@@ -6,18 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from msgspec.structs import astuple
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Integer,
-    bindparam,
-    delete,
-    func,
-    literal_column,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, delete, func, literal_column, select, text, update
 
 from tocsin.model.envelope import Envelope
 from tocsin.service_calls.outbox.ports import OutboxRow
@@ -39,12 +28,7 @@ _ENVELOPE = (
     "causation_id",
     "event_payload",
 )
-_append = Batch(
-    outbox,
-    fields(outbox, "id", "created_at", *_ENVELOPE),
-    lambda given: given.insert(outbox),
-    key=("id",),
-)
+_append = Batch(outbox, fields(outbox, "id", "created_at", *_ENVELOPE), lambda given: given.insert(outbox), key=("id",))
 
 #: Numbers are allocated first, so that they follow the order of appending whatever order the rows are inserted in.
 _last_number_sqlite = Query(

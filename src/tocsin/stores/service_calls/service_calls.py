@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import starmap
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Integer, bindparam, delete, or_, select, text, tuple_, type_coerce, update
+from sqlalchemy import Connection, Integer, Select, bindparam, delete, or_, select, text, tuple_, type_coerce, update
 
 from tocsin.model.envelope import Envelope
 from tocsin.service_calls.messages import CallKey, CallStatus
@@ -36,23 +36,16 @@ _ALL = [
 ]
 _row = attrgetter(*_COLUMNS)
 
-LOAD = Query(
-    lambda given: (
-        select(*_ALL)
-        .where(given.names(service_calls))
-        # Every transaction locks rows in key order, so that no two wait for each other.
-        .order_by(_calls.tenant_id, _calls.service_call_id)
-        .with_for_update(key_share=True)
-    ),
-    _KEY,
-)
+
+def _load(given: Given) -> Select[Any]:
+    # Every transaction locks rows in key order, so that no two wait for each other.
+    found = select(*_ALL).where(given.names(service_calls)).order_by(_calls.tenant_id, _calls.service_call_id)
+    return found.with_for_update(key_share=True)
+
+
+LOAD = Query(_load, _KEY)
 FIND_BY_IDEMPOTENCY_KEY = Query(
-    lambda given: (
-        select(*_ALL)
-        .where(given.names(service_calls), text("idempotency_key IS NOT NULL"))
-        .order_by(_calls.tenant_id, _calls.service_call_id)
-        .with_for_update(key_share=True)
-    ),
+    lambda given: _load(given).where(text("idempotency_key IS NOT NULL")),
     fields(service_calls, "tenant_id", "idempotency_key"),
 )
 INSERT = Batch(

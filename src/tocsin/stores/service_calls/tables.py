@@ -62,12 +62,7 @@ service_calls = _table(
     ),
 )
 _index(
-    service_calls,
-    "idempotency_key",
-    "tenant_id",
-    "idempotency_key",
-    where="idempotency_key IS NOT NULL",
-    unique=True,
+    service_calls, "idempotency_key", "tenant_id", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True
 )
 #: Pages, the newest first: of all calls, with a status, and with one correlation id.
 _index(service_calls, "submitted_at", "tenant_id", "submitted_at", "service_call_id")

@@ -60,10 +60,7 @@ def _schedule(given: Given) -> object:
 
 
 SCHEDULE = Batch(
-    timer_schedules,
-    fields(timer_schedules, *KEY, "correlation_id", "due_at", "registered_at"),
-    _schedule,
-    key=KEY,
+    timer_schedules, fields(timer_schedules, *KEY, "correlation_id", "due_at", "registered_at"), _schedule, key=KEY
 )
 DELETE = Query(lambda given: delete(timer_schedules).where(given.names(timer_schedules)), fields(timer_schedules, *KEY))
 _FIRED = (*KEY, "due_at")

@@ -149,14 +149,13 @@ class SqliteStore(SqlStore):
             if isinstance(error, OSError):
                 raise StoreUnavailable(f"{self._path} can't be created: {error.strerror}") from error
             raise
-        checkpointer = self._checkpointer
         self._writer = Writer(
             "tocsin-sqlite-write",
             writer,
             writer,
             self._translate,
             group_max=_GROUP_MAX,
-            afterwards=lambda: None if checkpointer is None else checkpointer.committed(writer),
+            afterwards=lambda: self._committed(writer),
         )
         self._loader, self._reader = (
             Readers(f"tocsin-sqlite-{name}", [connection], self._translate)
@@ -168,6 +167,11 @@ class SqliteStore(SqlStore):
         for each in (writer, connection):
             each.pragma("wal_autocheckpoint", 0)
         self._checkpointer = Checkpointer(connection, self._settings.wal_checkpoint_pages, self._checkpoint_failed)
+
+    def _committed(self, writer: apsw.Connection) -> None:
+        checkpointer = self._checkpointer
+        if checkpointer is not None:
+            checkpointer.committed(writer)
 
     def _checkpoint_failed(self, error: Exception) -> None:
         if self.on_checkpoint_error is not None:
