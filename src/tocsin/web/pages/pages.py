@@ -28,7 +28,7 @@ from tocsin.web.pages.filters import utc_field
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """An entry of the navigation. `permits` tells whether a principal has a role, here `read`, on what the page shows."""
+    """An entry of the navigation. `permits` returns whether a principal has a role, here `read`, on what the page shows."""
 
     path: str
     title: str

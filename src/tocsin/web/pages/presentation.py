@@ -15,7 +15,7 @@ import msgspec
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.raw_body import RawBody
 from tocsin.model.redaction import redact_url
-from tocsin.model.timer import Status
+from tocsin.model.timer import Attempt, Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView
@@ -52,6 +52,19 @@ class State:
 
     word: str
     tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An entry of the timeline of a timer or call. `attempt` is set for attempts of timers; `ahead` marks entries in the
+    future."""
+
+    at: int
+    title: str
+    tone: str
+    note: str = ""
+    ahead: bool = False
+    attempt: Attempt | None = None
 
 
 _FINISHED = {

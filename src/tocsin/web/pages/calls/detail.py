@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from msgspec import UNSET
@@ -16,7 +15,7 @@ from tocsin.service_calls.messages import CallStatus
 from tocsin.web.pages.calls.presentation import STAR, finished, path, redacted, result_of, version
 from tocsin.web.pages.calls.trace import trace_lines
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.presentation import milliseconds, pretty_json
+from tocsin.web.pages.presentation import TimelineEntry, milliseconds, pretty_json
 from tocsin.web.pages.site import CallPart, route
 
 #: Notices after an action, by the `notice` parameter of the redirect.
@@ -25,17 +24,6 @@ NOTICES = {
     "tagged": "Tag added.",
     "untagged": "Tag removed.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineEntry:
-    """An entry of the timeline; `ahead` marks entries in the future."""
-
-    at: int
-    title: str
-    tone: str
-    note: str = ""
-    ahead: bool = False
 
 
 class CallDetail(CallPart):

@@ -51,14 +51,10 @@ class CallStatistics:
         return replace(self._change_counters.get(tenant_id.lower()) or ChangeCounter())
 
     def _touch(self, tenant_id: str) -> ChangeCounter:
-        change_counters = self._change_counters
-        found = change_counters.get(tenant_id)
-        if found is None:
-            found = change_counters[tenant_id] = ChangeCounter()
-            if len(change_counters) > self._limits.tenant_change_counters_max:
-                change_counters.popitem(last=False)
-        else:
-            change_counters.move_to_end(tenant_id)
+        found = self._change_counters.setdefault(tenant_id, ChangeCounter())
+        self._change_counters.move_to_end(tenant_id)
+        if len(self._change_counters) > self._limits.tenant_change_counters_max:
+            self._change_counters.popitem(last=False)
         return found
 
     def _command(self, event: events.CommandHandled) -> None:

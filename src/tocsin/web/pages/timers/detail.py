@@ -10,10 +10,10 @@ from tocsin.model.access import Role
 from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Attempt, Status
+from tocsin.model.timer import Status
 from tocsin.timers.service import ClusterView, ShardView, TimerView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.presentation import relative, span
+from tocsin.web.pages.presentation import TimelineEntry, relative, span
 from tocsin.web.pages.site import Part, route
 from tocsin.web.pages.timers.derived_ids import neighbours
 
@@ -27,18 +27,6 @@ NOTICES = {
     "firing": "The timer fires now.",
     "run-again": "New timer created with the same settings.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineEntry:
-    """An entry of the timeline. `attempt` is set for attempts; `ahead` marks entries in the future."""
-
-    at: int
-    title: str
-    tone: str
-    attempt: Attempt | None = None
-    ahead: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +101,7 @@ def timeline(view: TimerView, policy: RetryPolicy, now_us: int) -> list[Timeline
     for attempt in timer.attempt_log:
         good = attempt.error is None
         title = f"Response {attempt.status}" if attempt.status else "No response"
-        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt))
+        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt=attempt))
     attempts_ended = {entry.at + (entry.attempt.duration_us if entry.attempt else 0) for entry in entries}
     last = max(entry.at for entry in entries)
     updated = timer.updated_at > timer.created_at and timer.status is Status.PENDING
