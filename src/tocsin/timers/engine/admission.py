@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from tocsin.ports.callback import Caller
 from tocsin.timers.engine.rows import Row
 
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ class Destination:
     """
 
     __slots__ = (
-        "answered_at", "back_off", "back_off_us", "in_flight", "interval_us", "limit", "name", "queues", "waiting",
+        "answered_at", "back_off", "back_off_us", "caller", "in_flight", "interval_us", "limit", "name", "queues",
+        "waiting",
     )  # fmt: skip
 
-    def __init__(self, name: str, limit: int) -> None:
+    def __init__(self, name: str, caller: Caller, limit: int) -> None:
         self.name = name
+        #: Who is invoked for its timers.
+        self.caller = caller
         self.limit = limit
         self.in_flight = 0
         self.back_off: asyncio.TimerHandle | None = None
@@ -137,11 +141,11 @@ class Admission:
 
     # ------------------------------------------------------------------ slots
 
-    def destination(self, name: str) -> Destination:
-        """The account of the destination with that name."""
+    def destination(self, name: str, caller: Caller) -> Destination:
+        """The account of the destination with that name, whose timers this caller invokes."""
         destination = self.destinations.get(name)
         if destination is None:
-            destination = self.destinations[name] = Destination(name, self._limits.destination_in_flight_max)
+            destination = self.destinations[name] = Destination(name, caller, self._limits.destination_in_flight_max)
         return destination
 
     @property

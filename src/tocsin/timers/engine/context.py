@@ -60,10 +60,6 @@ class Context:
     _ended: int = 0
     _failure: StoreError | None = None
 
-    def caller_of(self, namespace: str) -> Caller:
-        """Who invokes the timers of a namespace."""
-        return self.internal.get(namespace, self.caller)
-
     @property
     def share_timers(self) -> int:
         """How many timers one shard's window may hold, at least 1."""

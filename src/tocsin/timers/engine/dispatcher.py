@@ -180,7 +180,8 @@ class Dispatcher:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
-        destination = admission.destination(self._context.caller_of(timer.namespace).destination(timer.url))
+        caller = self._context.internal.get(timer.namespace, self._context.caller)
+        destination = admission.destination(caller.destination(timer.url), caller)
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
             self._fire(shard, row, destination, now)
@@ -209,7 +210,7 @@ class Dispatcher:
         attempt.number, attempt.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
-        self._context.caller_of(timer.namespace).invoke(
+        destination.caller.invoke(
             Invocation(
                 timer.namespace,
                 timer.id,
