@@ -112,7 +112,7 @@ class Ui:
         request = Request(scope, receive)
         if scope["path"].startswith("/api/"):
             # Not a page: the API formulates the error.
-            response: Response = PlainTextResponse("Not SearchResult", 404)
+            response: Response = PlainTextResponse("Not Found", 404)
         else:
             try:
                 response = await self._answer(request, receive)
@@ -207,7 +207,7 @@ class Ui:
                 return await handler(context)
             wrong_method = wrong_method or match is Match.PARTIAL
         if "text/html" not in context.request.headers.get("accept", ""):
-            return PlainTextResponse("Not SearchResult", 405 if wrong_method else 404)
+            return PlainTextResponse("Not Found", 405 if wrong_method else 404)
         return self._pages.page("missing.html", context, 405 if wrong_method else 404, title="Page not found")
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
@@ -261,7 +261,7 @@ class Ui:
     def _asset(self, request: Request, path: str) -> Response:
         asset = self._assets.find(path)
         if asset is None:
-            return PlainTextResponse("Not SearchResult", 404)
+            return PlainTextResponse("Not Found", 404)
         headers = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
         body = asset.plain
         if asset.gzip is not None and "gzip" in request.headers.get("accept-encoding", ""):

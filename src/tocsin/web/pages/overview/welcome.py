@@ -115,7 +115,7 @@ class Welcome(Part):
         """Receives the callback."""
         found = self._find(request.url.path.removeprefix(PREFIX))
         if found is None:
-            return PlainTextResponse("Not SearchResult", 404)
+            return PlainTextResponse("Not Found", 404)
         content_length = request.headers.get("content-length")
         body = await read_body(
             receive, None if content_length is None else content_length.encode(), _BODY_BYTES_MAX, _BODY_TIMEOUT_S
