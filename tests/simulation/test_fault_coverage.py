@@ -9,7 +9,7 @@ from typing import Any
 
 from .world import World
 
-_SEEDS = 50
+_SEEDS = 80
 
 #: Faults, by their names in the trace.
 MISHAPS = {
