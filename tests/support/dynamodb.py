@@ -113,7 +113,8 @@ def shared_by_run(run: str) -> Iterator[DynamoServer]:
         finally:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
                 server.remove()
                 users.truncate(0)
                 Path(users.name).unlink()
