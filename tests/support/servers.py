@@ -97,9 +97,10 @@ def mysql() -> Iterator[MysqlServer]:
 
 
 @pytest.fixture(scope="session")
-def shared_dynamodb() -> Iterator[DynamoServer]:
+def shared_dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoServer]:
     """A server that nobody may stop; take `dynamodb` for one's own. All processes of a test run share it."""
-    with shared_by_run(os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))) as server:
+    folder = tmp_path_factory.getbasetemp()
+    with shared_by_run(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
         yield server
 
 
