@@ -70,17 +70,22 @@ class SqlStore(ABC):
     # -- life cycle
 
     async def _fix_total_shards(self, wanted: int | None) -> int:
-        """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may change."""
-        stored = await self._rows("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'")
-        fixed = int(stored[0][0]) if stored else None
-        if fixed is not None and wanted in (None, fixed):
-            return fixed
-        if fixed is not None and await self._rows("SELECT 1 FROM timers LIMIT 1"):
-            raise shards_are_fixed(fixed, wanted)
-        number = wanted or self.total_shards_default
-        update = self.dialect.or_update("meta_name", "meta_value")
-        await self._change(Step(f"INSERT INTO meta VALUES ('total_shards', ?){update}", (number,)))
-        return number
+        """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may change. Of
+        nodes that start at the same time, the first one decides."""
+        while True:
+            stored = await self._rows("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'")
+            if not stored:
+                number = wanted or self.total_shards_default
+                sql = f"INSERT INTO meta VALUES ('total_shards', ?){self.dialect.or_nothing}"
+                await self._change(Step(sql, (number,)))
+                continue
+            fixed = int(stored[0][0])
+            if wanted in (None, fixed):
+                return fixed
+            if await self._rows("SELECT 1 FROM timers LIMIT 1"):
+                raise shards_are_fixed(fixed, wanted)
+            sql = "UPDATE meta SET meta_value = ? WHERE meta_name = 'total_shards' AND meta_value = ?"
+            await self._change(Step(sql, (wanted, fixed)))
 
     async def now(self) -> int:
         """The database's clock."""
