@@ -80,8 +80,8 @@ async def start_engine(
     on_fatal: Callable[[BaseException], None],
 ) -> Engine:
     """Starts the engine and connects it to the other nodes, if the store has others. `internal` has the callers of the
-    namespaces whose timers this process handles itself. `serve` responds to requests for the
-    service agent that other nodes forward."""
+    namespaces whose timers this process handles itself. `serve` responds to requests for the service agent that other nodes
+    forward."""
     context = Context(
         store=store,
         caller=caller,
