@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
+from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
     Overloaded,
@@ -22,7 +23,8 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Found
-from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
+from tocsin.timers.listing import TimerView
 
 from .ledger import ABSENT
 from .receiver import payload_of, secret_number, token_of
@@ -158,6 +160,8 @@ class Client:
         answer: Row | TocsinError | None = None
         for _ in range(1 if self._world.storm else self._rng.choice((1, 4, 12))):
             answer = await self._ask(make())  # type: ignore[operator]
+            # An answer of another kind would count as unknown, and nothing that depends on it would be checked.
+            assert answer is None or isinstance(answer, Row | TocsinError)
             if isinstance(answer, RequestExpired) and not self._world.faulty:
                 self._world.broken("BLOCKED", f"{self.uuid.hex()[:6]}: not written in time in a run without faults")
             if not isinstance(answer, Unavailable | DefiniteFailure):
@@ -209,7 +213,9 @@ class Client:
             try:
                 await service._ensure_namespace_known(self._namespace)
                 self._taken(node, op)
-                service._submit(self.shard_id, op, lambda result: None if answer.done() else answer.set_result(result))
+                service._submit(
+                    self.shard_id, op, lambda result: None if answer.done() else answer.set_result(_row(result))
+                )
             except TocsinError as error:
                 answer.set_result(error)
 
@@ -264,6 +270,15 @@ def token_in(found: Found | None) -> int | None:
     from tocsin.model.timer import decode_record
 
     return token_of(decode_record(found.live.record).payload) if found is not None and found.live is not None else None
+
+
+def _row(answer: TimerView | TocsinError | None) -> Row | TocsinError | None:
+    """The answer of the use cases in the form in which a shard answers."""
+    if not isinstance(answer, TimerView):
+        return answer
+    timer, instant = answer.timer, answer.next_attempt_at
+    row = Row((timer.execute_at if instant is None else instant, answer.uuid), b"", timer, 0)
+    return row if answer.outcome is Outcome.CREATED else ExistingRow(row, answer.outcome)
 
 
 def _word(answer: object) -> str:
