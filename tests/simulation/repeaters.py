@@ -146,8 +146,9 @@ class Repeater(Client):
                 world.broken("WRONG ANSWER", what)
             world.ledger.acknowledged(self.uuid, found, world.true_us())
             self._check_stored(found)
-        elif root not in pending and all(world.ledger.is_settled(state) for state in states if state != ABSENT):
-            # A later timer has finished without a history row, in a namespace that keeps none.
+        elif root not in pending and any(world.ledger.is_settled(state) for state in states if state != ABSENT):
+            # A later timer has finished without a history row, in a namespace that keeps none. The other states are creates
+            # whose outcome is unknown, and which may never have been written.
             return
         elif timer.status is Status.CANCELED:
             if ABSENT not in states:
