@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 import pytest_asyncio
@@ -57,6 +58,23 @@ async def scroll_on(page: Page, rows: int) -> None:
         await page.evaluate("new Promise(requestAnimationFrame)")
 
 
+async def show_row(page: Page, name: str, block: str) -> None:
+    """Scrolls to a row, and waits until the URL names the chunk that it is in."""
+    row = page.locator(f"tr[data-id='{name}']")
+    # While the list was scrolled here, the URL may have come to name another chunk.
+    cursor = await row.evaluate(
+        """(row, block) => {
+            row.scrollIntoView({block});
+            let chunk = row.parentElement;
+            while ("part" in chunk.dataset) chunk = chunk.previousElementSibling;
+            return chunk.dataset.cursor;
+        }""",
+        block,
+    )
+    assert cursor
+    await expect(page).to_have_url(re.compile(f"[?&]cursor={re.escape(quote_plus(cursor))}(&|$)"))
+
+
 async def test_rows_after_the_last_one_shown_are_not_new(shown: Window, api: Api) -> None:
     page = shown.page
     await many(api, "behind", 300)
@@ -76,8 +94,7 @@ async def test_list_loads_rows_on_scrolling_and_keeps_its_position(shown: Window
     await expect(page.locator("#shown")).to_have_text("700 timers")
     await expect(page.locator("#follow a")).to_have_count(0)
     # The URL names the rows in view. Reloading and going back restore the position, and rows further up load again.
-    await page.locator("tr[data-id='t00450']").scroll_into_view_if_needed()
-    await expect(page).to_have_url(re.compile("cursor="))
+    await show_row(page, "t00450", "center")
     await page.locator("tr[data-id='t00450'] a.id").click()
     await expect(page.locator("h1")).to_contain_text("t00450")
     await page.go_back()
@@ -103,8 +120,7 @@ async def test_rows_are_split_into_parts_for_layout(browser: Browser, shown: Win
     roles = "[...new Set([...document.querySelectorAll('#results tbody')].map(part => part.getAttribute('role')))]"
     assert await page.evaluate(roles) == ["rowgroup"]
     # The URL names the chunk in view, whichever of its parts is visible.
-    await page.locator(f"tr[data-id='{ids[105]}']").evaluate("row => row.scrollIntoView({block: 'start'})")
-    await expect(page).to_have_url(re.compile("cursor="))
+    await show_row(page, ids[105], "start")
     async with window(browser, shown.base) as other:
         await other.go(page.url.removeprefix(shown.base))
         await expect(other.page.locator("#results tbody tr").first).to_have_attribute("data-id", ids[60])
@@ -134,8 +150,7 @@ async def test_replaced_results_are_removed_completely(shown: Window, long: list
 async def test_shared_url_opens_the_same_rows(browser: Browser, shown: Window, long: list[str]) -> None:
     await shown.go("/timers?namespace=long&rows=100")
     await scroll_on(shown.page, 300)
-    await shown.page.locator("tr[data-id='t00150']").scroll_into_view_if_needed()
-    await expect(shown.page).to_have_url(re.compile("cursor="))
+    await show_row(shown.page, "t00150", "center")
     async with window(browser, shown.base) as other:
         await other.go(shown.page.url.removeprefix(shown.base))
         first = other.page.locator("#results tbody tr").first

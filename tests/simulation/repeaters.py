@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .world import World
 
 SECOND = 1_000_000
+#: The namespace that keeps no history.
+FORGETFUL_NAMESPACE = "forgetful"
 
 
 class Repeater(Client):
@@ -146,9 +148,13 @@ class Repeater(Client):
                 world.broken("WRONG ANSWER", what)
             world.ledger.acknowledged(self.uuid, found, world.true_us())
             self._check_stored(found)
-        elif root not in pending and any(world.ledger.is_settled(state) for state in states if state != ABSENT):
-            # A later timer has finished without a history row, in a namespace that keeps none. The other states are creates
-            # whose outcome is unknown, and which may never have been written.
+        elif (
+            root not in pending
+            and self._namespace == FORGETFUL_NAMESPACE
+            and any(world.ledger.is_settled(state) for state in states if state != ABSENT)
+        ):
+            # A later timer has finished without a history row, because this namespace keeps none. The other states are
+            # creates whose outcome is unknown, and which may never have been written.
             return
         elif timer.status is Status.CANCELED:
             if ABSENT not in states:

@@ -29,7 +29,7 @@ from .ledger import NAMESPACE_POLICY, Ledger, Violation
 from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
-from .repeaters import Repeater
+from .repeaters import FORGETFUL_NAMESPACE, Repeater
 
 SECOND = 1_000_000
 #: How long clients and faults are active; afterwards everything is healed and has to drain.
@@ -46,8 +46,6 @@ LATE_FEW_SLOTS_US_MAX = 20 * SECOND
 LATE_HEALED_US_MAX = 30 * SECOND
 #: Undecodable rows that chaos writes belong to this namespace.
 BAD_NAMESPACE = "bad"
-#: It keeps no history.
-FORGETFUL_NAMESPACE = "forgetful"
 HUNG_HOST = "hung"
 
 

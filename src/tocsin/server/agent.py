@@ -45,8 +45,8 @@ class ServiceAgent:
     for the API, None while the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
 
     `observe` receives the events, in addition to metrics and logs. The agent shares the node's HTTP client with the
-    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller` for
-    them, which must be running before `start`. `timers_shared`: the other nodes have the same timer store.
+    timers and, if `agent_timer` is `engine`, their engine: then the engine invokes `caller` for them, which must be running
+    before `start`. `timers_shared`: the other nodes have the same timer store.
     """
 
     def __init__(

@@ -70,8 +70,9 @@ class SqlStore(ABC):
     # -- life cycle
 
     async def _fix_total_shards(self, wanted: int | None) -> int:
-        """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may change. Of
-        nodes that start at the same time, the first one decides."""
+        """Fixes the number of shards and returns it. Until the first claim there is no data, and a node may change the
+        number; a node that has read the former one must be started again. Of nodes that write the first number at the same
+        time, one decides."""
         while True:
             stored = await self._rows("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'")
             if not stored:
@@ -84,7 +85,11 @@ class SqlStore(ABC):
                 return fixed
             if await self._rows("SELECT 1 FROM timers LIMIT 1"):
                 raise shards_are_fixed(fixed, wanted)
-            sql = "UPDATE meta SET meta_value = ? WHERE meta_name = 'total_shards' AND meta_value = ?"
+            # Checked again in the statement: a node may have claimed its first shard meanwhile.
+            sql = (
+                "UPDATE meta SET meta_value = ? WHERE meta_name = 'total_shards' AND meta_value = ? "
+                "AND NOT EXISTS (SELECT 1 FROM timers)"
+            )
             await self._change(Step(sql, (wanted, fixed)))
 
     async def now(self) -> int:

@@ -52,7 +52,8 @@ class _Commits:
         return commit
 
     def settle(self, commit: _Commit, report: Callable[[], None] | None) -> None:
-        """The outcome is known, and whom to tell."""
+        """Records that the outcome of a commit is known. `report` is called after the reports of all earlier commits; None if
+        there is nothing to report."""
         commit.settled, commit.report = True, report
         while self._requested and self._requested[0].settled:
             first = self._requested.popleft()
