@@ -1,0 +1,225 @@
+"""When a schedule is due: cron expressions in a time zone, and intervals. Pure; instants are microseconds since 1970 (UTC).
+
+What a cron expression means where a zone's clocks change follows Debian's cron. If both its minute and its hour are fixed,
+that is, neither field begins with `*`, each matching local time runs once: one that the clocks skip at the end of the gap,
+one that they show twice the first time. Otherwise the expression follows elapsed time: it runs whenever a clock shows a
+matching time.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from importlib import metadata, resources
+from itertools import chain, islice
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_DAY, US_PER_SECOND
+
+#: An expression without a match for this long has none: the rarest, 29 February on a given weekday, takes 40 years.
+YEARS_MAX = 50
+EVERY_MIN_US = US_PER_SECOND
+EVERY_MAX_US = 366 * US_PER_DAY
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MINUTE_US = 60 * US_PER_SECOND
+_DAY = timedelta(days=1)
+_MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_CHANGED_DAYS_MAX = 4
+#: Zones whose rules are kept in memory; there are about 600 names.
+_ZONES_MAX = 1_024
+
+
+class Recurrence(Protocol):
+    """Instants that repeat."""
+
+    def after(self, instant_us: int) -> int | None:
+        """The first instant later than this one; None if there is none within `YEARS_MAX` or the range of instants."""
+        ...
+
+    def until(self, instant_us: int) -> int | None:
+        """The last instant not later than this one; None as above."""
+        ...
+
+
+def tzdata_version() -> str:
+    """The version of the time zone database in use."""
+    return metadata.version("tzdata")
+
+
+@lru_cache(_ZONES_MAX)
+def time_zone(name: str) -> ZoneInfo:
+    """The zone of an IANA name, by the pinned database and never by the machine's, so that all nodes agree. Raises ValueError
+    with a reason that follows the field's name."""
+    if _ZONE.match(name) is None:
+        raise ValueError(_NOT_A_ZONE)
+    try:
+        with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as rules:
+            return ZoneInfo.from_file(rules, key=name)
+    except (OSError, ValueError):
+        raise ValueError(_NOT_A_ZONE) from None
+
+
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}\Z", re.ASCII)
+_NOT_A_ZONE = "is not an IANA time zone; write it as Europe/Berlin, America/New_York or UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """`anchor_us` plus every multiple of `every_us`, by elapsed time, in both directions."""
+
+    every_us: int
+    anchor_us: int
+
+    def after(self, instant_us: int) -> int | None:
+        """See Recurrence."""
+        return _in_range(instant_us + self.every_us - (instant_us - self.anchor_us) % self.every_us)
+
+    def until(self, instant_us: int) -> int | None:
+        """See Recurrence."""
+        return _in_range(instant_us - (instant_us - self.anchor_us) % self.every_us)
+
+
+class Cron:
+    """A cron expression of five fields, or six with the seconds first, in a zone. Fields are numbers, lists, ranges, steps
+    and names; the day may be `L` (last) or `LW` (last weekday), the day of the week `MON#2` or `5L`. Days are combined as in
+    cron: if both the day of the month and that of the week are restricted, either is enough.
+
+    Raises ValueError for an invalid expression or zone, and for an expression that never matches."""
+
+    def __init__(self, expression: str, zone: str = "UTC") -> None:
+        text = _MACROS.get(expression.strip().lower(), expression)
+        fields = text.split()
+        if len(fields) not in (5, 6):
+            raise ValueError("has to have five fields (minute hour day month weekday), or six with the seconds first")
+        self.zone = time_zone(zone)
+        try:
+            self._days = CronSim(" ".join(fields), datetime(2000, 1, 1))
+        except CronSimError as error:
+            raise ValueError(f"is not a cron expression: {str(error).lower()}") from None
+        minute, hour = fields[-5], fields[-4]
+        self._fixed = not minute.startswith("*") and not hour.startswith("*")
+        self._seconds = sorted(self._days.seconds)
+        #: The matching minutes of a day, since midnight.
+        self._minutes = sorted(
+            (60 * hour + minute) * _MINUTE_US for hour in self._days.hours for minute in self._days.minutes
+        )
+        #: The instants of dates on which the zone's clocks change: resolving each minute takes 10 ms.
+        self._changed: dict[date, list[int]] = {}
+        if self.after(0) is None:
+            raise ValueError(f"matches no date within {YEARS_MAX} years")
+
+    def after(self, instant_us: int) -> int | None:
+        """See Recurrence."""
+        return self._nearest(instant_us, _DAY)
+
+    def until(self, instant_us: int) -> int | None:
+        """See Recurrence."""
+        return self._nearest(instant_us, -_DAY)
+
+    def _nearest(self, instant_us: int, step: timedelta) -> int | None:
+        nearest = self._later if step > timedelta() else self._not_later
+        try:
+            # A day to the other side, because a change of the clocks may move a date's times beyond its end.
+            for day in self._matching(_local(instant_us, self.zone).date() - step, step):
+                found = nearest(*self._minutes_of(day), instant_us)
+                if found is None:
+                    continue
+                # The next date may have a nearer one: clocks that go back at midnight show the end of a date, the beginning
+                # of the next one, and both again.
+                if self._matches(day + step):
+                    other = nearest(*self._minutes_of(day + step), instant_us)
+                    found = min((found, other or found), key=lambda at: abs(at - instant_us))
+                return _in_range(found)
+        except OverflowError:
+            pass
+        return None
+
+    def _later(self, base_us: int, minutes: list[int], instant_us: int) -> int | None:
+        passed_us = instant_us - base_us
+        for minute in islice(minutes, bisect_right(minutes, passed_us - _MINUTE_US), None):
+            if (index := bisect_right(self._seconds, (passed_us - minute) // US_PER_SECOND)) < len(self._seconds):
+                return base_us + minute + self._seconds[index] * US_PER_SECOND
+        return None
+
+    def _not_later(self, base_us: int, minutes: list[int], instant_us: int) -> int | None:
+        passed_us = instant_us - base_us
+        for number in range(bisect_right(minutes, passed_us) - 1, -1, -1):
+            if index := bisect_right(self._seconds, (passed_us - minutes[number]) // US_PER_SECOND):
+                return base_us + minutes[number] + self._seconds[index - 1] * US_PER_SECOND
+        return None
+
+    def _matching(self, day: date, step: timedelta) -> Iterator[date]:
+        """The matching dates from a date on, in the direction of the step, for YEARS_MAX. Raises OverflowError at the end of
+        the calendar."""
+        forward = step > timedelta()
+        last = day.year + (YEARS_MAX if forward else -YEARS_MAX)
+        while day.year <= last if forward else day.year >= last:
+            if day.month not in self._days.months:
+                month = day.replace(day=1)
+                day = (month + 32 * _DAY).replace(day=1) if forward else month - _DAY
+                continue
+            if self._matches(day):
+                yield day
+            day += step
+
+    def _matches(self, day: date) -> bool:
+        return day.month in self._days.months and self._days.match_day(day)
+
+    def _minutes_of(self, day: date) -> tuple[int, list[int]]:
+        """The instants of a date's matching minutes: a base, and what to add to it, ascending."""
+        midnight = datetime.combine(day, time())
+        begin, end = midnight.replace(tzinfo=self.zone), (midnight + _DAY).replace(tzinfo=self.zone)
+        if begin.utcoffset() == end.utcoffset() == end.replace(fold=1).utcoffset():
+            return _us(begin), self._minutes
+        if day not in self._changed:
+            if len(self._changed) >= _CHANGED_DAYS_MAX:
+                self._changed.clear()
+            instants = (self._resolved(midnight + timedelta(microseconds=minute)) for minute in self._minutes)
+            self._changed[day] = sorted(set(chain.from_iterable(instants)))
+        return 0, self._changed[day]
+
+    def _resolved(self, local: datetime) -> list[int]:
+        """The instants at which a local time runs."""
+        early, late = (_us(local.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1))
+        if early == late:
+            return [early]
+        if early < late:
+            # Shown twice.
+            return [early] if self._fixed else [early, late]
+        # Skipped: with the offset from after the change it lies before it, with that from before it after it.
+        return [self._change(late, early)] if self._fixed else []
+
+    def _change(self, before_us: int, after_us: int) -> int:
+        """The instant, to the second, at which the zone's offset changes between two instants."""
+        seconds = range(before_us // US_PER_SECOND, after_us // US_PER_SECOND)
+        old = _local(before_us, self.zone).utcoffset()
+        changed = bisect_left(seconds, True, key=lambda at: _local(at * US_PER_SECOND, self.zone).utcoffset() != old)
+        return (seconds.start + changed) * US_PER_SECOND
+
+
+def _local(instant_us: int, zone: ZoneInfo) -> datetime:
+    return (_EPOCH + timedelta(microseconds=instant_us)).astimezone(zone)
+
+
+def _us(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def _in_range(instant_us: int) -> int | None:
+    return instant_us if INSTANT_MIN <= instant_us <= INSTANT_MAX else None
