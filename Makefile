@@ -12,7 +12,7 @@ SHARED := -n $(TEST_JOBS) --dist load --maxschedchunk 1
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate simulate-agent mutants bench bench-cluster docs lock audit clean pages hooks
+.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
 
 # A line that begins with `##@` starts a group of commands.
 help: ## list the commands
@@ -131,6 +131,9 @@ simulate: $(VENV)/.dev ## simulate the engine under faults: make simulate SEEDS=
 
 simulate-agent: $(VENV)/.dev ## simulate the service agent under faults: make simulate-agent SEEDS=2000
 	@$(BIN)/python -m tests.agent_simulation $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+zones: $(VENV)/.dev ## try cron expressions around every change of every time zone's clocks
+	@$(BIN)/python -m tests.properties.zone_changes --jobs $(JOBS)
 
 mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test fails
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)

@@ -25,6 +25,8 @@ from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_DAY, US_PER_S
 
 #: An expression without a match for this long has none: the rarest, 29 February on a given weekday, takes 40 years.
 YEARS_MAX = 50
+#: An expression that lists each minute, hour and day is shorter.
+EXPRESSION_CHARS_MAX = 500
 EVERY_MIN_US = US_PER_SECOND
 EVERY_MAX_US = 366 * US_PER_DAY
 
@@ -103,6 +105,10 @@ class Cron:
     Raises ValueError for an invalid expression or zone, and for an expression that never matches."""
 
     def __init__(self, expression: str, zone: str = "UTC") -> None:
+        if len(expression) > EXPRESSION_CHARS_MAX:
+            raise ValueError(f"is {len(expression)} characters long; at most {EXPRESSION_CHARS_MAX} are accepted")
+        if not expression.isascii():
+            raise ValueError("has characters beyond ASCII; use digits, names such as MON, and * , - / L #")
         text = _MACROS.get(expression.strip().lower(), expression)
         fields = text.split()
         if len(fields) not in (5, 6):
