@@ -25,8 +25,8 @@ from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_DAY, US_PER_S
 
 #: An expression without a match for this long has none: the rarest, 29 February on a given weekday, takes 40 years.
 YEARS_MAX = 50
-#: An expression that lists each minute, hour and day is shorter.
-EXPRESSION_CHARS_MAX = 500
+#: Parsing and checking an expression of this length takes about a millisecond; one that lists each minute is shorter.
+EXPRESSION_CHARS_MAX = 255
 EVERY_MIN_US = US_PER_SECOND
 EVERY_MAX_US = 366 * US_PER_DAY
 
@@ -97,6 +97,21 @@ class Every:
         return _in_range(instant_us - (instant_us - self.anchor_us) % self.every_us)
 
 
+def parsed(expression: str) -> CronSim:
+    """What the fields of an expression match, each for itself. Raises ValueError for an invalid one."""
+    if len(expression) > EXPRESSION_CHARS_MAX:
+        raise ValueError(f"is {len(expression)} characters long; at most {EXPRESSION_CHARS_MAX} are accepted")
+    if not expression.isascii():
+        raise ValueError("has characters beyond ASCII; use digits, names such as MON, and * , - / L #")
+    fields = _MACROS.get(expression.strip().lower(), expression).split()
+    if len(fields) not in (5, 6):
+        raise ValueError("has to have five fields (minute hour day month weekday), or six with the seconds first")
+    try:
+        return CronSim(" ".join(fields), datetime(2000, 1, 1))
+    except CronSimError as error:
+        raise ValueError(f"is not a cron expression: {str(error).lower()}") from None
+
+
 class Cron:
     """A cron expression of five fields, or six with the seconds first, in a zone. Fields are numbers, lists, ranges, steps
     and names; the day may be `L` (last) or `LW` (last weekday), the day of the week `MON#2` or `5L`. Days are combined as in
@@ -105,20 +120,9 @@ class Cron:
     Raises ValueError for an invalid expression or zone, and for an expression that never matches."""
 
     def __init__(self, expression: str, zone: str = "UTC") -> None:
-        if len(expression) > EXPRESSION_CHARS_MAX:
-            raise ValueError(f"is {len(expression)} characters long; at most {EXPRESSION_CHARS_MAX} are accepted")
-        if not expression.isascii():
-            raise ValueError("has characters beyond ASCII; use digits, names such as MON, and * , - / L #")
-        text = _MACROS.get(expression.strip().lower(), expression)
-        fields = text.split()
-        if len(fields) not in (5, 6):
-            raise ValueError("has to have five fields (minute hour day month weekday), or six with the seconds first")
+        self._days = parsed(expression)
         self.zone = time_zone(zone)
-        try:
-            self._days = CronSim(" ".join(fields), datetime(2000, 1, 1))
-        except CronSimError as error:
-            raise ValueError(f"is not a cron expression: {str(error).lower()}") from None
-        minute, hour = fields[-5], fields[-4]
+        _, minute, hour, *_ = self._days.parts
         self._fixed = not minute.startswith("*") and not hour.startswith("*")
         self._seconds = sorted(self._days.seconds)
         #: The matching minutes of a day, since midnight.
