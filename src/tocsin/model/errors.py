@@ -57,6 +57,12 @@ class TimerNotFound(NotFound):
     code = "TIMER_NOT_FOUND"
 
 
+class ScheduleNotFound(NotFound):
+    """No schedule has this namespace and id."""
+
+    code = "SCHEDULE_NOT_FOUND"
+
+
 class NamespaceNotFound(NotFound):
     """The namespace does not exist."""
 
@@ -85,6 +91,18 @@ class TimerNotPending(Conflict):
     """The timer has finished, so it can't be updated or deleted. It can be created again."""
 
     code = "TIMER_NOT_PENDING"
+
+
+class ScheduleEnded(Conflict):
+    """The schedule has no more instants, or was deleted. It can be created again with another definition."""
+
+    code = "SCHEDULE_ENDED"
+
+
+class BacklogFull(Conflict):
+    """As many occurrences by hand, or ranges of instants, wait already as may wait. Nothing was written."""
+
+    code = "BACKLOG_FULL"
 
 
 class TimerExists(Conflict):

@@ -16,8 +16,17 @@ _PREFIX = hashlib.sha1(TOCSIN_NAMESPACE.bytes, usedforsecurity=False)
 
 def timer_uuid(namespace: str, timer_id: str) -> bytes:
     """The 16 bytes of uuid5(TOCSIN_NAMESPACE, namespace + NUL + id), RFC 9562 section 5.5."""
+    return _uuid5(f"{namespace}\0{timer_id}")
+
+
+def schedule_uuid(namespace: str, schedule_id: str) -> bytes:
+    """Likewise for a schedule. Timers' ids have no NUL, so that no timer has it."""
+    return _uuid5(f"{namespace}\0schedule\0{schedule_id}")
+
+
+def _uuid5(name: str) -> bytes:
     state = _PREFIX.copy()
-    state.update(f"{namespace}\0{timer_id}".encode())
+    state.update(name.encode())
     digest = bytearray(state.digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x50
     digest[8] = digest[8] & 0x3F | 0x80

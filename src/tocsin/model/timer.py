@@ -10,6 +10,7 @@ import msgspec
 from tocsin.model.errors import InvalidInput, RecordTooNew, RecordUndecodable
 from tocsin.model.raw_body import RawBody, header_conflicts
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.schedule import Schedule
 
 #: The greatest version of the record format that this release reads. A node that reads a greater one leaves the shard to a
 #: newer node. A record is written in the smallest version that can express it, so that earlier releases read what they can.
@@ -56,7 +57,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     with an update of the instant or a reschedule by the receiver. `firing` identifies the firing and is part of every
     attempt's `webhook-id`; it changes with each of these and with any other update. `payload` is the JSON text as sent; if
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
-    applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
+    applies. `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
     """
 
     namespace: str
@@ -81,6 +82,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     executed_at: int | None = None
     keys: tuple[CreateKey, ...] = ()
     body: RawBody | None = None
+    schedule: Schedule | None = None
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -96,7 +98,7 @@ _PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
 def needs_format_2(timer: Timer) -> bool:
     """Whether an earlier release would lose a part of the timer, so that its record needs a format which that release does
     not read."""
-    return bool(timer.keys) or timer.body is not None
+    return bool(timer.keys) or timer.body is not None or timer.schedule is not None
 
 
 def encode_record(timer: Timer) -> bytes:

@@ -1,0 +1,378 @@
+"""Schedules: a definition of instants that repeat, and the state that its row carries from one occurrence to the next.
+
+Instants and durations are microseconds. An *occurrence* is one instant at which the schedule's timer fires, with all its
+attempts. Its instant includes the jitter, which depends only on the schedule's uuid and the instant without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.model.errors import FieldError
+from tocsin.model.instants import INSTANT_MAX, US_PER_DAY, US_PER_SECOND, format_duration
+from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron, Every, Recurrence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Occurrences by hand that may wait, and ranges of instants that may wait to be fired once more.
+TRIGGERS_MAX = 100
+BACKFILLS_MAX = 10
+#: Missed instants are counted up to this number.
+MISSED_MAX = 1_000
+#: The greatest lateness of an occurrence where the definition has none: with `none`, and otherwise.
+WINDOW_NONE_US, WINDOW_US = 60 * US_PER_SECOND, US_PER_DAY
+WINDOW_MAX_US = 366 * US_PER_DAY
+CRON_CHARS_MAX = 255
+OCCURRENCES_MAX = 2**53
+#: Definitions whose instants are kept in memory ready to be reckoned.
+_RECURRENCES_MAX = 4_096
+
+
+class CatchUp(StrEnum):
+    """What becomes of instants that have passed while the schedule could not fire."""
+
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class ScheduleStatus(StrEnum):
+    """Whether a schedule fires. An ended one has no more instants, or was deleted."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
+class Source(StrEnum):
+    """Why an occurrence fires: its instant has come, somebody asked for it, or it is fired once more."""
+
+    REGULAR = "regular"
+    TRIGGER = "trigger"
+    BACKFILL = "backfill"
+
+
+class Missed(StrEnum):
+    """Why an instant did not fire."""
+
+    #: It passed before the schedule could fire, or while the occurrence before it was not finished.
+    LATE = "late"
+    OVERLAP = "overlap"
+    #: It is older than the catch-up window.
+    WINDOW = "window"
+    #: The schedule was paused.
+    PAUSED = "paused"
+
+
+class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """When a schedule is due. Either `cron` (in `time_zone`) or `every_us` is set.
+
+    Intervals count from `anchor`, or from the schedule's creation. `start_at` is inclusive, `end_at` exclusive; at most
+    `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24 hours,
+    or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
+
+    cron: str | None = None
+    time_zone: str = "UTC"
+    every_us: int | None = None
+    anchor: int | None = None
+    start_at: int | None = None
+    end_at: int | None = None
+    occurrences_max: int | None = None
+    jitter_us: int = 0
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_window_us: int | None = None
+    pause_after_failures: int = 0
+
+    @property
+    def window_us(self) -> int:
+        """The greatest lateness in force."""
+        if self.catch_up_window_us is not None:
+            return self.catch_up_window_us
+        return WINDOW_NONE_US if self.catch_up is CatchUp.NONE else WINDOW_US
+
+    @property
+    def timing(self) -> tuple[object, ...]:
+        """What decides on the instants. A definition with another timing is planned anew."""
+        return (
+            self.cron, self.time_zone, self.every_us, self.anchor, self.start_at, self.end_at, self.occurrences_max,
+            self.jitter_us,
+        )  # fmt: skip
+
+
+class Trigger(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An occurrence by hand: when it was asked for, and the name of its firing."""
+
+    instant: int
+    firing: str
+
+
+class Backfill(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A range of instants to fire once more: those later than `after` and before `before`. `after` moves with each."""
+
+    number: int
+    after: int
+    before: int
+
+
+class LastOccurrence(msgspec.Struct, frozen=True, gc=False):
+    """The occurrence that ended last."""
+
+    instant: int
+    source: Source
+    outcome: str
+    finished_at: int
+    attempts: int
+
+
+class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a schedule's row carries beside the definition.
+
+    Regular instants up to `position` are accounted for. The occurrence at hand has `source`; its instant is the timer's
+    `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by
+    outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row, `occurrences` the regular
+    ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the shard. `postponed`
+    counts how often the receiver has postponed the occurrence. `tzdata` is the version of the time zones that planned it."""
+
+    position: int
+    source: Source = Source.REGULAR
+    turn: Source = Source.REGULAR
+    triggers: tuple[Trigger, ...] = ()
+    backfills: tuple[Backfill, ...] = ()
+    backfills_made: int = 0
+    counts: dict[str, int] = {}
+    missed: dict[str, int] = {}
+    failures: int = 0
+    occurrences: int = 0
+    last: LastOccurrence | None = None
+    paused: str | None = None
+    away: bool = False
+    postponed: int = 0
+    tzdata: str = ""
+
+
+class Schedule(msgspec.Struct, frozen=True, gc=False):
+    """The part of a timer that makes it a schedule."""
+
+    definition: Definition
+    state: State
+
+
+class DefinitionChanges(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a definition that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it. A new
+    `cron` replaces `every_us`, and the other way round."""
+
+    cron: str | None | msgspec.UnsetType = msgspec.UNSET
+    time_zone: str | msgspec.UnsetType = msgspec.UNSET
+    every_us: int | None | msgspec.UnsetType = msgspec.UNSET
+    anchor: int | None | msgspec.UnsetType = msgspec.UNSET
+    start_at: int | None | msgspec.UnsetType = msgspec.UNSET
+    end_at: int | None | msgspec.UnsetType = msgspec.UNSET
+    occurrences_max: int | None | msgspec.UnsetType = msgspec.UNSET
+    jitter_us: int | msgspec.UnsetType = msgspec.UNSET
+    catch_up: CatchUp | msgspec.UnsetType = msgspec.UNSET
+    catch_up_window_us: int | None | msgspec.UnsetType = msgspec.UNSET
+    pause_after_failures: int | msgspec.UnsetType = msgspec.UNSET
+
+    def apply(self, definition: Definition) -> Definition:
+        """The changed definition."""
+        wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
+        if wanted.get("cron") is not None:
+            wanted.setdefault("every_us", None)
+        elif wanted.get("every_us") is not None:
+            wanted.setdefault("cron", None)
+        return msgspec.structs.replace(definition, **wanted)
+
+
+class Occurrences:
+    """The regular instants of one schedule, jitter, beginning and end included."""
+
+    def __init__(self, definition: Definition, uuid: bytes, created_at: int) -> None:
+        self._recurrence = _recurrence(
+            definition.cron,
+            definition.time_zone,
+            definition.every_us,
+            created_at if definition.anchor is None else definition.anchor,
+        )
+        self._definition = definition
+        self._uuid = uuid
+
+    def after(self, instant_us: int) -> int | None:
+        """The first instant later than this one; None if there is none."""
+        if self._definition.jitter_us:
+            # One from before may lie behind it because of its jitter.
+            at = self._recurrence.until(instant_us)
+            if at is not None and self._in_range(at) and (late := self._delayed(at)) > instant_us:
+                return late
+        start = self._definition.start_at
+        at = self._recurrence.after(instant_us if start is None else max(instant_us, start - 1))
+        return self._delayed(at) if at is not None and self._in_range(at) else None
+
+    def until(self, instant_us: int) -> int | None:
+        """The last instant not later than this one; None if there is none."""
+        end = self._definition.end_at
+        at = self._recurrence.until(instant_us if end is None else min(instant_us, end - 1))
+        if at is not None and self._definition.jitter_us and self._delayed(at) > instant_us:
+            at = self._recurrence.until(at - 1)
+        return self._delayed(at) if at is not None and self._in_range(at) else None
+
+    def count(self, after_us: int, until_us: int) -> int:
+        """How many instants are later than the first and not later than the second, at most MISSED_MAX."""
+        number = 0
+        at = self.after(after_us)
+        while at is not None and at <= until_us and number < MISSED_MAX:
+            number += 1
+            at = self.after(at)
+        return number
+
+    def following(self, after_us: int) -> Iterator[int]:
+        """The instants later than this one."""
+        at = self.after(after_us)
+        while at is not None:
+            yield at
+            at = self.after(at)
+
+    def _in_range(self, at: int) -> bool:
+        start, end = self._definition.start_at, self._definition.end_at
+        return (start is None or at >= start) and (end is None or at < end)
+
+    def _delayed(self, at: int) -> int:
+        jitter = self._definition.jitter_us
+        if not jitter:
+            return at
+        following = self._recurrence.after(at)
+        digest = hashlib.sha256(self._uuid + at.to_bytes(8, "big", signed=True)).digest()
+        return at + int.from_bytes(digest[:8], "big") % min(jitter, (following or INSTANT_MAX) - at)
+
+
+@lru_cache(_RECURRENCES_MAX)
+def _recurrence(cron: str | None, time_zone: str, every_us: int | None, anchor: int) -> Recurrence:
+    if cron is not None:
+        return _cron(cron, time_zone)
+    assert every_us is not None
+    return Every(every_us, anchor)
+
+
+@lru_cache(_RECURRENCES_MAX)
+def _cron(expression: str, time_zone: str) -> Cron:
+    return Cron(expression, time_zone)
+
+
+def instants(
+    definition: Definition, uuid: bytes | None, after_us: int, count: int, *, created_at: int | None = None
+) -> list[int]:
+    """The first `count` instants after one. Without a uuid, instants are without jitter. Without an anchor, intervals count
+    from `created_at`, or from `after_us`."""
+    if uuid is None:
+        definition, uuid = msgspec.structs.replace(definition, jitter_us=0), b""
+    occurrences = Occurrences(definition, uuid, after_us if created_at is None else created_at)
+    return list(islice(occurrences.following(after_us), count))
+
+
+def next_instants(schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int) -> list[int]:
+    """The next regular instants of a schedule, as far as its number of occurrences allows."""
+    definition, state = schedule.definition, schedule.state
+    if definition.occurrences_max is not None:
+        count = min(count, definition.occurrences_max - state.occurrences)
+    after = max(now_us, state.position)
+    return instants(definition, uuid, after, max(count, 0), created_at=created_at)
+
+
+def check(definition: Definition, now_us: int) -> list[FieldError]:
+    """What is wrong with a definition, by the names of the API's fields."""
+    errors = _check_rule(definition) + _check_numbers(definition)
+    start, end = definition.start_at, definition.end_at
+    if start is not None and end is not None and end <= start:
+        errors.append(FieldError("endAt", "must be later than startAt"))
+    if not errors and not instants(definition, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us):
+        if end is not None:
+            errors.append(FieldError("endAt", "has no instant before it and after now; choose a later one"))
+        else:
+            errors.append(FieldError("cron", f"matches no instant within {YEARS_MAX} years"))
+    return errors
+
+
+def _check_rule(definition: Definition) -> list[FieldError]:
+    if (definition.cron is None) == (definition.every_us is None):
+        return [FieldError("cron", "or every is required; send exactly one of them")]
+    if definition.every_us is not None:
+        if EVERY_MIN_US <= definition.every_us <= EVERY_MAX_US:
+            return []
+        return [FieldError("every", f"must be between {format_duration(EVERY_MIN_US)} and {format_duration(EVERY_MAX_US)}")]
+    assert definition.cron is not None
+    if definition.anchor is not None:
+        return [FieldError("anchor", "applies only to every; leave it out with cron")]
+    if len(definition.cron) > CRON_CHARS_MAX:
+        return [FieldError("cron", f"is longer than {CRON_CHARS_MAX} characters")]
+    try:
+        _cron("* * * * *", definition.time_zone)
+    except ValueError as error:
+        return [FieldError("timeZone", str(error))]
+    try:
+        _cron(definition.cron, definition.time_zone)
+    except ValueError as error:
+        return [FieldError("cron", str(error))]
+    return []
+
+
+def _check_numbers(definition: Definition) -> list[FieldError]:
+    errors = []
+    for name, value, least, most in (
+        ("maxOccurrences", definition.occurrences_max, 1, OCCURRENCES_MAX),
+        ("pauseAfterFailures", definition.pause_after_failures, 0, 1_000_000),
+    ):
+        if value is not None and not least <= value <= most:
+            errors.append(FieldError(name, f"must be between {least} and {most}"))
+    for name, value, most in (
+        ("jitter", definition.jitter_us, EVERY_MAX_US),
+        ("catchUpWindow", definition.catch_up_window_us, WINDOW_MAX_US),
+    ):
+        if value is not None and not 0 <= value <= most:
+            errors.append(FieldError(name, f"must be between 0s and {format_duration(most)}"))
+    return errors
+
+
+def status_of(state: State) -> ScheduleStatus:
+    """The status of a live schedule."""
+    return ScheduleStatus.ACTIVE if state.paused is None else ScheduleStatus.PAUSED
+
+
+# ---------------------------------------------------------------------- what clients ask for
+
+
+class Put(msgspec.Struct, frozen=True, gc=False, tag="put"):
+    """Creates the schedule that the operation's timer has, or gives the present one its definition."""
+
+
+class Edit(msgspec.Struct, frozen=True, gc=False, tag="edit"):
+    """Changes fields of the definition. Fields of the timer are the operation's `changes`."""
+
+    definition: DefinitionChanges = DefinitionChanges()
+
+
+class Pause(msgspec.Struct, frozen=True, gc=False, tag="pause"):
+    """Lets the attempt in flight end and allows no other."""
+
+
+class Resume(msgspec.Struct, frozen=True, gc=False, tag="resume"):
+    """Fires again, from the next instant on."""
+
+
+class Fire(msgspec.Struct, frozen=True, gc=False, tag="fire"):
+    """Fires once, as soon as the occurrence at hand has ended."""
+
+
+class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
+    """Fires the instants later than `after` and before `before` once more."""
+
+    after: int
+    before: int
+
+
+ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill

@@ -1,0 +1,213 @@
+"""The use cases of schedules, beside those of timers. A schedule is changed at the owner of its shard, like a timer."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.model.errors import (
+    ConfigError,
+    FieldError,
+    InvalidInput,
+    ScheduleEnded,
+    ScheduleNotFound,
+    TimerNotFound,
+    TimerNotPending,
+)
+from tocsin.model.ids import schedule_uuid, shards_of_namespace, namespace_hash
+from tocsin.model.schedule import (
+    Definition,
+    DefinitionChanges,
+    Edit,
+    Fire,
+    LastOccurrence,
+    Pause,
+    Put,
+    Refill,
+    Resume,
+    Schedule,
+    ScheduleChange,
+    ScheduleStatus,
+    State,
+    next_instants,
+    status_of,
+)
+from tocsin.model.timer import Changes, Status, Timer
+from tocsin.ports.store import ScheduleQuery
+from tocsin.timers.engine.rows import OpKind, WriteOp
+
+if TYPE_CHECKING:
+    from tocsin.timers.listing import TimerView
+    from tocsin.timers.service import TimerService
+
+#: How many of its next instants a schedule is shown with.
+NEXT_INSTANTS = 3
+
+
+class ScheduleView(msgspec.Struct, frozen=True, gc=False):
+    """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` and
+    `timer.updated_at` are those of the schedule. `occurrence_at` is the instant of the occurrence at hand, `next_attempt_at`
+    that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones. `counts` has the
+    occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be fired. `unchanged`:
+    a create or update has found nothing to change."""
+
+    timer: Timer
+    uuid: bytes
+    shard_id: int
+    definition: Definition
+    status: ScheduleStatus
+    paused: str | None
+    next_instants: list[int]
+    occurrence_at: int | None
+    next_attempt_at: int | None
+    last_occurrence: LastOccurrence | None
+    counts: dict[str, int]
+    missed: dict[str, int]
+    triggers: int
+    backfills: int
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleListRequest:
+    """What to list, in the order of ids: those that begin with `id_prefix` and come after `cursor`, which is the id of the
+    last schedule of the page before."""
+
+    namespace: str
+    id_prefix: str = ""
+    cursor: str | None = None
+    limit: int = 100
+
+
+class Schedules:
+    """Create, read, change and list schedules. All errors are `TocsinError`s. Each method raises NamespaceNotFound and
+    Unavailable; those that name a schedule also raise ScheduleNotFound."""
+
+    def __init__(self, timers: TimerService) -> None:
+        self._timers = timers
+
+    async def create(self, timer: Timer, definition: Definition) -> ScheduleView:
+        """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps
+        its state: one with another timing is planned anew, from now on, and an identical one is not written at all.
+        `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
+
+        Raises InvalidInput, ClusterUpgrading, ConfigError where the store has no schedules, and ScheduleEnded if the
+        definition has no instant left."""
+        self._require_schedules()
+        await self._timers.complete_secrets(timer, schedule_uuid(timer.namespace, timer.id))
+        timer.schedule = Schedule(definition, State(0))
+        return await self._change(timer.namespace, timer.id, Put(), timer=timer)
+
+    async def get(self, namespace: str, schedule_id: str) -> ScheduleView:
+        """The schedule, or the one of that id that ended last."""
+        view = await self._timers.stored_by_uuid(namespace, schedule_uuid(namespace, schedule_id))
+        if view is None or view.timer.schedule is None:
+            raise _not_found(namespace, schedule_id)
+        return self._view(view)
+
+    async def update(
+        self, namespace: str, schedule_id: str, changes: Changes, definition: DefinitionChanges | None = None
+    ) -> ScheduleView:
+        """Changes a schedule; an attempt in flight goes on, and its result counts. `[redacted]` has the same meaning as in
+        `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
+        if changes.execute_at is not msgspec.UNSET:
+            raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
+        uuid = schedule_uuid(namespace, schedule_id)
+        changes = await self._timers.complete_changes(namespace, uuid, changes)
+        return await self._change(namespace, schedule_id, Edit(definition or DefinitionChanges()), changes=changes)
+
+    async def delete(self, namespace: str, schedule_id: str) -> None:
+        """Ends a schedule: nothing of it fires any more, but for an attempt in flight. Raises ScheduleEnded."""
+        uuid = schedule_uuid(namespace, schedule_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        try:
+            await self._timers.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+        except TimerNotFound:
+            raise _not_found(namespace, schedule_id) from None
+        except TimerNotPending:
+            raise ScheduleEnded(f"schedule {schedule_id!r} has ended") from None
+
+    async def pause(self, namespace: str, schedule_id: str) -> ScheduleView:
+        """Lets the attempt in flight end, and begins no other until `resume`, but for triggers. Raises ScheduleEnded."""
+        return await self._change(namespace, schedule_id, Pause())
+
+    async def resume(self, namespace: str, schedule_id: str) -> ScheduleView:
+        """Fires again, from the next instant on; instants that passed meanwhile are skipped. Raises ScheduleEnded."""
+        return await self._change(namespace, schedule_id, Resume())
+
+    async def trigger(self, namespace: str, schedule_id: str) -> ScheduleView:
+        """Fires once more, at once or after the occurrence at hand, also while the schedule is paused. Raises ScheduleEnded,
+        BacklogFull."""
+        return await self._change(namespace, schedule_id, Fire())
+
+    async def backfill(self, namespace: str, schedule_id: str, after: int, before: int) -> ScheduleView:
+        """Fires the instants from `after` (inclusive) to `before` (exclusive) once more, one after the other, in turn with
+        regular ones. Raises ScheduleEnded, BacklogFull, InvalidInput if the range is empty or not past."""
+        if before <= after:
+            raise InvalidInput(FieldError("before", "must be later than after"))
+        return await self._change(namespace, schedule_id, Refill(after - 1, before))
+
+    async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
+        """A page of live schedules in the order of ids, and the cursor of the next page if one may follow."""
+        self._require_schedules()
+        rows = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit + 1)
+        views = [self._view(view) for view in rows[: request.limit]]
+        return views, views[-1].timer.id if len(rows) > request.limit else None
+
+    # ------------------------------------------------------------------ inside
+
+    def _require_schedules(self) -> None:
+        if not self._timers.has_schedules:
+            raise ConfigError("schedules are not available with this store; use SQLite, PostgreSQL or MySQL")
+        self._timers.require_format_2("a schedule")
+
+    async def _change(
+        self,
+        namespace: str,
+        schedule_id: str,
+        change: ScheduleChange,
+        *,
+        timer: Timer | None = None,
+        changes: Changes | None = None,
+    ) -> ScheduleView:
+        uuid = schedule_uuid(namespace, schedule_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        op = WriteOp(OpKind.SCHEDULE, uuid, namespace, timer=timer, changes=changes, change=change)
+        try:
+            view = await self._timers.write(shard_id, op)
+        except TimerNotFound:
+            raise _not_found(namespace, schedule_id) from None
+        assert view is not None
+        return self._view(view)
+
+    def _view(self, view: TimerView) -> ScheduleView:
+        timer, now_us = view.timer, self._timers.now_us()
+        schedule = timer.schedule
+        if schedule is None:
+            # The placeholder of a record that can't be read.
+            raise _unreadable(timer)
+        state, live = schedule.state, timer.status is Status.PENDING
+        return ScheduleView(
+            timer,
+            view.uuid,
+            view.shard_id,
+            schedule.definition,
+            status_of(state) if live else ScheduleStatus.ENDED,
+            state.paused,
+            next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS) if live else [],
+            timer.execute_at if live else None,
+            view.next_attempt_at,
+            state.last,
+            state.counts,
+            state.missed,
+            len(state.triggers),
+            len(state.backfills),
+            view.outcome is Outcome.EXISTING,
+        )
+
+
+def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:
+    return ScheduleNotFound(f"no schedule {schedule_id!r} in namespace {namespace!r}")
