@@ -50,8 +50,19 @@ def _possible(name: str, value: Any) -> Any:
         # To JSON Schema 3.0 is a whole number.
         value = int(value)
     match name, value:
-        case (("delay" | "retention" | "grace"), str()):
+        case (("delay" | "retention" | "grace" | "every" | "jitter" | "catchUpWindow"), str()):
             return "90m"
+        case "cron", str():
+            return "0 9 * * MON-FRI"
+        case "timeZone", str():
+            return "Europe/Berlin"
+        case "endAt", str():
+            # Later than any startAt.
+            return "2199-01-01T00:00:00Z"
+        case "after", str():
+            return "2026-01-01T00:00:00Z"
+        case "before", str():
+            return "2026-01-02T00:00:00Z"
         case "numShards", int():
             # At most as many as the store has.
             return 1 + value % 4

@@ -18,6 +18,7 @@ from tocsin.cli import (
     keys,
     migrate,
     namespaces,
+    schedules,
     serve,
     tenants,
     timers,
@@ -43,6 +44,7 @@ command(app, "serve", example="serve --port 9000 --data-dir /var/lib/tocsin", cl
 command(app, "demo", example="demo --plain")(demo.demo)
 command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(echo.echo)
 app.add_typer(timers.app, name="timers")
+app.add_typer(schedules.app, name="schedules")
 app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(cluster.cluster)

@@ -71,9 +71,9 @@ class Client:
                 return
             body = {**body, "cursor": page["nextCursor"]}
 
-    def create(self, body: Mapping[str, Any]) -> tuple[Any, str]:
-        """The timer, and "" if it was created, else "existing" or "replayed"."""
-        response = self._call("POST", "/api/v1/timers/create", msgspec.json.encode(body))
+    def create(self, body: Mapping[str, Any], kind: str = "timers") -> tuple[Any, str]:
+        """The timer or schedule, and "" if something was written, else "existing" or "replayed"."""
+        response = self._call("POST", f"/api/v1/{kind}/create", msgspec.json.encode(body))
         found = [word for header, word in _FOUND.items() if response.headers.get(header) == "true"]
         return self._decoded(response, Any), "".join(found)
 

@@ -42,7 +42,7 @@ def export(
     with server.client() as client:
         # The first page before the file: a refused request must not leave an empty file behind.
         page = client.post_for(Page, "/timers/list", body)
-        with _opened(target) as stream, output.progress("exporting", shown=target is not None) as advance:
+        with opened_for_writing(target) as stream, output.progress("exporting", shown=target is not None) as advance:
             writer = CsvWriter(stream) if form == "csv" else JsonLinesWriter(stream)
             while True:
                 writer.write(page.timers)
@@ -56,7 +56,8 @@ def export(
 
 
 @contextlib.contextmanager
-def _opened(target: Path | None) -> Iterator[TextIO]:
+def opened_for_writing(target: Path | None) -> Iterator[TextIO]:
+    """The file, or standard output."""
     if target is None:
         yield sys.stdout
         return

@@ -79,7 +79,7 @@ def import_timers(
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
     started, tally = time.monotonic(), Tally()
-    with _opened(source) as stream, _Report(report_path) as report, server.client() as client:
+    with opened_for_reading(source) as stream, _Report(report_path) as report, server.client() as client:
         rows = _rows(stream, format_of(form, source), namespace, from_line, None if include_finished else tally)
         with output.progress("importing", total=_lines(source)) as advance:
             _Importer(client, report, in_flight, advance, tally).run(rows, from_line)
@@ -229,7 +229,8 @@ def _text(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def _opened(source: str) -> Iterator[TextIO]:
+def opened_for_reading(source: str) -> Iterator[TextIO]:
+    """The file, or standard input for `-`."""
     if source == "-":
         yield sys.stdin
         return

@@ -115,6 +115,76 @@ class TimerFilters:
 
 
 @dataclass(frozen=True)
+class CallbackOptions:
+    """What a timer or schedule sends to its callback, and how."""
+
+    payload: Annotated[
+        str | None,
+        typer.Option("--payload", metavar="JSON", help="Payload of the callback: JSON, @file, or - for stdin."),
+    ] = None
+    body: Annotated[
+        str | None,
+        typer.Option(
+            "--body",
+            metavar="CONTENT",
+            help="Body of the callback, sent as is instead of a payload: text, @file (any bytes), or - for stdin.",
+        ),
+    ] = None
+    content_type: Annotated[
+        str | None,
+        typer.Option(
+            "--content-type",
+            metavar="TYPE",
+            help="Media type of --body.",
+            show_default="text/plain; charset=utf-8, or application/octet-stream for other bytes",
+        ),
+    ] = None
+    method: Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")] = (
+        None
+    )
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", "-H", metavar="'NAME: VALUE'", help="Additional header of the callback; may be repeated."
+        ),
+    ] = None
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Tag to filter lists by; may be repeated.")
+    ] = None
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request; None for those that are not given."""
+        timeout = self.timeout
+        return {
+            "payload": None if self.payload is None else json_content("--payload", self.payload),
+            "method": self.method,
+            "headers": headers("--header", self.header),
+            "tags": self.tag or None,
+            "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
+            "body": self._raw_body(),
+        }
+
+    def _raw_body(self) -> dict[str, str] | None:
+        if self.body is None:
+            if self.content_type is not None:
+                raise WrongUsage("--content-type requires --body; a payload is always JSON")
+            return None
+        if self.payload is not None:
+            raise WrongUsage("--payload and --body conflict; give only one of them")
+        raw = content("--body", self.body)
+        media_type = given(contentType=self.content_type)
+        try:
+            return {"text": raw.decode(), **media_type}
+        except UnicodeDecodeError:
+            import base64
+
+            return {"base64": base64.b64encode(raw).decode(), **media_type}
+
+
+@dataclass(frozen=True)
 class StoreOptions:
     """The store that a command opens itself: settings by flag, and the file with the others."""
 
@@ -174,6 +244,7 @@ LOCAL_SERVER = Server()
 ALL_TIMERS = TimerFilters()
 LOCAL_STORE = StoreOptions()
 NO_RETRIES = RetryOptions()
+PLAIN_CALLBACK = CallbackOptions()
 
 
 def given(**fields: Any) -> dict[str, Any]:

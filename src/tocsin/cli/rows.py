@@ -113,6 +113,13 @@ class Page(msgspec.Struct):
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
 
 
+class SchedulePage(msgspec.Struct):
+    """The same of schedules."""
+
+    schedules: list[RawTimer]
+    cursor: str | None = msgspec.field(default=None, name="nextCursor")
+
+
 class CsvWriter:
     """Writes timers under the names of the columns."""
 

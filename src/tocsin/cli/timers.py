@@ -15,7 +15,9 @@ from tocsin.cli.options import (
     ALL_TIMERS,
     LOCAL_SERVER,
     NO_RETRIES,
+    PLAIN_CALLBACK,
     AsJson,
+    CallbackOptions,
     Namespace,
     RetryDefault,
     RetryOptions,
@@ -23,11 +25,8 @@ from tocsin.cli.options import (
     TimerFilters,
     checked_duration,
     checked_instant,
-    content,
     duration_us,
     given,
-    headers,
-    json_content,
 )
 
 app = group("Create, show, change, import and export timers.", example="timers create http://127.0.0.1:9000/ --in 30s")
@@ -38,35 +37,6 @@ command(app, "export", example="timers export --status pending --output timers.j
 TimerId = Annotated[str, typer.Argument(metavar="ID", help="Id of the timer.")]
 At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When to fire, such as 2027-01-31T12:00:00Z.")]
 In = Annotated[str | None, typer.Option("--in", metavar="DURATION", help="Delay from now: 500ms, 30s, 5m, 24h, 7d.")]
-Payload = Annotated[
-    str | None, typer.Option("--payload", metavar="JSON", help="Payload of the callback: JSON, @file, or - for stdin.")
-]
-Body = Annotated[
-    str | None,
-    typer.Option(
-        "--body",
-        metavar="CONTENT",
-        help="Body of the callback, sent as is instead of a payload: text, @file (any bytes), or - for stdin.",
-    ),
-]
-ContentType = Annotated[
-    str | None,
-    typer.Option(
-        "--content-type",
-        metavar="TYPE",
-        help="Media type of --body.",
-        show_default="text/plain; charset=utf-8, or application/octet-stream for other bytes",
-    ),
-]
-Method = Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")]
-Header = Annotated[
-    list[str] | None,
-    typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Additional header of the callback; may be repeated."),
-]
-Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Tag to filter lists by; may be repeated.")]
-Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
-]
 OnConflict = Annotated[
     str | None,
     typer.Option(
@@ -96,13 +66,7 @@ def create(
         typer.Option("--id", metavar="ID", help="Id of the timer, unique in the namespace.", show_default="a new UUID"),
     ] = None,
     namespace: Namespace = "default",
-    payload: Payload = None,
-    body: Body = None,
-    content_type: ContentType = None,
-    method: Method = None,
-    header: Header = None,
-    tag: Tag = None,
-    timeout: Timeout = None,
+    callback: CallbackOptions = PLAIN_CALLBACK,
     retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
@@ -120,8 +84,7 @@ def create(
         "executeAt": checked_instant("--at", at),
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
-        **_optional(payload, method, header, tag, timeout),
-        "body": _raw_body(body, content_type, payload),
+        **callback.fields(),
         **retries.policy(),
         "onConflict": on_conflict,
         # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
@@ -186,13 +149,7 @@ def update(
     in_: In = None,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
     namespace: Namespace = "default",
-    payload: Payload = None,
-    body: Body = None,
-    content_type: ContentType = None,
-    method: Method = None,
-    header: Header = None,
-    tag: Tag = None,
-    timeout: Timeout = None,
+    callback: CallbackOptions = PLAIN_CALLBACK,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
     server: Server = LOCAL_SERVER,
@@ -204,8 +161,7 @@ def update(
     changes = {
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
-        **_optional(payload, method, header, tag, timeout),
-        "body": _raw_body(body, content_type, payload),
+        **callback.fields(),
     }
     changes = given(**changes) | retries.policy(remove=retry_default)
     if not changes:
@@ -224,35 +180,6 @@ def delete(
         output.each_done(
             timer_ids, lambda one: client.post("/timers/delete", {"namespace": namespace, "timerId": one}), "canceled"
         )
-
-
-def _optional(
-    payload: str | None, method: str | None, header: list[str] | None, tag: list[str] | None, timeout: float | None
-) -> dict[str, Any]:
-    return {
-        "payload": None if payload is None else json_content("--payload", payload),
-        "method": method,
-        "headers": headers("--header", header),
-        "tags": tag or None,
-        "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
-    }
-
-
-def _raw_body(text: str | None, media_type: str | None, payload: str | None) -> dict[str, str] | None:
-    if text is None:
-        if media_type is not None:
-            raise WrongUsage("--content-type requires --body; a payload is always JSON")
-        return None
-    if payload is not None:
-        raise WrongUsage("--payload and --body conflict; give only one of them")
-    raw = content("--body", text)
-    given = {} if media_type is None else {"contentType": media_type}
-    try:
-        return {"text": raw.decode(), **given}
-    except UnicodeDecodeError:
-        import base64
-
-        return {"base64": base64.b64encode(raw).decode(), **given}
 
 
 def _from_now(text: str) -> str:

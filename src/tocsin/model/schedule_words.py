@@ -1,7 +1,7 @@
 """When a schedule runs, as a sentence in English: "Every weekday at 09:00, Europe/Berlin". Pure.
 
-The words are made from what an expression matches and not from how it is written, and only where they say exactly that. For any
-other expression the sentence is the expression itself.
+The words are made from what an expression matches and not from how it is written, and only where they say exactly that. For
+any other expression the sentence is the expression itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from tocsin.model.recurrence import parsed
 
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _WORKDAYS = {1, 2, 3, 4, 5}
-_MONTHS = tuple("January February March April May June July August September October November December".split())
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "last")
 _LAST = len(_ORDINALS)
 _UNITS = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     ConfigError,
     FieldError,
@@ -17,7 +18,7 @@ from tocsin.model.errors import (
     TimerNotFound,
     TimerNotPending,
 )
-from tocsin.model.ids import schedule_uuid, shards_of_namespace, namespace_hash
+from tocsin.model.ids import schedule_uuid
 from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
@@ -36,7 +37,6 @@ from tocsin.model.schedule import (
     status_of,
 )
 from tocsin.model.timer import Changes, Status, Timer
-from tocsin.ports.store import ScheduleQuery
 from tocsin.timers.engine.rows import OpKind, WriteOp
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from tocsin.model.uuid7 import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.api.audit import AuditHandlers
 from tocsin.web.api.clients import Clients
@@ -32,6 +33,7 @@ from tocsin.web.api.openapi import describe
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, Content
 from tocsin.web.api.routes import Found, Route, Routes, read_query
+from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.access import Keyring
@@ -109,6 +111,7 @@ class Api:
         timers = TimerHandlers(service, parser, limits)
         families: list[object] = [
             timers,
+            ScheduleHandlers(Schedules(service), parser),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, rules),

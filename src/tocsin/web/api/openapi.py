@@ -18,7 +18,7 @@ from tocsin.web.api.openapi_limits import DURATION, FIELDS, IDEMPOTENCY_KEY, PAR
 from tocsin.web.api.openapi_schemas import components, ref, target
 from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.operations import OPERATIONS
-from tocsin.web.http import agent_wire, wire
+from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.callback_wire import Callback, CallbackAnswer
 from tocsin.web.http.errors import kind_of_code
 
@@ -30,9 +30,10 @@ _INSTANTS = (
     *("firedAt", "nextExecuteAt"),
     *("previousUntil", "previousSecretUntil", "expiresAt"),
     *("submittedAt", "dueAt", "startedAt", "finishedAt"),
+    *("anchor", "startAt", "endAt", "occurrenceAt", "instant"),
 )
 #: Fields of responses that hold a duration.
-_DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention")
+_DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention", "every", "jitter", "catchUpWindow")
 
 #: Errors of every operation, besides its own.
 _ALWAYS = ("HEADERS_TOO_LARGE", "INTERNAL")
@@ -44,6 +45,15 @@ _WITH_BODY = (
     "BODY_TOO_LARGE",
     "UNSUPPORTED_MEDIA_TYPE",
     "NO_ROOM_FOR_BODY",
+)
+
+_OF_RULE = ("every", "anchor", "startAt", "endAt")
+_WITH_PAYLOAD = (
+    wire.CreateTimer,
+    wire.UpdateTimer,
+    schedule_wire.CreateSchedule,
+    schedule_wire.UpdateSchedule,
+    agent_wire.SubmitServiceCall,
 )
 
 _HEADERS: Json = {"x-correlation-id": {"$ref": "#/components/headers/CorrelationId"}}
@@ -203,7 +213,7 @@ def _errors(operation: Operation, is_open: bool) -> dict[int, list[str]]:
         codes += _WITH_BODY
     elif not operation.any_query:
         codes.append("INVALID_INPUT")
-    if operation.request in (wire.CreateTimer, wire.UpdateTimer, agent_wire.SubmitServiceCall):
+    if operation.request in _WITH_PAYLOAD:
         codes.append("PAYLOAD_TOO_LARGE")
     if operation.of_agent:
         codes.append("ROUTE_NOT_FOUND")
@@ -242,6 +252,25 @@ def _constrain(schemas: Json) -> None:
     schemas["UpdateTimer"] |= {
         "minProperties": 3,
         "allOf": [{"not": {"required": ["executeAt", "delay"]}}, {"not": {"required": ["payload", "body"]}}],
+    }
+    # Exactly one of two rules.
+    one_rule: Json = {
+        "if": {"required": ["cron"]},
+        "then": {"not": {"anyOf": [{"required": ["every"]}, {"required": ["anchor"]}]}},
+        "else": {"required": ["every"], "not": {"required": ["timeZone"]}},
+    }
+    schemas["CreateSchedule"] |= {**one_rule, "not": {"required": ["payload", "body"]}}
+    schemas["PreviewSchedule"] |= {
+        "if": {"required": ["scheduleId"]},
+        "then": {
+            "required": ["namespace"],
+            "not": {"anyOf": [{"required": [name]} for name in ("cron", "timeZone", *_OF_RULE)]},
+        },
+        "else": {**one_rule, "not": {"required": ["namespace"]}},
+    }
+    schemas["UpdateSchedule"] |= {
+        "minProperties": 3,
+        "allOf": [{"not": {"required": ["cron", "every"]}}, {"not": {"required": ["payload", "body"]}}],
     }
     schemas["SubmitServiceCall"]["not"] = {"required": ["dueAt", "delay"]}
     schemas["RawBody"] |= {

@@ -8,9 +8,10 @@ import msgspec
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.web.http import agent_wire, cluster_wire, wire
+from tocsin.web.http import agent_wire, cluster_wire, schedule_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.wire import Attempt, BadField
@@ -44,6 +45,42 @@ _TIMER = wire.Timer(
     updated_at=_CREATED,
     next_attempt_at="2027-01-31T12:00:05.012400Z",
     last_error="HTTP_503",
+)
+_SCHEDULE = schedule_wire.Schedule(
+    namespace="default",
+    id="standup",
+    schedule_uuid="8d0cf1d5-2a44-5d1c-a5d7-5e0c3b1f7a90",
+    shard_id=5,
+    status=ScheduleStatus.ACTIVE,
+    sentence="Every weekday at 09:00, Europe/Berlin",
+    next_instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z", "2027-02-03T08:00:00Z"],
+    counts={"completed": 41, "failed": 1},
+    missed={},
+    triggers_waiting=0,
+    backfills_waiting=0,
+    catch_up=CatchUp.LATEST,
+    jitter="0s",
+    pause_after_failures=0,
+    callback_url="https://shop.example/hooks/standup",
+    method="POST",
+    headers={},
+    callback_timeout_seconds=10,
+    tags=["team"],
+    created_at=_CREATED,
+    updated_at=_CREATED,
+    cron="0 9 * * MON-FRI",
+    time_zone="Europe/Berlin",
+    payload=msgspec.Raw(b'{"room":"blue"}'),
+    occurrence_at="2027-02-01T08:00:00Z",
+    attempts=0,
+    next_attempt_at="2027-02-01T08:00:00Z",
+    last_occurrence=schedule_wire.Occurrence(
+        instant="2027-01-29T08:00:00Z",
+        source=Source.REGULAR,
+        outcome="completed",
+        finished_at="2027-01-29T08:00:00.087500Z",
+        attempts=1,
+    ),
 )
 _SECRET = "whsec_c2VjcmV0IG9mIHRoaXMgZXhhbXBsZSBvbmx5"
 _KEY: Json = {
@@ -95,6 +132,11 @@ _CALL_FIELDS: Json = {
 _ANSWERS: tuple[msgspec.Struct, ...] = (
     _TIMER,
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
+    _SCHEDULE,
+    schedule_wire.SchedulePage(schedules=[_SCHEDULE], next_cursor="standup"),
+    schedule_wire.Preview(
+        instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"], sentence="Every weekday at 09:00, Europe/Berlin"
+    ),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
     wire.NamespaceList(namespaces=[_NAMESPACE]),

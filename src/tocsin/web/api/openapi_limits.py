@@ -6,6 +6,8 @@ from typing import Any
 
 from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.recurrence import EXPRESSION_CHARS_MAX
+from tocsin.model.schedule import OCCURRENCES_MAX
 from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits
 from tocsin.service_calls.api.validation import CORRELATION_ID_CHARS_MAX
@@ -13,6 +15,7 @@ from tocsin.service_calls.limits import AgentLimits
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.web.http.repeated import KEY_CHARS_MAX
+from tocsin.web.http.schedules import PREVIEW_MAX
 
 Json = dict[str, Any]
 
@@ -96,6 +99,21 @@ _TIMER: dict[str, Json] = {
     },
     "tags": _TAGS,
 }
+#: The fields of a timer that a schedule has as well.
+_CALL = {name: limits for name, limits in _TIMER.items() if name not in ("executeAt", "delay")}
+_DEFINITION: dict[str, Json] = {
+    "cron": {"minLength": 1, "maxLength": EXPRESSION_CHARS_MAX},
+    "timeZone": {"minLength": 1, "maxLength": 64},
+    "every": DURATION,
+    "anchor": INSTANT,
+    "startAt": INSTANT,
+    "endAt": INSTANT,
+    "maxOccurrences": {"minimum": 1, "maximum": OCCURRENCES_MAX},
+    "jitter": DURATION,
+    "catchUp": {"$ref": "#/components/schemas/CatchUp"},
+    "catchUpWindow": DURATION,
+    "pauseAfterFailures": {"minimum": 0, "maximum": 1_000_000},
+}
 _ROTATION: dict[str, Json] = {
     "secret": _SECRET,
     "grace": {
@@ -143,6 +161,22 @@ FIELDS: dict[str, dict[str, Json]] = {
         "idPrefix": {"maxLength": _LIMITS.id_chars_max, "pattern": _NO_CONTROL},
         "executeAfter": INSTANT,
         "executeBefore": INSTANT,
+        "limit": _ROWS,
+        "cursor": {**_CURSOR, "pattern": _NO_CONTROL},
+    },
+    "CreateSchedule": {"id": _ID, **_CALL, **_DEFINITION},
+    "UpdateSchedule": {"scheduleId": _ID, **_CALL, **_DEFINITION},
+    "ScheduleName": {"namespace": _NAME, "scheduleId": _ID},
+    "BackfillSchedule": {"namespace": _NAME, "scheduleId": _ID, "after": INSTANT, "before": INSTANT},
+    "PreviewSchedule": {
+        "namespace": _NAME,
+        "scheduleId": _ID,
+        **{name: _DEFINITION[name] for name in ("cron", "timeZone", "every", "anchor", "startAt", "endAt")},
+        "count": {"minimum": 1, "maximum": PREVIEW_MAX},
+    },
+    "ListSchedules": {
+        "namespace": _NAME,
+        "idPrefix": {"maxLength": _LIMITS.id_chars_max, "pattern": _NO_CONTROL},
         "limit": _ROWS,
         "cursor": {**_CURSOR, "pattern": _NO_CONTROL},
     },

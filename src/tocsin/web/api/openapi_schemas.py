@@ -18,6 +18,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
@@ -38,6 +39,9 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD have no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
+    "ScheduleStatus": (list(ScheduleStatus), "A schedule's state. Only `active` schedules fire at their instants."),
+    "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
+    "OccurrenceSource": (list(Source), "Why an occurrence fired."),
     "ServiceCallStatus": (list(CallStatus), "A service call's state."),
     "ServiceCallMethod": ((*METHODS, "OPTIONS"), "The method of a service call's request."),
     "KeyRole": (list(Role), "What an API key allows; each role includes the previous ones."),
@@ -48,6 +52,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
 _RENAMED = {
     Status.__name__: "TimerStatus",
     CallStatus.__name__: "ServiceCallStatus",
+    Source.__name__: "OccurrenceSource",
     Role.__name__: "KeyRole",
     Answers.__name__: "CallbackAnswers",
 }
@@ -58,6 +63,7 @@ _WORDS: dict[str, dict[str, str]] = {
     "ItemError": {"error": "ErrorCode"},
     "ErrorMeta": {"kind": "FailureKind"},
     "Timer": {"method": "CallbackMethod"},
+    "Schedule": {"method": "CallbackMethod"},
     "AuditEntry": {"action": "AuditAction", "source": "AuditSource"},
     "RequestLine": {"method": "ServiceCallMethod"},
     "ShownRequest": {"method": "ServiceCallMethod"},

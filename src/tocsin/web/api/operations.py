@@ -7,8 +7,17 @@ from tocsin.web.api.keys import KeyHandlers
 from tocsin.web.api.namespaces import NamespaceHandlers
 from tocsin.web.api.operation import Operation, declared_by
 from tocsin.web.api.operators import OperatorHandlers
+from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
 
-FAMILIES = (TimerHandlers, NamespaceHandlers, KeyHandlers, AuditHandlers, ServiceCallHandlers, OperatorHandlers)
+FAMILIES = (
+    TimerHandlers,
+    ScheduleHandlers,
+    NamespaceHandlers,
+    KeyHandlers,
+    AuditHandlers,
+    ServiceCallHandlers,
+    OperatorHandlers,
+)
 OPERATIONS: tuple[Operation, ...] = tuple(operation for family in FAMILIES for operation in declared_by(family))

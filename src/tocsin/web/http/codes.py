@@ -70,6 +70,11 @@ CODES: dict[str, ErrorCode] = {
         "Check the id; `keys/list` lists the keys you can manage.",
         "no key has the id '1f0c9a7be2d4'",
     ),
+    "SCHEDULE_NOT_FOUND": ErrorCode(
+        "The namespace has no schedule with this id, live or ended and still retained.",
+        "Check namespace and id. An ended schedule is kept for the namespace's `retention` if its `history` includes it.",
+        "no schedule 'nightly-report' in namespace 'default'",
+    ),
     "ROUTE_NOT_FOUND": ErrorCode(
         "No operation has this path, or the service agent is disabled on this server.",
         "Check the path; `/docs` lists all operations.",
@@ -99,6 +104,21 @@ CODES: dict[str, ErrorCode] = {
         'A timer with this id exists, and the request has `onConflict: "reject"`. Nothing was written.',
         "Use the existing timer, or choose another id or another `onConflict`.",
         "timer 'order-17-reminder' exists in namespace 'default'",
+    ),
+    "SCHEDULE_ENDED": ErrorCode(
+        "The schedule was deleted, or has no more instants: it can no longer be changed or fired.",
+        "To run it again, create it with the same id and another definition; it keeps its counts.",
+        "schedule 'nightly-report' has ended",
+    ),
+    "BACKLOG_FULL": ErrorCode(
+        "As many triggers or backfills of the schedule wait as may wait: 100 triggers, 10 backfills. Nothing was written.",
+        "Wait until some of them have fired; `triggersWaiting` and `backfillsWaiting` of the schedule count them.",
+        "100 triggers wait already; try again when some of them have fired",
+    ),
+    "SCHEDULES_UNSUPPORTED": ErrorCode(
+        "The server's store can't keep schedules.",
+        "Use SQLite, PostgreSQL or MySQL.",
+        "schedules are not available with this store; use SQLite, PostgreSQL or MySQL",
     ),
     "ROTATION_PENDING": ErrorCode(
         "The secret was rotated recently, and the previous secret still signs during the grace period. Nothing was "

@@ -22,11 +22,13 @@ from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
-from tocsin.web.http import cluster_wire, wire
+from tocsin.web.http import cluster_wire, schedule_wire, wire
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
 D = TypeVar("D")
+#: Requests that say what is sent to a callback.
+SentCall = wire.CreateTimer | wire.UpdateTimer | schedule_wire.CreateSchedule | schedule_wire.UpdateSchedule
 
 #: W3C Trace Context, section 3.2: version ff and ids of zeros are invalid.
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
@@ -66,11 +68,12 @@ class RequestParser:
     """Turns requests into domain values. Every method raises InvalidInput with all bad fields of the request."""
 
     def __init__(self, rules: InputRules) -> None:
-        self._rules = rules
+        #: The checks on values.
+        self.rules = rules
 
     def timer(self, sent: wire.CreateTimer, now_us: int, traceparent: str | None) -> Timer:
         """The timer to create; a delay counts from `now_us`."""
-        rules = self._rules
+        rules = self.rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
@@ -78,35 +81,20 @@ class RequestParser:
         execute_at = self._execute_at(sent, now_us, errors)
         if execute_at is UNSET:
             errors.append(FieldError("executeAt", "is missing; send executeAt or delay"))
-        call = self._call(sent, execute_at, errors)
+        call = self.call(sent, execute_at, errors)
         if errors or execute_at is UNSET:
-            raise self._refusal(errors, call)
-        return Timer(
-            sent.namespace,
-            timer_id,
-            execute_at,
-            sent.callback_url,
-            now_us,
-            now_us,
-            NULL_PAYLOAD if call.payload is UNSET else call.payload,
-            "POST" if call.method is UNSET else call.method,
-            None if call.headers is UNSET else call.headers,
-            None if call.retry is UNSET else call.retry,
-            _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
-            () if call.tags is UNSET else call.tags,
-            traceparent,
-            body=None if call.body is UNSET else call.body,
-        )
+            raise self.refusal(errors, call)
+        return new_timer(sent.namespace, timer_id, execute_at, call, now_us, traceparent)
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
         """The requested changes; a delay counts from `now_us`."""
         errors: list[FieldError] = []
         self._name(sent, errors)
-        changes = self._call(sent, self._execute_at(sent, now_us, errors), errors)
+        changes = self.call(sent, self._execute_at(sent, now_us, errors), errors)
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "the request changes nothing; send a field besides namespace and timerId"))
         if errors:
-            raise self._refusal(errors, changes)
+            raise self.refusal(errors, changes)
         return changes
 
     def name(self, sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
@@ -119,7 +107,7 @@ class RequestParser:
 
     def list_request(self, sent: wire.ListTimers) -> ListRequest:
         """The requested list."""
-        rules = self._rules
+        rules = self.rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
@@ -149,7 +137,7 @@ class RequestParser:
 
     def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
         """The checked settings."""
-        rules = self._rules
+        rules = self.rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.name):
             errors.append(FieldError("name", reason))
@@ -170,12 +158,12 @@ class RequestParser:
 
     def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
         """The rotation of a namespace's secret; generates a secret if the request has none."""
-        reason = self._rules.namespace(sent.name)
+        reason = self.rules.namespace(sent.name)
         return self.rotation(sent, [FieldError("name", reason)] if reason else [])
 
     def rotation(self, sent: wire.Rotation, errors: list[FieldError]) -> Rotation:
         """The rotation of a secret, of a namespace or a tenant; `errors` are those found in its owner's name."""
-        if sent.secret is not UNSET and (reason := self._rules.secret(sent.secret)):
+        if sent.secret is not UNSET and (reason := self.rules.secret(sent.secret)):
             errors.append(FieldError("secret", reason))
         grace_us = GRACE_US_DEFAULT
         if sent.grace is not UNSET:
@@ -187,23 +175,23 @@ class RequestParser:
             raise InvalidInput(*errors)
         return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
 
-    def _refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
+    def refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
         """The error to raise: a payload that is too large, and nothing else, has a status of its own."""
         payload = call.payload if call.body is UNSET else call.body.sent()
         size = 0 if payload is UNSET else len(payload)
-        too_large = size > self._rules.limits.payload_bytes_max
+        too_large = size > self.rules.limits.payload_bytes_max
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _name(self, sent: wire.TimerName | wire.UpdateTimer, errors: list[FieldError]) -> str:
-        if reason := self._rules.namespace(sent.namespace):
+        if reason := self.rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        return _timer_id(sent, "timerId", self._rules.timer_id, errors)
+        return _timer_id(sent, "timerId", self.rules.timer_id, errors)
 
     def _execute_at(
         self, sent: wire.CreateTimer | wire.UpdateTimer, now_us: int, errors: list[FieldError]
     ) -> int | UnsetType:
         """The requested instant, given as an instant or as a delay."""
-        rules, found = self._rules, len(errors)
+        rules, found = self.rules, len(errors)
         if sent.execute_at is not UNSET:
             if sent.delay is not UNSET:
                 errors.append(FieldError("delay", "conflicts with executeAt; send only one of them"))
@@ -218,11 +206,9 @@ class RequestParser:
             errors.append(FieldError("delay", reason))
         return now_us + delay_us
 
-    def _call(
-        self, sent: wire.CreateTimer | wire.UpdateTimer, execute_at: int | UnsetType, errors: list[FieldError]
-    ) -> Changes:
-        """The fields that creating and updating share."""
-        rules = self._rules
+    def call(self, sent: SentCall, execute_at: int | UnsetType, errors: list[FieldError]) -> Changes:
+        """The callback of a timer or schedule: the fields that creating and updating share."""
+        rules = self.rules
         timeout_us: int | UnsetType = UNSET
         payload = sent.payload
         if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
@@ -250,10 +236,8 @@ class RequestParser:
             errors += rules.new_tags(sent.tags, "tags")
         return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body)
 
-    def _raw_body(
-        self, sent: wire.CreateTimer | wire.UpdateTimer, body: wire.RawBody, errors: list[FieldError]
-    ) -> RawBody | UnsetType:
-        rules = self._rules
+    def _raw_body(self, sent: SentCall, body: wire.RawBody, errors: list[FieldError]) -> RawBody | UnsetType:
+        rules = self.rules
         if sent.payload is not UNSET:
             errors.append(FieldError("body", "conflicts with payload; send only one of them"))
         if body.content_type is not UNSET and (reason := rules.content_type(body.content_type)):
@@ -298,7 +282,7 @@ class RequestParser:
             longest = _read(parse_duration, f"{at}maxInterval", sent.max_interval, errors)
         policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
         unreadable = {error.path for error in errors[found:]}
-        errors += [error for error in self._rules.retry(policy, "retryPolicy") if error.path not in unreadable]
+        errors += [error for error in self.rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
 
 
@@ -314,6 +298,34 @@ def _read(parse: Callable[[str], int], path: str, text: str, errors: list[FieldE
 def read_instant(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
     """The same for an optional instant; None for an absent one."""
     return None if text is UNSET else _read(parse_instant, path, text, errors)
+
+
+def read_duration(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
+    """The same for an optional duration."""
+    return None if text is UNSET else _read(parse_duration, path, text, errors)
+
+
+def new_timer(
+    namespace: str, timer_id: str, execute_at: int, call: Changes, now_us: int, traceparent: str | None
+) -> Timer:
+    """A timer with this callback, which has a URL."""
+    assert call.url is not UNSET
+    return Timer(
+        namespace,
+        timer_id,
+        execute_at,
+        call.url,
+        now_us,
+        now_us,
+        NULL_PAYLOAD if call.payload is UNSET else call.payload,
+        "POST" if call.method is UNSET else call.method,
+        None if call.headers is UNSET else call.headers,
+        None if call.retry is UNSET else call.retry,
+        _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
+        () if call.tags is UNSET else call.tags,
+        traceparent,
+        body=None if call.body is UNSET else call.body,
+    )
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
@@ -333,7 +345,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         redact_url(timer.url),
         timer.method,
         redact_headers(timer.headers) if timer.headers else {},
-        _seconds(timer.timeout_us),
+        seconds_answer(timer.timeout_us),
         list(timer.tags),
         timer.attempts,
         [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
@@ -491,7 +503,7 @@ def _timer_id(
     return timer_id
 
 
-def _seconds(duration_us: int) -> float:
+def seconds_answer(duration_us: int) -> float:
     """Seconds; a whole number if there is no fraction."""
     return duration_us / US_PER_SECOND if duration_us % US_PER_SECOND else duration_us // US_PER_SECOND
 

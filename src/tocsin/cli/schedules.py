@@ -1,0 +1,350 @@
+"""`tocsin schedules`: everything but `import` and `export`, which are in a module of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli import output, schedule_files
+from tocsin.cli.command import command, group
+from tocsin.cli.failure import WrongUsage
+from tocsin.cli.options import (
+    LOCAL_SERVER,
+    NO_RETRIES,
+    PLAIN_CALLBACK,
+    AsJson,
+    CallbackOptions,
+    Namespace,
+    RetryDefault,
+    RetryOptions,
+    Server,
+    checked_duration,
+    checked_instant,
+    given,
+)
+
+app = group(
+    "Create, show, change, import and export schedules: callbacks that repeat.",
+    example='schedules create nightly-report http://127.0.0.1:9000/ --cron "0 2 * * *"',
+)
+command(app, "import", example="schedules import schedules.jsonl --namespace billing")(schedule_files.import_schedules)
+command(app, "export", example="schedules export --output schedules.jsonl")(schedule_files.export)
+
+#: The options that `--clear` names, and the fields that it sets to null.
+_CLEARED = {
+    "anchor": "anchor",
+    "start": "startAt",
+    "end": "endAt",
+    "max-occurrences": "maxOccurrences",
+    "catch-up-window": "catchUpWindow",
+}
+
+ScheduleId = Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule.")]
+ScheduleIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the schedules.")]
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """When a schedule is due."""
+
+    cron: Annotated[
+        str | None,
+        typer.Option(metavar="EXPRESSION", help="Five cron fields, six with the seconds first, or @daily, @hourly, …"),
+    ] = None
+    time_zone: Annotated[
+        str | None, typer.Option("--time-zone", metavar="ZONE", help="IANA time zone of --cron.", show_default="UTC")
+    ] = None
+    every: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="An interval instead of --cron: 30s, 15m, 24h, 7d.")
+    ] = None
+    anchor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INSTANT", help="Instant from which --every counts.", show_default="the schedule's creation"
+        ),
+    ] = None
+    start: Annotated[str | None, typer.Option(metavar="INSTANT", help="Nothing is due before this instant.")] = None
+    end: Annotated[str | None, typer.Option(metavar="INSTANT", help="Nothing is due at this instant or after it.")] = (
+        None
+    )
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request; None for those that are not given."""
+        if self.cron is not None and self.every is not None:
+            raise WrongUsage("--cron and --every conflict; give only one of them")
+        return {
+            "cron": self.cron,
+            "timeZone": self.time_zone,
+            "every": checked_duration("--every", self.every),
+            "anchor": checked_instant("--anchor", self.anchor),
+            "startAt": checked_instant("--start", self.start),
+            "endAt": checked_instant("--end", self.end),
+        }
+
+
+@dataclass(frozen=True)
+class LatenessOptions:
+    """How many occurrences a schedule has, and what becomes of late ones."""
+
+    max_occurrences: Annotated[
+        int | None, typer.Option("--max-occurrences", metavar="N", help="The schedule ends after so many instants.")
+    ] = None
+    jitter: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Delay each instant by up to this.", show_default="0s")
+    ] = None
+    catch_up: Annotated[
+        str | None,
+        typer.Option(
+            "--catch-up",
+            metavar="WHAT",
+            help="Which instants fire late, if they could not fire in time: latest, all or none.",
+            show_default="latest",
+        ),
+    ] = None
+    catch_up_window: Annotated[
+        str | None,
+        typer.Option(
+            "--catch-up-window",
+            metavar="DURATION",
+            help="Greatest lateness of an instant that still fires.",
+            show_default="24h, or 60s with --catch-up none",
+        ),
+    ] = None
+    pause_after_failures: Annotated[
+        int | None,
+        typer.Option(
+            "--pause-after-failures",
+            metavar="N",
+            help="Pause when so many occurrences in a row have failed; 0: never.",
+            show_default="0",
+        ),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request; None for those that are not given."""
+        return {
+            "maxOccurrences": self.max_occurrences,
+            "jitter": checked_duration("--jitter", self.jitter),
+            "catchUp": self.catch_up,
+            "catchUpWindow": checked_duration("--catch-up-window", self.catch_up_window),
+            "pauseAfterFailures": self.pause_after_failures,
+        }
+
+
+NO_RULE = RuleOptions()
+NO_LATENESS = LatenessOptions()
+
+
+@command(
+    app,
+    "create",
+    example='schedules create standup http://127.0.0.1:9000/ --cron "0 9 * * MON-FRI" --time-zone Europe/Berlin',
+)
+def create(
+    schedule_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule, unique in the namespace.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL to call.")],
+    rule: RuleOptions = NO_RULE,
+    lateness: LatenessOptions = NO_LATENESS,
+    namespace: Namespace = "default",
+    callback: CallbackOptions = PLAIN_CALLBACK,
+    retries: RetryOptions = NO_RETRIES,
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Create a schedule, or give the one with the same id this definition: it keeps its counts and history."""
+    fields = {**rule.fields(), **lateness.fields(), **callback.fields(), **retries.policy()}
+    if fields["cron"] is None and fields["every"] is None:
+        raise WrongUsage('give exactly one of --cron, such as --cron "0 9 * * *", and --every, such as --every 15m')
+    request = given(namespace=namespace, id=schedule_id, callbackUrl=url, **fields)
+    with server.client() as client:
+        schedule, found = client.create(request, "schedules")
+    if found:
+        output.note("The schedule was already so; nothing was written.")
+    _show(schedule, as_json)
+
+
+@command(app, "get", example="schedules get nightly-report")
+def get(
+    schedule_id: ScheduleId, namespace: Namespace = "default", server: Server = LOCAL_SERVER, as_json: AsJson = False
+) -> None:
+    """Show one schedule, its next instants and its last occurrence."""
+    _show(server.post("/schedules/get", {"namespace": namespace, "scheduleId": schedule_id}), as_json)
+
+
+@command(app, "list", example="schedules list --id-prefix nightly-")
+def list_schedules(
+    namespace: Namespace = "default",
+    id_prefix: Annotated[
+        str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only schedules whose id has this prefix.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of schedules.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """List active and paused schedules, ordered by id."""
+    answer = server.post("/schedules/list", given(namespace=namespace, idPrefix=id_prefix, limit=limit, cursor=cursor))
+    if as_json:
+        output.print_json(answer)
+        return
+    output.print_table(
+        ("id", "status", "runs", "next", "", "last outcome", "callback"),
+        [
+            (
+                schedule["id"],
+                schedule["status"],
+                schedule["sentence"],
+                following := next(iter(schedule["nextInstants"]), None),
+                output.relative(following),
+                schedule.get("lastOccurrence", {}).get("outcome"),
+                schedule["callbackUrl"],
+            )
+            for schedule in answer["schedules"]
+        ],
+    )
+    if answer.get("nextCursor"):
+        output.note(f"More schedules: --cursor {answer['nextCursor']}")
+
+
+@command(app, "update", example='schedules update nightly-report --cron "30 2 * * *"')
+def update(
+    schedule_id: ScheduleId,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
+    rule: RuleOptions = NO_RULE,
+    lateness: LatenessOptions = NO_LATENESS,
+    clear: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OPTION", help=f"Remove a value: {', '.join(_CLEARED)}. May be repeated."),
+    ] = None,
+    namespace: Namespace = "default",
+    callback: CallbackOptions = PLAIN_CALLBACK,
+    retries: RetryOptions = NO_RETRIES,
+    retry_default: RetryDefault = False,
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Change a schedule; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
+    changes = given(callbackUrl=url, **rule.fields(), **lateness.fields(), **callback.fields())
+    changes |= retries.policy(remove=retry_default)
+    for name in clear or []:
+        if name not in _CLEARED:
+            raise WrongUsage(f"--clear: {name!r} is not one of {', '.join(_CLEARED)}")
+        if _CLEARED[name] in changes:
+            raise WrongUsage(f"--clear {name} conflicts with --{name}; give only one of them")
+        changes[_CLEARED[name]] = None
+    if not changes:
+        raise WrongUsage("no change given; give --cron, --every, --url, --payload, …")
+    request = {"namespace": namespace, "scheduleId": schedule_id, **changes}
+    _show(server.post("/schedules/update", request), as_json)
+
+
+@command(app, "delete", example="schedules delete nightly-report")
+def delete(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+    """Delete schedules. An attempt that is in flight may still arrive; it is not retried."""
+    _each(server, "delete", namespace, schedule_ids, "deleted")
+
+
+@command(app, "pause", example="schedules pause nightly-report")
+def pause(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+    """Pause schedules: until they are resumed, only triggers fire."""
+    _each(server, "pause", namespace, schedule_ids, "paused")
+
+
+@command(app, "resume", example="schedules resume nightly-report")
+def resume(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+    """Resume schedules, from their next instant on. `backfill` fires what they have skipped."""
+    _each(server, "resume", namespace, schedule_ids, "resumed")
+
+
+@command(app, "trigger", example="schedules trigger nightly-report")
+def trigger(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+    """Fire schedules once now, in addition to their instants."""
+    _each(server, "trigger", namespace, schedule_ids, "triggered")
+
+
+@command(
+    app,
+    "backfill",
+    example="schedules backfill nightly-report --after 2027-01-30T00:00:00Z --before 2027-01-31T00:00:00Z",
+)
+def backfill(
+    schedule_id: ScheduleId,
+    after: Annotated[str, typer.Option(metavar="INSTANT", help="Only instants at or after this one.")],
+    before: Annotated[str, typer.Option(metavar="INSTANT", help="Only instants before this one.")],
+    namespace: Namespace = "default",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Fire past instants of a schedule once more, one after the other."""
+    request = {
+        "namespace": namespace,
+        "scheduleId": schedule_id,
+        "after": checked_instant("--after", after),
+        "before": checked_instant("--before", before),
+    }
+    _show(server.post("/schedules/backfill", request), as_json)
+
+
+@command(app, "preview", example='schedules preview --cron "30 2 * * *" --time-zone Europe/Berlin --count 5')
+def preview(
+    schedule_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Id of a schedule; without it, the options define one.")
+    ] = None,
+    rule: RuleOptions = NO_RULE,
+    count: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of instants.")] = 10,
+    namespace: Namespace = "default",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Show the next instants of a definition, or of a schedule. Nothing is written."""
+    definition = given(**rule.fields())
+    if schedule_id is not None and definition:
+        raise WrongUsage("ID and the options of a definition conflict; give only one of them")
+    if schedule_id is None and not definition.keys() & {"cron", "every"}:
+        raise WrongUsage("give an ID, --cron or --every")
+    named = {} if schedule_id is None else {"namespace": namespace, "scheduleId": schedule_id}
+    answer = server.post("/schedules/preview", {**named, **definition, "count": count})
+    if as_json:
+        output.print_json(answer)
+        return
+    output.print_plain(answer["sentence"])
+    zone = definition.get("timeZone", "UTC")
+    if zone == "UTC":
+        output.print_table(("instant", ""), [(at, output.relative(at)) for at in answer["instants"]])
+    else:
+        rows = [(at, _local(at, zone), output.relative(at)) for at in answer["instants"]]
+        output.print_table(("instant", zone, ""), rows)
+
+
+def _each(server: Server, operation: str, namespace: str, schedule_ids: list[str], done: str) -> None:
+    with server.client() as client:
+        output.each_done(
+            schedule_ids,
+            lambda one: client.post(f"/schedules/{operation}", {"namespace": namespace, "scheduleId": one}),
+            done,
+        )
+
+
+def _local(instant: str, zone: str) -> str:
+    """What the clocks of a zone show, such as `Sun 2027-03-28 03:00:00 CEST`."""
+    from datetime import datetime
+
+    from tocsin.model.recurrence import time_zone
+
+    return datetime.fromisoformat(instant).astimezone(time_zone(zone)).strftime("%a %Y-%m-%d %H:%M:%S %Z")
+
+
+def _show(schedule: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        output.print_json(schedule)
+        return
+    fields: dict[str, object] = {}
+    for name, value in schedule.items():
+        fields[name] = value if isinstance(value, str | int | float) else output.compact(value)
+    fields["nextInstants"] = "\n".join(f"{at} ({output.relative(at)})" for at in schedule["nextInstants"]) or None
+    for name in ("occurrenceAt", "nextAttemptAt"):
+        if fields.get(name):
+            fields[name] = f"{fields[name]} ({output.relative(schedule[name])})"
+    output.print_fields(fields)

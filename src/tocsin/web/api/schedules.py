@@ -1,0 +1,203 @@
+"""The operations on schedules."""
+
+from __future__ import annotations
+
+import builtins
+from functools import partial
+
+from msgspec import UNSET
+
+from tocsin.model.access import Role
+from tocsin.model.schedule import Definition, ScheduleStatus, instants, next_instants
+from tocsin.timers.schedules import Schedules, ScheduleView
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest
+from tocsin.web.http import schedule_wire as wire
+from tocsin.web.http.convert import RequestParser, traceparent_of
+from tocsin.web.http.instants import format_instant
+from tocsin.web.http.schedules import ScheduleParser, schedule_answer, sentence
+
+_UNCHANGED = (b"tocsin-existing", b"true")
+
+_operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
+_READ_ERRORS = ("SCHEDULE_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
+_WRITE_ERRORS = (
+    *("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED", "CLUSTER_UPGRADING"),
+    "SCHEDULES_UNSUPPORTED",
+)
+_CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
+_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule was already so."}
+_NAME = {"namespace": "default", "scheduleId": "nightly-report"}
+
+
+class ScheduleHandlers:
+    """Handles create, get, update, delete and list, pause and resume, trigger and backfill, preview and history."""
+
+    def __init__(self, schedules: Schedules, parser: RequestParser) -> None:
+        self._schedules = schedules
+        self._parser = ScheduleParser(parser)
+
+    @_operation(
+        "createSchedule",
+        "/api/v1/schedules/create",
+        "Create a schedule",
+        Role.WRITE,
+        errors=("SCHEDULE_ENDED", *_WRITE_ERRORS),
+        example={
+            "namespace": "default",
+            "id": "nightly-report",
+            "cron": "0 2 * * *",
+            "timeZone": "Europe/Berlin",
+            "callbackUrl": "https://shop.example/hooks/report",
+            "payload": {"report": "sales"},
+        },
+        answer_headers=_ANSWER_HEADERS,
+    )
+    async def create(self, request: ApiRequest, sent: wire.CreateSchedule) -> wire.Schedule:
+        """The schedule is durable when the response arrives. A schedule with the same id gets the new definition and keeps
+        its state: counts, history and anchor. If its timing changes, it is planned anew, from now on; if nothing
+        changes, nothing is written. So a deployment can create its schedules each time."""
+        request.permit(Role.WRITE, sent.namespace)
+        traceparent = traceparent_of(request.headers.get(b"traceparent"))
+        return _changed(request, await self._schedules.create(*self._parser.new(sent, request.now_us, traceparent)))
+
+    @_operation("getSchedule", "/api/v1/schedules/get", "Get a schedule", Role.READ, errors=_READ_ERRORS, example=_NAME)
+    async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
+        """Live, or ended within its namespace's retention."""
+        request.permit(Role.READ, sent.namespace)
+        return schedule_answer(await self._schedules.get(*self._parser.name(sent)))
+
+    @_operation(
+        "updateSchedule",
+        "/api/v1/schedules/update",
+        "Change a schedule",
+        Role.WRITE,
+        errors=_CHANGE_ERRORS,
+        example={**_NAME, "cron": "30 2 * * *"},
+        answer_headers=_ANSWER_HEADERS,
+    )
+    async def update(self, request: ApiRequest, sent: wire.UpdateSchedule) -> wire.Schedule:
+        """Changes only the given fields. An attempt in flight goes on, and its result counts."""
+        request.permit(Role.WRITE, sent.namespace)
+        changes, definition = self._parser.changes(sent)
+        return _changed(request, await self._schedules.update(sent.namespace, sent.schedule_id, changes, definition))
+
+    @_operation(
+        "deleteSchedule",
+        "/api/v1/schedules/delete",
+        "Delete a schedule",
+        Role.WRITE,
+        status=204,
+        errors=_CHANGE_ERRORS,
+        example=_NAME,
+    )
+    async def delete(self, request: ApiRequest, sent: wire.ScheduleName) -> None:
+        """It does not fire again. An attempt that is in flight may still arrive; it is not retried."""
+        request.permit(Role.WRITE, sent.namespace)
+        await self._schedules.delete(*self._parser.name(sent))
+
+    @_operation(
+        "listSchedules",
+        "/api/v1/schedules/list",
+        "List schedules, ordered by id",
+        Role.READ,
+        errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "SCHEDULES_UNSUPPORTED"),
+        example={"namespace": "default", "limit": 100},
+    )
+    async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
+        """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none."""
+        request.permit(Role.READ, sent.namespace)
+        views, cursor = await self._schedules.list(self._parser.list_request(sent))
+        return wire.SchedulePage([schedule_answer(view) for view in views], UNSET if cursor is None else cursor)
+
+    @_operation(
+        "pauseSchedule",
+        "/api/v1/schedules/pause",
+        "Pause a schedule",
+        Role.WRITE,
+        errors=_CHANGE_ERRORS,
+        example=_NAME,
+        answer_headers=_ANSWER_HEADERS,
+    )
+    async def pause(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
+        """An attempt in flight ends; it is not retried. Until it is resumed, only triggers fire. A backfill recovers instants
+        that pass meanwhile."""
+        request.permit(Role.WRITE, sent.namespace)
+        return _changed(request, await self._schedules.pause(*self._parser.name(sent)))
+
+    @_operation(
+        "resumeSchedule",
+        "/api/v1/schedules/resume",
+        "Resume a schedule",
+        Role.WRITE,
+        errors=_CHANGE_ERRORS,
+        example=_NAME,
+        answer_headers=_ANSWER_HEADERS,
+    )
+    async def resume(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
+        """It fires again, from its next instant on."""
+        request.permit(Role.WRITE, sent.namespace)
+        return _changed(request, await self._schedules.resume(*self._parser.name(sent)))
+
+    @_operation(
+        "triggerSchedule",
+        "/api/v1/schedules/trigger",
+        "Fire a schedule once now",
+        Role.WRITE,
+        errors=(*_CHANGE_ERRORS, "BACKLOG_FULL"),
+        example=_NAME,
+    )
+    async def trigger(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
+        """In addition to its instants, and also while it is paused: at once, or as soon as the occurrence at hand has
+        ended. Up to 100 triggers wait. Each request fires it once more."""
+        request.permit(Role.WRITE, sent.namespace)
+        return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
+
+    @_operation(
+        "backfillSchedule",
+        "/api/v1/schedules/backfill",
+        "Fire past instants of a schedule",
+        Role.WRITE,
+        errors=(*_CHANGE_ERRORS, "BACKLOG_FULL"),
+        example={**_NAME, "after": "2027-01-30T00:00:00Z", "before": "2027-01-31T00:00:00Z"},
+    )
+    async def backfill(self, request: ApiRequest, sent: wire.BackfillSchedule) -> wire.Schedule:
+        """Fires the instants from after (inclusive) to before (exclusive) once more, whether they fired before or not, one
+        after the other and in turn with regular ones. Up to 10 ranges wait."""
+        request.permit(Role.WRITE, sent.namespace)
+        wanted = self._parser.backfill(sent)
+        return schedule_answer(await self._schedules.backfill(sent.namespace, sent.schedule_id, *wanted))
+
+    @_operation(
+        "previewSchedule",
+        "/api/v1/schedules/preview",
+        "Preview the next instants of a schedule",
+        Role.READ,
+        errors=_READ_ERRORS,
+        example={"cron": "0 9 * * MON-FRI", "timeZone": "Europe/Berlin", "count": 3},
+    )
+    async def preview(self, request: ApiRequest, sent: wire.PreviewSchedule) -> wire.Preview:
+        """Of a definition, or of a schedule named by namespace and scheduleId. Nothing is written."""
+        if sent.namespace is not UNSET:
+            request.permit(Role.READ, sent.namespace)
+        wanted, count = self._parser.preview(sent, request.now_us)
+        if isinstance(wanted, Definition):
+            found = instants(wanted, None, request.now_us, count)
+        else:
+            view = await self._schedules.get(*wanted)
+            wanted, found = view.definition, self._next(view, request.now_us, count)
+        return wire.Preview([format_instant(instant) for instant in found], sentence(wanted))
+
+    @staticmethod
+    def _next(view: ScheduleView, now_us: int, count: int) -> builtins.list[int]:
+        schedule = view.timer.schedule
+        if view.status is ScheduleStatus.ENDED or schedule is None:
+            return []
+        return next_instants(schedule, view.uuid, view.timer.created_at, now_us, count)
+
+
+def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:
+    """The schedule; a header says if nothing was written."""
+    if view.unchanged:
+        request.answer_headers = [_UNCHANGED]
+    return schedule_answer(view)

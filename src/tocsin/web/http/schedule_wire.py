@@ -1,0 +1,242 @@
+"""The structs of HTTP requests and responses about schedules, like those of `tocsin.web.http.wire`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
+from tocsin.web.http.wire import (
+    Body,
+    CallbackUrl,
+    Cursor,
+    Headers,
+    Instant,
+    Method,
+    NamespaceName,
+    Payload,
+    RawBodyAnswer,
+    RequestStruct,
+    ResponseStruct,
+    Retry,
+    RetryPolicyAnswer,
+    Tags,
+    TimeoutSeconds,
+    about,
+)
+
+ScheduleId = Annotated[str, about("The schedule's id, unique among its namespace's schedules.", "nightly-report")]
+_CRON = about(
+    "A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first, or "
+    "@hourly, @daily, @weekly, @monthly, @yearly.",
+    "0 9 * * MON-FRI",
+)
+_ZONE = about("The IANA time zone of cron. Default UTC.", "Europe/Berlin")
+_EVERY = about("An interval of 1s to 366d, by elapsed time, instead of cron.", "15m")
+_ANCHOR = about(
+    "An instant from which every counts, in both directions. Default: the schedule's creation.", "2027-01-01T00:00:00Z"
+)
+_START = about("No instant is earlier than this.", "2027-01-01T00:00:00Z")
+_END = about("All instants are earlier than this.", "2028-01-01T00:00:00Z")
+_OCCURRENCES = about("How many instants it has; afterwards it ends.", 10)
+_JITTER = about(
+    "Each instant is delayed by up to this, and to before the next one; always by the same for an instant. Default 0s.",
+    "30s",
+)
+_CATCH_UP = about(
+    "What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not finished. "
+    "latest: the last of them fires (the default); all: each fires; none: none fires."
+)
+_WINDOW = about("Instants that are later than this are missed. Default 24h; with catchUp none, 60s.", "24h")
+_FAILURES = about("Pauses the schedule when so many occurrences in a row have failed. Default 0: never.", 5)
+
+Cron = Annotated[str, _CRON]
+TimeZone = Annotated[str, _ZONE]
+Every = Annotated[str, _EVERY]
+Anchor = Annotated[str, _ANCHOR]
+StartAt = Annotated[str, _START]
+EndAt = Annotated[str, _END]
+MaxOccurrences = Annotated[int, _OCCURRENCES]
+Jitter = Annotated[str, _JITTER]
+CatchUpMode = Annotated[CatchUp, _CATCH_UP]
+CatchUpWindow = Annotated[str, _WINDOW]
+PauseAfterFailures = Annotated[int, _FAILURES]
+
+
+class CreateSchedule(RequestStruct):
+    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
+
+    namespace: NamespaceName
+    id: ScheduleId
+    callback_url: CallbackUrl
+    cron: Cron | UnsetType = UNSET
+    time_zone: TimeZone | UnsetType = UNSET
+    every: Every | UnsetType = UNSET
+    anchor: Anchor | UnsetType = UNSET
+    start_at: StartAt | UnsetType = UNSET
+    end_at: EndAt | UnsetType = UNSET
+    max_occurrences: MaxOccurrences | UnsetType = UNSET
+    jitter: Jitter | UnsetType = UNSET
+    catch_up: CatchUpMode | UnsetType = UNSET
+    catch_up_window: CatchUpWindow | UnsetType = UNSET
+    pause_after_failures: PauseAfterFailures | UnsetType = UNSET
+    payload: Payload | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    headers: Headers | UnsetType = UNSET
+    retry_policy: Retry | UnsetType = UNSET
+    callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+
+
+class ScheduleName(RequestStruct):
+    """Identifies a schedule."""
+
+    namespace: NamespaceName
+    schedule_id: ScheduleId
+
+
+class UpdateSchedule(RequestStruct):
+    """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences` and `headers`, and restores the default of `catchUpWindow` and
+    `retryPolicy`."""
+
+    namespace: NamespaceName
+    schedule_id: ScheduleId
+    callback_url: CallbackUrl | UnsetType = UNSET
+    cron: Cron | UnsetType = UNSET
+    time_zone: TimeZone | UnsetType = UNSET
+    every: Every | UnsetType = UNSET
+    anchor: Annotated[str | None, _ANCHOR] | UnsetType = UNSET
+    start_at: Annotated[str | None, _START] | UnsetType = UNSET
+    end_at: Annotated[str | None, _END] | UnsetType = UNSET
+    max_occurrences: Annotated[int | None, _OCCURRENCES] | UnsetType = UNSET
+    jitter: Jitter | UnsetType = UNSET
+    catch_up: CatchUpMode | UnsetType = UNSET
+    catch_up_window: Annotated[str | None, _WINDOW] | UnsetType = UNSET
+    pause_after_failures: PauseAfterFailures | UnsetType = UNSET
+    payload: Payload | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    headers: Headers | UnsetType = UNSET
+    retry_policy: Retry | UnsetType = UNSET
+    callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+
+
+class ListSchedules(RequestStruct):
+    """Which schedules of a namespace are listed."""
+
+    namespace: NamespaceName
+    id_prefix: Annotated[str | UnsetType, about("Prefix of the schedules' ids.")] = UNSET
+    limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
+    cursor: Cursor | UnsetType = UNSET
+
+
+class BackfillSchedule(RequestStruct):
+    """The range of instants that fire once more."""
+
+    namespace: NamespaceName
+    schedule_id: ScheduleId
+    after: Annotated[str, about("Only instants at or after this one.", "2027-01-30T00:00:00Z")]
+    before: Annotated[str, about("Only instants before this one.", "2027-01-31T00:00:00Z")]
+
+
+class PreviewSchedule(RequestStruct):
+    """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`."""
+
+    namespace: NamespaceName | UnsetType = UNSET
+    schedule_id: ScheduleId | UnsetType = UNSET
+    cron: Cron | UnsetType = UNSET
+    time_zone: TimeZone | UnsetType = UNSET
+    every: Every | UnsetType = UNSET
+    anchor: Anchor | UnsetType = UNSET
+    start_at: StartAt | UnsetType = UNSET
+    end_at: EndAt | UnsetType = UNSET
+    count: Annotated[int | UnsetType, about("Maximum number of instants. Default 10.", 5)] = UNSET
+
+
+class Preview(ResponseStruct):
+    """The next instants, fewer than asked for if there are no more."""
+
+    instants: Annotated[list[Instant], about("The next instants, in UTC. Those of a schedule include its jitter.")]
+    sentence: Annotated[str, about("When it runs, in words.", "Every weekday at 09:00, Europe/Berlin")]
+
+
+class Occurrence(ResponseStruct):
+    """An occurrence that has ended."""
+
+    instant: Annotated[str, about("Its instant.", "2027-01-31T12:00:00Z")]
+    source: Annotated[Source, about("Why it fired: its instant had come (regular), a trigger, or a backfill.")]
+    outcome: Annotated[str, about("How it ended: completed or failed.", "completed")]
+    finished_at: Instant
+    attempts: Annotated[int, Meta(description="Its attempts.", ge=0)]
+
+
+class Schedule(ResponseStruct):
+    """A schedule: its definition, and where it stands."""
+
+    namespace: NamespaceName
+    id: ScheduleId
+    schedule_uuid: Annotated[str, about("Derived from namespace and id.")]
+    shard_id: Annotated[int, Meta(description="The shard that holds the schedule.", ge=0)]
+    status: Annotated[ScheduleStatus, about("active, paused, or ended: it has no more instants, or was deleted.")]
+    sentence: Annotated[str, about("When it runs, in words.", "Every weekday at 09:00, Europe/Berlin")]
+    next_instants: Annotated[list[str], about("Its next three instants.")]
+    counts: Annotated[dict[str, int], about("Its ended occurrences by outcome.", {"completed": 41, "failed": 1})]
+    missed: Annotated[
+        dict[str, int],
+        about(
+            "Instants that did not fire, by reason: late (they passed before it could fire), overlap (the occurrence before "
+            "had not finished), window (older than the catch-up window), paused.",
+            {"overlap": 2},
+        ),
+    ]
+    triggers_waiting: Annotated[int, Meta(description="Triggers that wait to be fired.", ge=0)]
+    backfills_waiting: Annotated[int, Meta(description="Backfills that are not complete.", ge=0)]
+    catch_up: Annotated[CatchUp, about("What becomes of instants that pass while it cannot fire.")]
+    jitter: Annotated[str, about("By how much each instant is delayed at most.", "0s")]
+    pause_after_failures: Annotated[int, Meta(description="Failed occurrences in a row that pause it; 0: never.", ge=0)]
+    callback_url: CallbackUrl
+    method: Method
+    headers: Annotated[dict[str, str], about("Additional headers of the callback; secret values are [redacted].")]
+    callback_timeout_seconds: TimeoutSeconds
+    tags: Tags
+    created_at: Instant
+    updated_at: Instant
+    cron: Cron | UnsetType = UNSET
+    time_zone: Annotated[str | UnsetType, about("The time zone of cron.", "Europe/Berlin")] = UNSET
+    every: Every | UnsetType = UNSET
+    anchor: Annotated[str | UnsetType, about("From which instant every counts.")] = UNSET
+    start_at: Annotated[str | UnsetType, about("No instant is earlier than this.")] = UNSET
+    end_at: Annotated[str | UnsetType, about("All instants are earlier than this.")] = UNSET
+    max_occurrences: Annotated[int | UnsetType, about("How many instants it has.")] = UNSET
+    catch_up_window: Annotated[
+        str | UnsetType, about("Instants that are later than this are missed; absent while the default applies.", "1d")
+    ] = UNSET
+    payload: Annotated[msgspec.Raw | UnsetType, about("Absent if the schedule has a body.")] = UNSET
+    body: Annotated[
+        RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")
+    ] = UNSET
+    retry_policy: Annotated[
+        RetryPolicyAnswer | UnsetType, about("The schedule's own policy; absent while the namespace's applies.")
+    ] = UNSET
+    paused_reason: Annotated[str | UnsetType, about("Why it is paused; absent unless it is.")] = UNSET
+    occurrence_at: Annotated[
+        str | UnsetType, about("The instant of the occurrence at hand, waiting or being attempted; absent once ended.")
+    ] = UNSET
+    attempts: Annotated[int, Meta(description="Attempts of the occurrence at hand.", ge=0)] | UnsetType = UNSET
+    next_attempt_at: Annotated[str | UnsetType, about("When the next attempt is due.")] = UNSET
+    last_error: Annotated[
+        str | UnsetType, about("Why the last failed attempt failed: a stable code, then details.")
+    ] = UNSET
+    last_occurrence: Annotated[Occurrence | UnsetType, about("The occurrence that ended last.")] = UNSET
+
+
+class SchedulePage(ResponseStruct):
+    """A page of schedules, ordered by id. A page without `nextCursor` is the last."""
+
+    schedules: list[Schedule]
+    next_cursor: Cursor | UnsetType = UNSET

@@ -1,0 +1,278 @@
+"""Converts between the wire structs of schedules and the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_duration
+from tocsin.model.recurrence import EVERY_MIN_US
+from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.schedule import Definition, DefinitionChanges, LastOccurrence, ScheduleStatus, check
+from tocsin.model.schedule_words import cron_sentence, every_sentence
+from tocsin.model.timer import Changes, Timer
+from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
+from tocsin.web.http import schedule_wire as wire
+from tocsin.web.http.convert import (
+    LIST_ROWS_DEFAULT,
+    RequestParser,
+    new_timer,
+    raw_body_answer,
+    read_duration,
+    read_instant,
+    retry_answer,
+    seconds_answer,
+)
+from tocsin.web.http.instants import format_instant, optional_instant
+
+T = TypeVar("T")
+
+#: Instants of one preview.
+PREVIEW_MAX, PREVIEW_DEFAULT = 100, 10
+_NO_CHANGES = (Changes(), DefinitionChanges())
+
+
+class Backfill(NamedTuple):
+    """The instants to fire once more: from `after` on, before `before`."""
+
+    after: int
+    before: int
+
+
+class ScheduleParser:
+    """Turns requests about schedules into domain values. Every method raises InvalidInput with all bad fields."""
+
+    def __init__(self, parser: RequestParser) -> None:
+        self._parser = parser
+        self._rules = parser.rules
+
+    def new(self, sent: wire.CreateSchedule, now_us: int, traceparent: str | None) -> tuple[Timer, Definition]:
+        """The schedule to create: what it sends, and when."""
+        errors: list[FieldError] = []
+        if reason := self._rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        if reason := self._rules.new_timer_id(sent.id):
+            errors.append(FieldError("id", reason))
+        changes = self._definition_changes(sent, errors)
+        definition = changes.apply(Definition())
+        errors += _check(sent, definition, now_us)
+        call = self._parser.call(sent, UNSET, errors)
+        if errors:
+            raise self._parser.refusal(errors, call)
+        return new_timer(sent.namespace, sent.id, now_us, call, now_us, traceparent), definition
+
+    def changes(self, sent: wire.UpdateSchedule) -> tuple[Changes, DefinitionChanges]:
+        """The requested changes. Whether they fit the stored definition is known only where that is."""
+        errors = self._name_errors(sent.namespace, sent.schedule_id)
+        if sent.cron is not UNSET and sent.every is not UNSET:
+            errors.append(FieldError("every", "conflicts with cron; send only one of them"))
+        definition = self._definition_changes(sent, errors)
+        call = self._parser.call(sent, UNSET, errors)
+        if not errors and (call, definition) == _NO_CHANGES:
+            errors.append(FieldError("", "the request changes nothing; send a field besides namespace and scheduleId"))
+        if errors:
+            raise self._parser.refusal(errors, call)
+        return call, definition
+
+    def name(self, sent: wire.ScheduleName) -> tuple[str, str]:
+        """The schedule's namespace and id."""
+        if errors := self._name_errors(sent.namespace, sent.schedule_id):
+            raise InvalidInput(*errors)
+        return sent.namespace, sent.schedule_id
+
+    def backfill(self, sent: wire.BackfillSchedule) -> Backfill:
+        """The range to fire once more."""
+        errors = self._name_errors(sent.namespace, sent.schedule_id)
+        after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        assert after is not None
+        assert before is not None
+        return Backfill(after, before)
+
+    def list_request(self, sent: wire.ListSchedules) -> ScheduleListRequest:
+        """The requested list."""
+        rules, errors = self._rules, []
+        if reason := rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        if sent.id_prefix is not UNSET and sent.id_prefix and (reason := rules.timer_id(sent.id_prefix)):
+            errors.append(FieldError("idPrefix", reason))
+        if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
+            errors.append(FieldError("limit", reason))
+        if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
+            errors.append(FieldError("cursor", reason))
+        if errors:
+            raise InvalidInput(*errors)
+        return ScheduleListRequest(
+            sent.namespace,
+            "" if sent.id_prefix is UNSET else sent.id_prefix,
+            None if sent.cursor is UNSET else sent.cursor,
+            LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
+        )
+
+    def preview(self, sent: wire.PreviewSchedule, now_us: int) -> tuple[tuple[str, str] | Definition, int]:
+        """The named schedule or the given definition, and how many instants are wanted."""
+        errors: list[FieldError] = []
+        count = PREVIEW_DEFAULT if sent.count is UNSET else sent.count
+        if not 1 <= count <= PREVIEW_MAX:
+            errors.append(FieldError("count", f"is out of range; give 1 to {PREVIEW_MAX}"))
+        definition = self._definition_changes(sent, errors)
+        if sent.schedule_id is not UNSET:
+            if definition != DefinitionChanges():
+                errors.append(
+                    FieldError("scheduleId", "conflicts with the other fields; send only namespace and count")
+                )
+            if sent.namespace is UNSET:
+                errors.append(FieldError("namespace", "is missing; send that of the schedule"))
+            else:
+                errors += self._name_errors(sent.namespace, sent.schedule_id)
+        elif sent.namespace is not UNSET:
+            errors.append(FieldError("scheduleId", "is missing; send that of the schedule, or leave out namespace"))
+        else:
+            errors += _check(sent, definition.apply(Definition()), now_us)
+        if errors:
+            raise InvalidInput(*errors)
+        if sent.schedule_id is UNSET or sent.namespace is UNSET:
+            return definition.apply(Definition()), count
+        return (sent.namespace, sent.schedule_id), count
+
+    def _name_errors(self, namespace: str, schedule_id: str) -> list[FieldError]:
+        errors = []
+        if reason := self._rules.namespace(namespace):
+            errors.append(FieldError("namespace", reason))
+        if reason := self._rules.timer_id(schedule_id):
+            errors.append(FieldError("scheduleId", reason))
+        return errors
+
+    def _definition_changes(
+        self, sent: wire.CreateSchedule | wire.UpdateSchedule | wire.PreviewSchedule, errors: list[FieldError]
+    ) -> DefinitionChanges:
+        """The fields of the definition that are sent."""
+        found = len(errors)
+        read = _Reader(errors)
+        rule = DefinitionChanges(
+            sent.cron,
+            sent.time_zone,
+            read.duration("every", sent.every),
+            read.instant("anchor", sent.anchor),
+            read.instant("startAt", sent.start_at),
+            read.instant("endAt", sent.end_at),
+        )
+        if len(errors) > found and rule.every_us is UNSET and sent.every is not UNSET:
+            # Without it, the definition would seem to lack a rule.
+            rule = msgspec.structs.replace(rule, every_us=EVERY_MIN_US)
+        if isinstance(sent, wire.PreviewSchedule):
+            return rule
+        return msgspec.structs.replace(
+            rule,
+            occurrences_max=sent.max_occurrences,
+            jitter_us=read.duration("jitter", sent.jitter),
+            catch_up=sent.catch_up,
+            catch_up_window_us=read.duration("catchUpWindow", sent.catch_up_window),
+            pause_after_failures=sent.pause_after_failures,
+        )
+
+
+def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definition, now_us: int) -> list[FieldError]:
+    errors = check(definition, now_us)
+    if sent.cron is UNSET and sent.time_zone is not UNSET:
+        errors.append(FieldError("timeZone", "applies only to cron; leave it out with every"))
+    return errors
+
+
+class _Reader:
+    """Reads texts. UNSET and None are returned unchanged; UNSET stands for a text that can't be read, which is reported."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        self._errors = errors
+
+    def instant(self, path: str, text: str | UnsetType | None) -> int | UnsetType | None:
+        return self._read(read_instant, path, text)
+
+    def duration(self, path: str, text: str | UnsetType | None) -> Any:
+        return self._read(read_duration, path, text)
+
+    def _read(
+        self,
+        read: Callable[[str, str | UnsetType, list[FieldError]], int | None],
+        path: str,
+        text: str | UnsetType | None,
+    ) -> int | UnsetType | None:
+        if not isinstance(text, str):
+            return text
+        found = len(self._errors)
+        value = read(path, text, self._errors)
+        return value if len(self._errors) == found else UNSET
+
+
+def sentence(definition: Definition) -> str:
+    """When a valid definition runs, in words."""
+    if definition.cron is not None:
+        return cron_sentence(definition.cron, definition.time_zone)
+    assert definition.every_us is not None
+    return every_sentence(definition.every_us)
+
+
+def schedule_answer(view: ScheduleView) -> wire.Schedule:
+    """The schedule as clients of every role see it: without the secrets in its URL and headers."""
+    timer, definition = view.timer, view.definition
+    live = view.status is not ScheduleStatus.ENDED
+    return wire.Schedule(
+        namespace=timer.namespace,
+        id=timer.id,
+        schedule_uuid=str(UUID(bytes=view.uuid)),
+        shard_id=view.shard_id,
+        status=view.status,
+        sentence=sentence(definition),
+        next_instants=[format_instant(instant) for instant in view.next_instants],
+        counts=view.counts,
+        missed=view.missed,
+        triggers_waiting=view.triggers,
+        backfills_waiting=view.backfills,
+        catch_up=definition.catch_up,
+        jitter=format_duration(definition.jitter_us),
+        pause_after_failures=definition.pause_after_failures,
+        callback_url=redact_url(timer.url),
+        method=timer.method,
+        headers=redact_headers(timer.headers) if timer.headers else {},
+        callback_timeout_seconds=seconds_answer(timer.timeout_us),
+        tags=list(timer.tags),
+        created_at=format_instant(timer.created_at),
+        updated_at=format_instant(timer.updated_at),
+        cron=_if_any(definition.cron),
+        time_zone=UNSET if definition.cron is None else definition.time_zone,
+        every=_optional_duration(definition.every_us),
+        anchor=optional_instant(definition.anchor),
+        start_at=optional_instant(definition.start_at),
+        end_at=optional_instant(definition.end_at),
+        max_occurrences=_if_any(definition.occurrences_max),
+        catch_up_window=_optional_duration(definition.catch_up_window_us),
+        payload=timer.payload if timer.body is None else UNSET,
+        body=UNSET if timer.body is None else raw_body_answer(timer.body),
+        retry_policy=UNSET if timer.retry is None else retry_answer(timer.retry),
+        paused_reason=_if_any(view.paused),
+        occurrence_at=optional_instant(view.occurrence_at),
+        attempts=timer.attempts if live else UNSET,
+        next_attempt_at=optional_instant(view.next_attempt_at),
+        last_error=_if_any(timer.last_error),
+        last_occurrence=UNSET if view.last_occurrence is None else _occurrence_answer(view.last_occurrence),
+    )
+
+
+def _occurrence_answer(last: LastOccurrence) -> wire.Occurrence:
+    return wire.Occurrence(
+        format_instant(last.instant), last.source, last.outcome, format_instant(last.finished_at), last.attempts
+    )
+
+
+def _optional_duration(duration_us: int | None) -> str | UnsetType:
+    return UNSET if duration_us is None else format_duration(duration_us)
+
+
+def _if_any(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
