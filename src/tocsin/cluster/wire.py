@@ -16,6 +16,7 @@ import msgspec
 from tocsin.model import errors
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
+from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
@@ -26,7 +27,8 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     """One write. `epoch`: the shard's epoch as the sender knows it. `budget_us`: the time left until the write's
     deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
     `namespace_version`: the version of the namespace that the sender knows; 0 from a release that does not send it.
-    `condition`: the condition of a create, as JSON; empty for none."""
+    `condition`: the condition of a create, as JSON; empty for none. `change`: the change of a schedule, as JSON, whose timer
+    or changes of the timer are in `body`; empty for none."""
 
     id: int
     kind: int
@@ -39,6 +41,7 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     brief: bool = False
     namespace_version: int = 0
     condition: bytes = b""
+    change: bytes = b""
 
 
 class PeerWrites(msgspec.Struct, tag="o", array_like=True):
@@ -170,6 +173,7 @@ class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
 
 _changes = msgspec.json.Decoder(_Changes)
 _condition = msgspec.json.Decoder(Condition)
+_change = msgspec.json.Decoder(ScheduleChange)
 
 
 class PeerProtocolError(Exception):
@@ -224,6 +228,12 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
     if write.kind is WriteKind.CONCLUDE:
         assert write.timer is not None
         op.body = write.expected + write.execute_at.to_bytes(8, "big", signed=True) + encode_record(write.timer)
+    elif write.kind is WriteKind.SCHEDULE:
+        op.change = _json.encode(write.change)
+        if write.timer is not None:
+            op.body = encode_record(write.timer)
+        elif write.changes is not None:
+            op.body = _json.encode(write.changes)
     elif write.timer is not None:
         op.body, op.brief = encode_record(write.timer), True
         if write.condition is not None:
@@ -241,6 +251,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     timer: Timer | None = None
     changes: Changes | None = None
     condition: Condition | None = None
+    change: ScheduleChange | None = None
     execute_at, expected = 0, b""
     if kind is WriteKind.CREATE:
         timer = decode_record(op.body)
@@ -250,12 +261,19 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     elif kind is WriteKind.UPDATE:
         with _undecodable():
             changes = _changes.decode(op.body)
+    elif kind is WriteKind.SCHEDULE:
+        with _undecodable():
+            change = _change.decode(op.change)
+            if isinstance(change, Put):
+                timer = decode_record(op.body)
+            elif isinstance(change, Edit):
+                changes = _changes.decode(op.body)
     elif kind is WriteKind.CONCLUDE:
         expected, rest = op.body[:GENERATION_BYTES], op.body[GENERATION_BYTES:]
         execute_at, timer = int.from_bytes(rest[:8], "big", signed=True), decode_record(rest[8:])
     return Write(
         kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us,
-        op.namespace_version, execute_at, expected, condition,
+        op.namespace_version, execute_at, expected, condition, change,
     )  # fmt: skip
 
 

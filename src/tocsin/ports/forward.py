@@ -14,24 +14,27 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
+from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.statistics import StatisticsReport
 
 
 class WriteKind(IntEnum):
-    """The kinds of writes. The numbers are part of the protocol between nodes."""
+    """The kinds of writes. The numbers are part of the protocol between nodes, in which 5 is a conditional create."""
 
     CREATE = 1
     UPDATE = 2
     DELETE = 3
     CONCLUDE = 4
+    SCHEDULE = 6
 
 
 class Write(NamedTuple):
     """A client's write, or the result of an attempt that a former owner had in flight when it handed the shard over.
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
-    while the timer is pending; it applies to the generation `expected`. The write must not begin at or after `deadline_us`
+    while the timer is pending; it applies to the row with the identity `expected`. SCHEDULE has the `change` of a schedule, with `timer` or `changes` where
+    that needs them. The write must not begin at or after `deadline_us`
     (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 
     kind: WriteKind
@@ -45,6 +48,7 @@ class Write(NamedTuple):
     execute_at: int = 0
     expected: bytes = b""
     condition: Condition | None = None
+    change: ScheduleChange | None = None
 
 
 class Written(NamedTuple):

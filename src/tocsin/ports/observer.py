@@ -24,6 +24,44 @@ class TimersChanged(NamedTuple):
     timers: int
 
 
+class OccurrenceEnded(NamedTuple):
+    """An occurrence of a schedule has ended durably. `source` is regular, trigger or backfill, `firing` the end of its
+    attempts' `webhook-id`; `outcome` is completed or failed."""
+
+    shard_id: int
+    namespace: str
+    schedule_id: str
+    source: str
+    instant: int
+    firing: str
+    outcome: str
+    attempts: int
+
+
+class OccurrencesMissed(NamedTuple):
+    """Instants of a schedule passed and do not fire, from the first to the last. `reason` is late (none could fire in time),
+    overlap (the occurrence before took too long), window (older than the catch-up window) or paused. At most 1,000 are
+    counted."""
+
+    shard_id: int
+    namespace: str
+    schedule_id: str
+    reason: str
+    instants: int
+    first_at: int
+    last_at: int
+
+
+class ScheduleChanged(NamedTuple):
+    """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled,
+    paused_after_failures or ended."""
+
+    shard_id: int
+    namespace: str
+    schedule_id: str
+    kind: str
+
+
 class AttemptFinished(NamedTuple):
     """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
     changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance
@@ -259,6 +297,9 @@ class ShardSizeEstimated(NamedTuple):
 Event = (
     TimersCreated
     | TimersChanged
+    | OccurrenceEnded
+    | OccurrencesMissed
+    | ScheduleChanged
     | AttemptFinished
     | AttemptNotSent
     | BatchCommitted

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
@@ -34,6 +34,13 @@ def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
     return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
+class Kind(IntEnum):
+    """What a row is. Lists of timers have only timers. The numbers are stored."""
+
+    TIMER = 0
+    SCHEDULE = 1
+
+
 class StoredRow(NamedTuple):
     """A live timer as a store keeps it: at most one row per (shard, uuid).
 
@@ -49,6 +56,7 @@ class StoredRow(NamedTuple):
     tags: tuple[str, ...]
     record: bytes
     suspended: str | None = None
+    kind: Kind = Kind.TIMER
 
     @property
     def key(self) -> FireKey:
@@ -72,6 +80,7 @@ class HistoryRow(NamedTuple):
     status: Status
     finished_at: int
     expires_at: int
+    kind: Kind = Kind.TIMER
 
 
 @dataclass(slots=True)
@@ -208,7 +217,7 @@ class Capabilities:
     have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
     transaction; otherwise the engine applies each shard's batch by itself, so that no shard fails with another.
     `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
-    engine keeps its batches within them.
+    engine keeps its batches within them. `schedules`: the store lists schedules; otherwise none can be created.
     """
 
     range_delete: bool = True
@@ -216,6 +225,7 @@ class Capabilities:
     shards_together: bool = True
     batch_rows_max: int | None = None
     batch_bytes_max: int | None = None
+    schedules: bool = True
 
 
 class Store(Protocol):
@@ -282,6 +292,12 @@ class Store(Protocol):
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored for each uuid; a uuid without any row is absent. A strongly consistent read."""
 
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The namespace's live rows of kind SCHEDULE in these shards, suspended ones included, in the order of their ids'
+        UTF-8 bytes: the first `limit` behind `after_id`. Needs the capability `schedules`."""
+
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many. A store whose database expires
         rows by itself returns 0."""
@@ -332,4 +348,4 @@ class Store(Protocol):
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
+        """A page of one namespace's timers, live and finished; no schedules."""

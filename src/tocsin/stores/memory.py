@@ -27,6 +27,7 @@ from tocsin.ports.store import (
     FireKey,
     Found,
     HistoryRow,
+    Kind,
     ListCursor,
     Listed,
     ListQuery,
@@ -267,6 +268,19 @@ class MemoryStore:
             if query.statuses - {Status.PENDING}:
                 yield shard.walk_history(cursor)
 
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The namespace's schedules in these shards behind an id, in the order of their ids' bytes."""
+        rows = [
+            row
+            for shard_id in set(shards)
+            if (shard := self._shards.get(shard_id)) is not None
+            for row in shard.live.values()
+            if row.kind is Kind.SCHEDULE and row.namespace == namespace and row.timer_id.encode() > after_id.encode()
+        ]
+        return sorted(rows, key=lambda row: row.timer_id.encode())[:limit]
+
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
         removed = 0
@@ -362,6 +376,7 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
     status = row.status if isinstance(row, HistoryRow) else Status.PENDING
     return (
         row.namespace == query.namespace
+        and row.kind is Kind.TIMER
         and status in query.statuses
         and row.timer_id.startswith(query.id_prefix)
         and all(tag in row.tags for tag in query.tags)

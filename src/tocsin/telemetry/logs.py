@@ -24,6 +24,9 @@ REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
 LEVELS: dict[type, int] = {
     events.TimersCreated: logging.DEBUG,
     events.TimersChanged: logging.DEBUG,
+    events.OccurrenceEnded: logging.DEBUG,
+    events.OccurrencesMissed: logging.WARNING,
+    events.ScheduleChanged: logging.DEBUG,
     events.BatchCommitted: logging.DEBUG,
     events.PageLoaded: logging.DEBUG,
     events.ClockOffset: logging.DEBUG,

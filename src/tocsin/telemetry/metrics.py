@@ -18,6 +18,13 @@ _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_timers_created": (("namespace",), "Timers durably created or replaced."),
     "tocsin_timers_changed": (("namespace", "kind"), "Timers durably updated or deleted."),
+    "tocsin_occurrences": (("namespace", "source", "outcome"), "Occurrences of schedules that ended: completed, failed."),
+    "tocsin_occurrences_missed": (
+        ("namespace", "reason"),
+        "Instants of schedules that did not fire: late, overlap, window (older than the catch-up window), paused. At most "
+        "1,000 are counted at once.",
+    ),
+    "tocsin_schedules_changed": (("namespace", "kind"), "Schedules durably created, changed, paused, resumed, ended."),
     "tocsin_attempts": (
         ("namespace", "outcome"),
         "Attempts by outcome: done, rescheduled, retried, failed, superseded.",
@@ -162,6 +169,9 @@ class Metrics(Tally):
 _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.TimersCreated: lambda m, e: m.count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
     events.TimersChanged: lambda m, e: m.count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
+    events.OccurrenceEnded: lambda m, e: m.count("tocsin_occurrences", e.namespace, e.source, e.outcome),  # type: ignore[union-attr]
+    events.OccurrencesMissed: lambda m, e: m.count("tocsin_occurrences_missed", e.namespace, e.reason, by=e.instants),  # type: ignore[union-attr]
+    events.ScheduleChanged: lambda m, e: m.count("tocsin_schedules_changed", e.namespace, e.kind),  # type: ignore[union-attr]
     events.AttemptNotSent: lambda m, e: m.count("tocsin_attempts_not_sent", e.code),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]

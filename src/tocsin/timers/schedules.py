@@ -37,6 +37,7 @@ from tocsin.model.schedule import (
     status_of,
 )
 from tocsin.model.timer import Changes, Status, Timer
+from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.timers.engine.rows import OpKind, WriteOp
 
 if TYPE_CHECKING:
@@ -73,11 +74,9 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
-    """What to list, in the order of ids: those that begin with `id_prefix` and come after `cursor`, which is the id of the
-    last schedule of the page before."""
+    """What to list, in the order of ids: those that come after `cursor`, which is the id of the last schedule of the page before."""
 
     namespace: str
-    id_prefix: str = ""
     cursor: str | None = None
     limit: int = 100
 
@@ -97,16 +96,17 @@ class Schedules:
         Raises InvalidInput, ClusterUpgrading, ConfigError where the store has no schedules, and ScheduleEnded if the
         definition has no instant left."""
         self._require_schedules()
-        await self._timers.complete_secrets(timer, schedule_uuid(timer.namespace, timer.id))
+        if withheld(timer.url, timer.headers):
+            stored = await self._stored(timer.namespace, timer.id)
+            timer.url = with_url(timer.url, None if stored is None else stored.timer.url)
+            if timer.headers is not None:
+                timer.headers = with_headers(timer.headers, None if stored is None else stored.timer.headers)
         timer.schedule = Schedule(definition, State(0))
         return await self._change(timer.namespace, timer.id, Put(), timer=timer)
 
     async def get(self, namespace: str, schedule_id: str) -> ScheduleView:
         """The schedule, or the one of that id that ended last."""
-        view = await self._timers.stored_by_uuid(namespace, schedule_uuid(namespace, schedule_id))
-        if view is None or view.timer.schedule is None:
-            raise _not_found(namespace, schedule_id)
-        return self._view(view)
+        return self._view(await self._existing(namespace, schedule_id))
 
     async def update(
         self, namespace: str, schedule_id: str, changes: Changes, definition: DefinitionChanges | None = None
@@ -115,8 +115,14 @@ class Schedules:
         `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
-        uuid = schedule_uuid(namespace, schedule_id)
-        changes = await self._timers.complete_changes(namespace, uuid, changes)
+        url, headers = changes.url or None, changes.headers or None
+        if withheld(url, headers):
+            stored = (await self._existing(namespace, schedule_id)).timer
+            changes = msgspec.structs.replace(
+                changes,
+                url=changes.url if url is None else with_url(url, stored.url),
+                headers=changes.headers if headers is None else with_headers(headers, stored.headers),
+            )
         return await self._change(namespace, schedule_id, Edit(definition or DefinitionChanges()), changes=changes)
 
     async def delete(self, namespace: str, schedule_id: str) -> None:
@@ -153,11 +159,20 @@ class Schedules:
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow."""
         self._require_schedules()
-        rows = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit + 1)
-        views = [self._view(view) for view in rows[: request.limit]]
-        return views, views[-1].timer.id if len(rows) > request.limit else None
+        found = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit + 1)
+        views = [self._view(view) for view in found[: request.limit]]
+        return views, views[-1].timer.id if len(found) > request.limit else None
 
     # ------------------------------------------------------------------ inside
+
+    async def _stored(self, namespace: str, schedule_id: str) -> TimerView | None:
+        return await self._timers.get_by_uuid(namespace, schedule_uuid(namespace, schedule_id))
+
+    async def _existing(self, namespace: str, schedule_id: str) -> TimerView:
+        found = await self._stored(namespace, schedule_id)
+        if found is None:
+            raise _not_found(namespace, schedule_id)
+        return found
 
     def _require_schedules(self) -> None:
         if not self._timers.has_schedules:
@@ -188,7 +203,7 @@ class Schedules:
         schedule = timer.schedule
         if schedule is None:
             # The placeholder of a record that can't be read.
-            raise _unreadable(timer)
+            raise InvalidInput(FieldError("scheduleId", f"names a schedule that can't be read: {timer.last_error}"))
         state, live = schedule.state, timer.status is Status.PENDING
         return ScheduleView(
             timer,

@@ -28,7 +28,7 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
@@ -216,14 +216,46 @@ class TimerService:
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        view = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
+        view = await self.write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
         assert view is not None
         return view
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        await self._write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+        await self.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+
+    # ------------------------------------------------------------------ rows by uuid, for schedules
+
+    @property
+    def has_schedules(self) -> bool:
+        """Whether the store can list schedules."""
+        return self._context.store.capabilities.schedules
+
+    def now_us(self) -> int:
+        """This node's wall clock."""
+        return self._context.clock.now_us()
+
+    async def shard_of(self, namespace: str, uuid: bytes) -> int:
+        """The shard of a uuid. Raises NamespaceNotFound, Unavailable."""
+        await self._ensure_namespace_known(namespace)
+        return self._shard_of(namespace, uuid)
+
+    async def get_by_uuid(self, namespace: str, uuid: bytes) -> TimerView | None:
+        """The live row of a uuid, or else the latest finished one. Raises NamespaceNotFound, Unavailable."""
+        shard_id = await self.shard_of(namespace, uuid)
+        found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
+        row = found and (found.live or found.finished)
+        return view_of_stored(row, shard_id) if row else None
+
+    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> list[TimerView]:
+        """The first live schedules behind an id, in the order of ids. Raises NamespaceNotFound, Unavailable."""
+        await self._ensure_namespace_known(namespace)
+        known, total = self._namespace(namespace), self._supervisor.total_shards
+        arc = namespace_hash(namespace)
+        shards = shards_of_namespace(arc, known.num_shards, total)
+        rows = await self._read(self._context.store.list_schedules(namespace, shards, after_id, limit))
+        return await views_of_stored((row, shard_of(arc, row.uuid, known.num_shards, total)) for row in rows)
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)
@@ -244,11 +276,14 @@ class TimerService:
         await self._read(self._context.refresh_namespaces())
 
     def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        uuid = timer_uuid(namespace, timer_id)
+        return self._shard_of(namespace, uuid), uuid
+
+    def _shard_of(self, namespace: str, uuid: bytes) -> int:
         arc = self._arcs.get(namespace)
         if arc is None:
             arc = self._arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
-        uuid = timer_uuid(namespace, timer_id)
-        return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards), uuid
+        return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards)
 
     def _namespace(self, name: str) -> Namespace:
         found = self._context.namespaces.get(name)
@@ -258,7 +293,7 @@ class TimerService:
 
     # ------------------------------------------------------------------ writes, here and at other nodes
 
-    async def _write(self, shard_id: int, op: WriteOp) -> TimerView | None:
+    async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
         """Submits one client's write and returns the durable timer, or None after a delete; raises its error."""
         future: asyncio.Future[TimerView | TocsinError | None] = asyncio.get_running_loop().create_future()
         self._submit(shard_id, op, partial(_settle, future))
@@ -310,7 +345,7 @@ class TimerService:
         write = Write(
             _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
-            condition=op.condition,
+            condition=op.condition, change=op.change,
         )  # fmt: skip
         self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op.uuid, settle))
         self._waiting += 1
@@ -336,7 +371,7 @@ class TimerService:
         self._check_room()
         op = WriteOp(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
-            execute_at=write.execute_at, expected=write.expected, condition=write.condition,
+            execute_at=write.execute_at, expected=write.expected, condition=write.condition, change=write.change,
             deadline_us=write.deadline_us, reply=partial(self._answered_for_other, settle),
         )  # fmt: skip
         shard.accept(op)

@@ -9,22 +9,27 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
     InvalidInput,
     RecordUndecodable,
     RequestExpired,
+    ScheduleEnded,
     TimerNotFound,
     TimerNotPending,
     TocsinError,
 )
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import UNUSABLE, Status, Timer, encode_record
-from tocsin.ports.store import FireKey, Found, HistoryRow, ShardBatch, StoredRow
+from tocsin.model.schedule import Put
+from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
+from tocsin.ports.store import FireKey, Found, HistoryRow, Kind, ShardBatch, StoredRow
+from tocsin.timers.engine import recurring
 from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.rows import (
     Answer,
     Batch,
+    ExistingRow,
     Finished,
     OpKind,
     Row,
@@ -113,8 +118,16 @@ class Assembly:
             attempt = window.deciding(uuid, op.expected)
             if uuid in batch.final or attempt is None:
                 return None
-            return self._write(Row((op.execute_at, uuid), op.generation, attempt.row.timer, 0))
+            timer = attempt.row.timer
+            if timer.schedule is not None:
+                timer = recurring.left(timer)
+            return self._write(Row((op.execute_at, uuid), op.generation, timer, 0), recurring.held_back(timer))
+        if kind is OpKind.RECUR:
+            answered = batch.final[uuid] if uuid in batch.final else window.retrying.get(uuid)
+            return self._recur(op, answered)
         present = self._present(op)
+        if kind is OpKind.SCHEDULE:
+            return self._change_schedule(op, present)
         if not isinstance(present, Row):
             return present
         if kind is OpKind.UPDATE:
@@ -123,8 +136,12 @@ class Assembly:
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
             return None
+        if kind is OpKind.CONCLUDE and present.timer.schedule is not None:
+            return self._recur(op, present)
         if present.generation != op.expected:
             return None
+        if kind is OpKind.MOVE_ON:
+            return self._turn(op, recurring.move_on(present.timer, uuid, self._now_us))
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
@@ -137,7 +154,7 @@ class Assembly:
 
     def _present(self, op: WriteOp) -> Answer:
         """The timer's live row as of this batch. If there is none, the answer: an error for a client."""
-        uuid, by_client, batch = op.uuid, op.kind <= OpKind.DELETE, self._batch
+        uuid, by_client, batch = op.uuid, op.by_client, self._batch
         if uuid in batch.final:
             return batch.final[uuid] or (TimerNotPending("the timer was deleted") if by_client else None)
         if uuid in self._window.finished:
@@ -172,6 +189,60 @@ class Assembly:
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
         return self._write(Row((instant, op.uuid), op.generation, timer, 0))
 
+    # ------------------------------------------------------------------ schedules
+
+    def _recur(self, op: WriteOp, present: Row | None) -> Row | None:
+        """Applies the result of a schedule's attempt to the present definition, unless another attempt is due by now."""
+        assert op.timer is not None
+        if present is None or present.identity != op.expected:
+            return None
+        return self._turn(op, recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us))
+
+    def _change_schedule(self, op: WriteOp, present: Answer) -> Answer:
+        """Applies a client's change to the schedule, or creates it."""
+        window, live, ended = self._window, None, None
+        if isinstance(present, Row):
+            live = present.timer if present.raw is None else None
+        elif isinstance(op.change, Put):
+            ended = self._ended_schedule(op.uuid)
+        elif isinstance(present, TimerNotPending):
+            return ScheduleEnded("the schedule has ended; create it again")
+        else:
+            return present
+        if live is None and not isinstance(op.change, Put):
+            return TimerNotPending("the stored record can't be read; create the schedule again")
+        at = present.key[0] if isinstance(present, Row) else 0
+        begun = isinstance(present, Row) and window.has_begun(present)
+        outcome = recurring.change(op, recurring.Found(live, ended, at, begun, window.firing_of(op)), self._now_us)
+        if isinstance(outcome, recurring.Turn):
+            return self._turn(op, outcome)
+        if isinstance(outcome, Timer):
+            return ExistingRow(Row((at, op.uuid), op.generation, outcome, 0), Outcome.EXISTING)
+        return outcome
+
+    def _ended_schedule(self, uuid: bytes) -> Timer | None:
+        """The schedule of that uuid that ended last, if it is retained and can be read."""
+        if uuid in self._batch.ended:
+            return self._batch.ended[uuid].timer
+        found = self._fetched.get(uuid)
+        if found is None or found.finished is None:
+            return None
+        try:
+            return decode_record(found.finished.record)
+        except RecordUndecodable:
+            return None
+
+    def _turn(self, op: WriteOp, turn: recurring.Turn) -> Row:
+        """Writes what becomes of a schedule's row: its next occurrence, or its end."""
+        timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
+        row = Row((turn.at, op.uuid), op.generation, timer, 0)
+        if timer.status is Status.PENDING:
+            self._write(row, recurring.held_back(timer))
+        else:
+            self._end(op, row, timer)
+        batch.events += recurring.events(shard_id, turn)
+        return row
+
     def _write(self, row: Row, suspended: str | None = None) -> Row:
         uuid, batch = row.key[1], self._batch
         batch.upserts[uuid] = stored(row, suspended)
@@ -197,7 +268,7 @@ class Assembly:
         """Refuses an operation that can't be encoded; a retry's timer is suspended with the reason instead (rule 15)."""
         window, reason = self._window, f"{type(error).__name__}: {error}"[:REASON_CHARS_MAX]
         self._batch.unusable.append((op.uuid, reason))
-        present = window.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
+        present = window.retrying.get(op.uuid) if op.kind in (OpKind.RETRY, OpKind.RECUR) else None
         window.pending.popleft()
         if present is None:
             window.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), self._boot_us)
@@ -251,7 +322,10 @@ class Assembly:
     def _record(self, row: Row, timer: Timer) -> None:
         """Adds what is kept of a finished timer."""
         batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
-        if timer.keys:
+        if timer.schedule is not None:
+            # Kept in every mode, so that creating an ended schedule again does not begin it again.
+            pass
+        elif timer.keys:
             timer, retention_us = kept_for_its_keys(timer, mode, retention_us)
         elif not keeps(mode, timer):
             return
@@ -259,6 +333,7 @@ class Assembly:
         kept = HistoryRow(
             row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags,
             encode_record(timer), timer.status, ended, ended + retention_us,
+            Kind.TIMER if timer.schedule is None else Kind.SCHEDULE,
         )  # fmt: skip
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)

@@ -10,6 +10,7 @@ from tocsin.model.raw_body import JSON_TYPE, RawBody
 from tocsin.model.retry import next_attempt_at
 from tocsin.model.timer import Attempt, Status
 from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.recurring import postponed
 from tocsin.timers.engine.rows import Conclusion, FinalAttempt, InFlightAttempt, NextAttempt
 
 
@@ -49,6 +50,10 @@ def conclude(
     if isinstance(verdict, Done):
         after.status, after.executed_at = Status.COMPLETED, now_us
         return FinalAttempt(after), "done"
+    if isinstance(verdict, Reschedule) and timer.schedule is not None:
+        # Only this occurrence is postponed: instant and payload are the definition's.
+        after.attempts, after.first_attempt_at, after.firing = 0, None, postponed(timer)
+        return NextAttempt(after, verdict.execute_at), "rescheduled"
     if isinstance(verdict, Reschedule):
         after.execute_at = verdict.execute_at
         after.attempts, after.first_attempt_at, after.firing = 0, None, ""

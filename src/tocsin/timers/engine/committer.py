@@ -250,6 +250,8 @@ class CommitLane:
             batch.refuse(ShardUnavailable(f"shard {shard.shard_id} changed its owner; try again"))
             return
         window.committed(batch, self._context.clock.boottime_us())
+        for event in batch.events:
+            self._context.observe(event)
         shard.recount()
         for op, answer in zip(batch.ops, batch.answers, strict=True):
             op.answer(answer)

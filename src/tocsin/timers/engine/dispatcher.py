@@ -19,6 +19,7 @@ from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
+from tocsin.timers.engine.recurring import is_late
 from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
 from tocsin.timers.engine.shard import Shard
 
@@ -175,6 +176,9 @@ class Dispatcher:
         window = shard.window
         assert window is not None
         timer, admission = row.timer, self._admission
+        if timer.schedule is not None and self._waits(shard, row, now):
+            window.defer()
+            return
         namespace = self._context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.paused:
             window.defer()
@@ -192,6 +196,19 @@ class Dispatcher:
             return
         self._suspend(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
         admission.settle(destination)
+
+    def _waits(self, shard: Shard, row: Row, now: int) -> bool:
+        """Whether a schedule's due row must not fire: a client is changing it, or it is late and is planned anew. It has to be
+        deferred until that is durable."""
+        window = shard.window
+        assert window is not None
+        if window.is_changing(row.key[1]):
+            return True
+        if not is_late(row.timer, row.key[1], now):
+            return False
+        window.move_on(row)
+        shard.lane.schedule(shard, urgent=False)
+        return True
 
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
         """Queues the suspension of a deferred row."""
@@ -251,7 +268,7 @@ class Dispatcher:
             jitter=context.random.random(),
         )
         window, boot_us = shard.window, context.clock.boottime_us()
-        if attempt.handed_over_generation:
+        if attempt.handed_over_as:
             self.results.send(shard.shard_id, attempt, conclusion)
         elif window is None:
             shard.forget_attempt(attempt)
@@ -297,7 +314,7 @@ class Dispatcher:
             destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
             delay_s = destination.back_off_us / 1e6
             destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
-        if attempt.handed_over_generation:
+        if attempt.handed_over_as:
             row = attempt.row
             self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
         else:
@@ -368,12 +385,13 @@ class Dispatcher:
         row, shard = self._admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
-            if row.key[0] <= now and not (namespace is not None and namespace.paused):
+            if row.key[0] > now or (namespace is not None and namespace.paused):
+                # No longer due, or its namespace was paused meanwhile: its next turn decides.
+                shard.window.put_back(row)
+                self._alarm.set(shard.shard_id, row.key[0], now)
+            elif row.timer.schedule is None or not self._waits(shard, row, now):
                 self._fire(shard, row, queue.destination, now)
                 return
-            # No longer due, or its namespace was paused meanwhile: its next turn decides.
-            shard.window.put_back(row)
-            self._alarm.set(shard.shard_id, row.key[0], now)
         # The queue may have been the last one of its destination.
         self._admission.settle(queue.destination)
 

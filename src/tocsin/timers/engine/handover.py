@@ -47,7 +47,7 @@ class HandedOverResults:
         try:
             while True:
                 answer = await self._ask(
-                    shard_id, conclusion_op(attempt.row, attempt.handed_over_generation, conclusion)
+                    shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion)
                 )
                 if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
                     break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -10,16 +11,21 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
+from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
-from tocsin.ports.store import FireKey, ShardBatch, StoredRow
+from tocsin.ports.observer import Event
+from tocsin.ports.store import FireKey, Kind, ShardBatch, StoredRow
 
 
 class Row:
     """A timer in memory: its key (instant of the next attempt, uuid), the generation of the write that produced it, the
     decoded timer, and the size of its stored record in bytes. On a row that can't be decoded, `raw` is the stored row and
-    `timer` a placeholder."""
+    `timer` a placeholder.
 
-    __slots__ = ("generation", "key", "raw", "size", "timer")
+    `identity` (32 bytes) is what an attempt's result is for: that generation; on a schedule's row, that attempt of that
+    occurrence, whatever became of the definition meanwhile."""
+
+    __slots__ = ("generation", "identity", "key", "raw", "size", "timer")
 
     #: What a create that is answered with this row has done.
     outcome = Outcome.CREATED
@@ -27,6 +33,7 @@ class Row:
     def __init__(self, key: FireKey, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
         self.key = key
         self.generation = generation
+        self.identity = generation if timer.schedule is None else _identity_of_attempt(timer)
         self.timer = timer
         self.size = size
         self.raw = raw
@@ -36,6 +43,11 @@ class Row:
         before it is due."""
         # The node that took the request dates its acceptance, and its clock may be a little ahead.
         return min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
+
+
+def _identity_of_attempt(timer: Timer) -> bytes:
+    """A schedule that is deleted and created again is another one, hence the instant of its creation."""
+    return hashlib.sha256(f"{timer.created_at} {timer.firing} {timer.attempts}".encode()).digest()
 
 
 class ExistingRow(Row):
@@ -50,8 +62,8 @@ class ExistingRow(Row):
 
 
 class OpKind(IntEnum):
-    """What an operation does. The first three are clients' writes. Operations up to HAND_OVER supersede results of in-flight
-    attempts that arrive before the operation is durable or refused."""
+    """What an operation does. The first three and SCHEDULE are clients' writes. Operations up to HAND_OVER supersede results
+    of in-flight attempts that arrive before the operation is durable or refused."""
 
     CREATE = 1
     UPDATE = 2
@@ -61,6 +73,9 @@ class OpKind(IntEnum):
     RETRY = 6
     SUSPEND = 7
     RESUME = 8
+    RECUR = 9
+    SCHEDULE = 10
+    MOVE_ON = 11
 
 
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
@@ -75,10 +90,14 @@ class WriteOp:
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. RETRY has `timer` and the key's new
     instant `execute_at`. SUSPEND has `reason`. HAND_OVER leaves an in-flight attempt to the node that began it: the row's
     instant becomes `execute_at`, at which it is due again if no result is reported. CONCLUDE reports that result: `timer`,
-    and `execute_at` while the timer is pending. All kinds from CONCLUDE on apply only to the generation `expected`."""
+    and `execute_at` while the timer is pending. All kinds from CONCLUDE to RESUME apply only to the generation `expected`.
+
+    On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
+    RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
+    that needs them. MOVE_ON plans the late row of the generation `expected` anew."""
 
     __slots__ = (
-        "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
+        "change", "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
         "namespace", "reason", "reply", "timer", "uuid",
     )  # fmt: skip
 
@@ -96,6 +115,7 @@ class WriteOp:
         reply: Reply | None = None,
         deadline_us: int | None = None,
         condition: Condition | None = None,
+        change: ScheduleChange | None = None,
     ) -> None:
         self.kind = kind
         self.uuid = uuid
@@ -109,6 +129,7 @@ class WriteOp:
         self.reply = reply
         self.deadline_us = deadline_us
         self.condition = condition
+        self.change = change
 
     def answer(self, answer: Answer) -> None:
         """Answers the client, if one waits; only the first answer counts."""
@@ -126,6 +147,11 @@ class WriteOp:
         are durable.
         """
         return self.kind <= OpKind.HAND_OVER
+
+    @property
+    def by_client(self) -> bool:
+        """Whether a client waits for it who gets an error where the timer is not found."""
+        return self.kind <= OpKind.DELETE or self.kind is OpKind.SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +176,11 @@ class InFlightAttempt:
     """A request under way for a dispatched row. `number` counts the firing's attempts from 1; `fired_at` is its wall clock.
 
     `superseded`: a newer write was accepted, so the result decides nothing. `stale`: the dispatched row is no longer, or not
-    known to be, the durable one. `handed_over_generation`: the generation of the row that waits for the result at the shard's
-    next owner; empty while this window concludes the attempt.
+    known to be, the durable one. `handed_over_as`: the identity of the row that waits for the result at the shard's next
+    owner; empty while this window concludes the attempt.
     """
 
-    __slots__ = ("fired_at", "handed_over_generation", "number", "row", "stale", "superseded")
+    __slots__ = ("fired_at", "handed_over_as", "number", "row", "stale", "superseded")
 
     def __init__(self, row: Row, superseded: bool) -> None:
         self.row = row
@@ -162,7 +188,7 @@ class InFlightAttempt:
         self.stale = False
         self.number = 0
         self.fired_at = 0
-        self.handed_over_generation = b""
+        self.handed_over_as = b""
 
 
 class Finished:
@@ -185,7 +211,7 @@ class Batch:
     `final` has one entry per uuid written: its new row, or None when it is deleted. `ended` has the timers that the batch's
     operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
     whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window and
-    stay stored. `answers` belong to `ops`, in order.
+    stay stored. `answers` belong to `ops`, in order. `events` are observed when the batch is durable.
     """
 
     store: ShardBatch
@@ -200,6 +226,7 @@ class Batch:
     #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0
+    events: list[Event] = field(default_factory=list)
 
     def refuse(self, error: TocsinError) -> None:
         """Answers every client of the batch with the error."""
@@ -223,7 +250,10 @@ def stored(row: Row, suspended: str | None = None) -> StoredRow:
     timer = row.timer
     record = encode_record(timer)
     row.size = len(record)
-    return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended)
+    kind = Kind.TIMER if timer.schedule is None else Kind.SCHEDULE
+    return StoredRow(
+        row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended, kind
+    )
 
 
 def decoded_row(found: StoredRow) -> Row:
@@ -237,10 +267,9 @@ def undecodable_row(found: StoredRow, reason: str) -> Row:
     return Row(found.key, found.generation, blank, len(found.record), found)
 
 
-def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> WriteOp:
-    """The operation that reports an attempt's conclusion to the owner of the row that was handed over as `row_generation`."""
+def conclusion_op(row: Row, identity: bytes, conclusion: Conclusion, kind: OpKind = OpKind.CONCLUDE) -> WriteOp:
+    """The operation that reports an attempt's conclusion to the owner of the row with that identity, which may be another
+    node by now."""
     execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
     timer = msgspec.structs.replace(conclusion.timer)
-    return WriteOp(
-        OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=row_generation
-    )
+    return WriteOp(kind, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=identity)

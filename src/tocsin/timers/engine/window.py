@@ -29,6 +29,7 @@ from itertools import islice
 
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, generation
+from tocsin.timers.engine.recurring import held_back
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
@@ -43,6 +44,8 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
 )
 
+#: Operations that depend on nothing but memory.
+_WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
 #: Rows of each heap among which `longest_wait_us` looks for the oldest.
 _WAITS_CHECKED_MAX = 100
 #: Characters of a reason for suspending a row. An error that quotes the row is cut.
@@ -90,6 +93,8 @@ class Window:
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
+        # Clients' changes of schedules. Meanwhile no attempt begins, so that a change knows whether the occurrence has begun.
+        self._changes: dict[bytes, int] = {}
         # Generations that are about to be suspended. They must not fire meanwhile, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
@@ -117,8 +122,10 @@ class Window:
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
             for attempt in self.in_flight.get(uuid, ()):
                 attempt.superseded = True
-        elif op.kind is OpKind.SUSPEND:
+        elif op.kind is OpKind.SUSPEND or op.kind is OpKind.MOVE_ON:
             self._suspending[op.uuid] = op.expected
+        elif op.kind is OpKind.SCHEDULE:
+            self._changes[op.uuid] = self._changes.get(op.uuid, 0) + 1
         if op.timer is not None and not op.timer.firing:
             op.timer.firing = self.firing_of(op)
         self.pending.append(op)
@@ -134,6 +141,14 @@ class Window:
         timer, uuid = row.timer, row.key[1]
         self.accept(WriteOp(OpKind.SUSPEND, uuid, timer.namespace, expected=row.generation, reason=reason))
         return reason
+
+    def move_on(self, row: Row) -> None:
+        """Queues that a schedule's late row is planned anew. It must be deferred, and does not fire meanwhile."""
+        self.accept(WriteOp(OpKind.MOVE_ON, row.key[1], row.timer.namespace, expected=row.generation))
+
+    def is_changing(self, uuid: bytes) -> bool:
+        """Whether a client's change of the schedule is not durable yet. Its row must be deferred until then."""
+        return uuid in self._changes
 
     # ------------------------------------------------------------------ dispatch
 
@@ -193,10 +208,10 @@ class Window:
         others = self.in_flight.get(uuid)
         self.in_flight[uuid] = (attempt,) if others is None else (*others, attempt)
         self.in_flight_count += 1
-        heappush(self._in_flight_order, (row.key, row.generation))
+        heappush(self._in_flight_order, (row.key, row.identity))
         if len(self._in_flight_order) > 2 * self.in_flight_count + 1_000:
             # Otherwise entries of ended attempts would pile up behind one slow attempt at the top.
-            self._in_flight_order = [(f.row.key, f.row.generation) for fs in self.in_flight.values() for f in fs]
+            self._in_flight_order = [(f.row.key, f.row.identity) for fs in self.in_flight.values() for f in fs]
             heapify(self._in_flight_order)
 
     def answered(self, attempt: InFlightAttempt, conclusion: Conclusion, boot_us: int) -> bool:
@@ -215,8 +230,10 @@ class Window:
     def not_sent(self, attempt: InFlightAttempt) -> None:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
         any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
-        if self._end_attempt(attempt) and not attempt.stale and attempt.row.key <= self.horizon:
-            self._add(attempt.row)
+        row = attempt.row
+        if self._end_attempt(attempt) and not attempt.stale and row.key <= self.horizon:
+            if row.timer.schedule is None or held_back(row.timer) is None:
+                self._add(row)
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:
         """Removes the attempt from those in flight; False if this window doesn't know it."""
@@ -232,11 +249,9 @@ class Window:
         self.in_flight_count -= 1
         return True
 
-    def deciding(self, uuid: bytes, row_generation: bytes) -> InFlightAttempt | None:
-        """The in-flight attempt whose result decides about that durable generation, if there is one."""
-        return next(
-            (f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.generation == row_generation), None
-        )
+    def deciding(self, uuid: bytes, identity: bytes) -> InFlightAttempt | None:
+        """The in-flight attempt whose result decides about the durable row of that identity, if there is one."""
+        return next((f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.identity == identity), None)
 
     def hand_over(self, margin_us: int) -> None:
         """Records durably that the in-flight attempts remain with this node, whoever owns the shard next (rule 25). Without a
@@ -251,7 +266,7 @@ class Window:
                             attempt.row.key[1],
                             timer.namespace,
                             execute_at=attempt.fired_at + timer.timeout_us + margin_us,
-                            expected=attempt.row.generation,
+                            expected=attempt.row.identity,
                         )
                     )
 
@@ -262,7 +277,10 @@ class Window:
 
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
         uuid = row.key[1]
-        if isinstance(conclusion, FinalAttempt):
+        if row.timer.schedule is not None:
+            self.retrying[uuid] = row
+            self.accept(conclusion_op(row, row.identity, conclusion, OpKind.RECUR))
+        elif isinstance(conclusion, FinalAttempt):
             self.finished[uuid] = Finished(row, conclusion.timer, boot_us)
         else:
             self.retrying[uuid] = row
@@ -291,7 +309,7 @@ class Window:
     @property
     def clients_wait(self) -> bool:
         """Whether an accepted write of a client has not been answered yet, pending or in a batch under way."""
-        return bool(self._client_ops)
+        return bool(self._client_ops or self._changes)
 
     @property
     def suspension(self) -> bool:
@@ -305,7 +323,7 @@ class Window:
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
             if self.needs_store(op, written):
                 wanted[op.uuid] = None
-            elif op.kind is OpKind.CREATE or op.kind is OpKind.RETRY:
+            elif op.kind is OpKind.CREATE or op.kind is OpKind.RETRY or op.kind is OpKind.RECUR:
                 written.add(op.uuid)
         return list(wanted)
 
@@ -314,7 +332,7 @@ class Window:
         operations before it write."""
         if op.condition is not None:
             return True
-        if op.kind is OpKind.CREATE or op.kind is OpKind.RETRY or op.kind is OpKind.HAND_OVER:
+        if op.kind in _WITHOUT_STORE:
             return False
         return op.uuid not in written and op.uuid not in self.finished and self.present(op.uuid) is None
 
@@ -328,8 +346,8 @@ class Window:
                 limit = top
         attempts = self._in_flight_order
         while attempts:
-            key, row_generation = attempts[0]
-            if any(f.row.generation == row_generation for f in self.in_flight.get(key[1], ())):
+            key, identity = attempts[0]
+            if any(f.row.identity == identity for f in self.in_flight.get(key[1], ())):
                 limit = min(limit, key)
                 break
             heappop(attempts)
@@ -378,6 +396,7 @@ class Window:
             if row is not None and self._known(row):
                 # A load returned this row before the commit was confirmed, and it has moved on since.
                 self._forget_former(row)
+                self._adopt(row)
                 continue
             self._remove(uuid)
             self.awaiting_write.pop(uuid, None)
@@ -394,8 +413,10 @@ class Window:
             if op.supersedes:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
-            elif op.kind is OpKind.SUSPEND:
+            elif op.kind is OpKind.SUSPEND or op.kind is OpKind.MOVE_ON:
                 self._suspending.pop(op.uuid, None)
+            elif op.kind is OpKind.SCHEDULE:
+                self._forget_change(op.uuid)
         for op in results:
             self.accept(op)
 
@@ -410,27 +431,46 @@ class Window:
             attempt = self.deciding(op.uuid, op.expected)
             if attempt is not None:
                 self._end_attempt(attempt)
-                attempt.handed_over_generation = op.generation
-            elif conclusion is not None and (of := self.awaiting_write[op.uuid]).generation == op.expected:
-                results.append(conclusion_op(of, op.generation, conclusion))
-            elif (back := self.rows.get(op.uuid)) is not None and back.generation == op.expected:
+                attempt.handed_over_as = row.identity
+            elif conclusion is not None and (of := self.awaiting_write[op.uuid]).identity == op.expected:
+                results.append(conclusion_op(of, row.identity, conclusion))
+            elif (back := self.rows.get(op.uuid)) is not None and back.identity == op.expected:
                 # Its request was not sent after all: the timer is due as before.
-                results.append(conclusion_op(back, op.generation, NextAttempt(back.timer, back.key[0])))
+                results.append(conclusion_op(back, row.identity, NextAttempt(back.timer, back.key[0])))
         return results
 
     def _forget_former(self, row: Row) -> None:
         """The row is durable: discards what memory keeps of its former generations."""
-        uuid, row_generation = row.key[1], row.generation
+        uuid, identity = row.key[1], row.identity
         for attempt in self.in_flight.get(uuid, ()):
-            if attempt.row.generation != row_generation:
+            if attempt.row.identity != identity:
                 attempt.superseded = attempt.stale = True
         waiting = self.awaiting_write.get(uuid)
-        if waiting is not None and waiting.generation != row_generation:
+        if waiting is not None and waiting.identity != identity:
             del self.awaiting_write[uuid]
             self.superseded.pop(uuid, None)
         retried = self.retrying.get(uuid)
-        if retried is not None and retried.generation != row_generation:
+        if retried is not None and retried.identity != identity:
             del self.retrying[uuid]
+
+    def _adopt(self, row: Row) -> None:
+        """A schedule's durable row takes the place of former ones with the same attempt, which goes on: its result meets the
+        present definition. A page that was read before may have a former row."""
+        if row.timer.schedule is None:
+            return
+        uuid = row.key[1]
+        for attempt in self.in_flight.get(uuid, ()):
+            if attempt.row.identity == row.identity:
+                attempt.stale, attempt.superseded = False, uuid in self._client_ops
+                if attempt.row.generation < row.generation:
+                    attempt.row = row
+                    heappush(self._in_flight_order, (row.key, row.identity))
+        for rows in (self.awaiting_write, self.retrying):
+            former = rows.get(uuid)
+            if former is not None and former.identity == row.identity and former.generation < row.generation:
+                rows[uuid] = row
+        if self._load is not None:
+            self._changed_since_load[uuid] = row
 
     def abandon(self, batch: Batch) -> None:
         """The batch certainly had no effect: its operations return to the front of the queue."""
@@ -441,6 +481,8 @@ class Window:
         if op.supersedes:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
+        elif op.kind is OpKind.SCHEDULE:
+            self._forget_change(op.uuid)
         else:
             # The old row stays stored, and memory keeps it from firing, until `try_refused_again`.
             self._refused.append((boot_us, op))
@@ -454,8 +496,8 @@ class Window:
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
         """Answers every waiting client with the error; the engine's own operations stay queued."""
-        mine = [op for op in self.pending if not op.supersedes]
-        theirs = [op for op in self.pending if op.supersedes]
+        mine = [op for op in self.pending if not (op.supersedes or op.by_client)]
+        theirs = [op for op in self.pending if op.supersedes or op.by_client]
         self.pending = deque(mine)
         for op in theirs:
             self.refuse(op, error, boot_us)
@@ -475,6 +517,16 @@ class Window:
             self._client_ops[uuid] = left
         else:
             del self._client_ops[uuid]
+
+    def _forget_change(self, uuid: bytes) -> None:
+        left = self._changes[uuid] - 1
+        if left:
+            self._changes[uuid] = left
+            return
+        del self._changes[uuid]
+        if (row := self.rows.get(uuid)) is not None and uuid not in self._suspending:
+            # It may have been deferred meanwhile.
+            self.put_back(row)
 
     def _reinstate(self, uuid: bytes, boot_us: int) -> None:
         """A client's write is durable or refused: attempts of the durable generation that it superseded decide again."""
@@ -510,8 +562,9 @@ class Window:
                 continue
             if self._known(row):
                 for attempt in self.in_flight.get(uuid, ()):
-                    if attempt.row.generation == row.generation:
+                    if attempt.row.identity == row.identity:
                         attempt.stale, attempt.superseded = False, uuid in self._client_ops
+                self._adopt(row)
                 continue
             if uuid in self.rows:
                 continue
@@ -521,7 +574,8 @@ class Window:
             self._add(row)
         for committed in self._changed_since_load.values():
             if committed is not None and request.after < committed.key <= complete_to:
-                self._add(committed)
+                if committed.timer.schedule is None or not self._known(committed):
+                    self._add(committed)
         self._changed_since_load = {}
         self.horizon = complete_to
         return True
@@ -558,20 +612,24 @@ class Window:
         waiting = self.awaiting_write.get(uuid)
         return waiting if waiting is not None else self.retrying.get(uuid)
 
+    def has_begun(self, row: Row) -> bool:
+        """Whether an attempt of a schedule's occurrence is in flight, or its result is about to be written."""
+        return self._known(row)
+
     def _known(self, row: Row) -> bool:
-        """Whether this very generation is in flight, awaiting a write, retrying or finished here."""
-        uuid, row_generation = row.key[1], row.generation
+        """Whether this very generation, or a schedule's attempt, is in flight, awaiting a write, retrying or finished here."""
+        uuid, identity = row.key[1], row.identity
         for attempt in self.in_flight.get(uuid, ()):
-            if attempt.row.generation == row_generation:
+            if attempt.row.identity == identity:
                 return True
         finished = self.finished.get(uuid)
-        if finished is not None and finished.row.generation == row_generation:
+        if finished is not None and finished.row.identity == identity:
             return True
         waiting = self.awaiting_write.get(uuid)
-        if waiting is not None and waiting.generation == row_generation:
+        if waiting is not None and waiting.identity == identity:
             return True
         retried = self.retrying.get(uuid)
-        return retried is not None and retried.generation == row_generation
+        return retried is not None and retried.identity == identity
 
     def _add(self, row: Row) -> None:
         uuid = row.key[1]
