@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.ports.store import FireKey, ListCursor
+from tocsin.ports.store import GENERATION_END, FireKey, ListCursor
 
 #: An item, or an attribute's value, in DynamoDB's own notation: {"S": text}, {"B": bytes}, {"N": digits}, {"L": values}.
 Item = dict[str, Any]
@@ -32,8 +32,6 @@ LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
 _TIMER, _HISTORY = b"t", b"h"
 _UUID_BYTES = 16
 _SIGN = 2**63
-#: Sorts after every generation.
-GENERATION_END = b"\xff" * 32
 
 META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
     "meta", "members", "namespaces", "api_keys", "secrets", "sign_ins", "audit",
