@@ -199,13 +199,13 @@ class HistoryConformance(StoreSuite):
         assert (await store.fetch(0, [uuid_of(1)]))[uuid_of(1)].finished is not None
 
     async def test_runs_come_newest_first_from_both_kinds_of_rows(self, store: Store) -> None:
-        batch, other = await claimed(store), await claimed(store, 1)
+        batch, elsewhere = await claimed(store), await claimed(store, 1)
         states = [row(1, i) for i in range(6)]
         runs = [run(states[0]), run(states[3], '{"answer":"ü"}'.encode()), run(states[4], b"\xff")]
         ends = [finished(states[1]), finished(states[2], Status.FAILED)]
-        elsewhere = ShardBatch(1, 1, ALICE, runs=[run(row(1))])
-        await store.apply([replace(batch, upserts=[states[5]], runs=[*runs, run(row(2))], history=ends), elsewhere])
-        assert other.shard_id == 1
+        await store.apply([replace(batch, runs=runs[:2]), replace(elsewhere, runs=[run(row(1))])])
+        await store.apply([replace(batch, upserts=[states[5]], runs=[runs[2], run(row(2))], history=ends[:1])])
+        await store.apply([replace(batch, history=ends[1:])])
         expected: list[HistoryRow | RunRow] = [runs[2], runs[1], ends[1], ends[0], runs[0]]
         assert await store.runs(0, uuid_of(1), None, 10) == expected
         assert await store.runs(0, uuid_of(1), None, 2) == expected[:2]
