@@ -23,6 +23,7 @@ from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
 from tocsin.web.http import cluster_wire, wire
+from tocsin.web.http.history_wire import TimerHistory
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
