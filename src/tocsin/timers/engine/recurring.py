@@ -14,6 +14,7 @@ import msgspec
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded, TocsinError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.recurrence import tzdata_version
+from tocsin.model.run import MissedInstants, Run, RunStatus, run_of
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
     TRIGGERS_MAX,
@@ -475,7 +476,15 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: in
 
 
 
-# ---------------------------------------------------------------------- events
+# ---------------------------------------------------------------------- what is told of it
+
+
+def ended_run(turn: Turn) -> Run | None:
+    """The record of the occurrence that has ended, with the instants missed after it; or of instants missed without one."""
+    missed = tuple(MissedInstants(*each) for each in turn.missed)
+    if turn.run is not None:
+        return msgspec.structs.replace(run_of(turn.run, turn.run.status), missed=missed)
+    return Run(missed[0].first_at, RunStatus.MISSED, missed=missed) if missed else None
 
 
 def events(shard_id: int, turn: Turn) -> list[Event]:
