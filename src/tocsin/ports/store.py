@@ -36,9 +36,14 @@ def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
     return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
+#: The end of the name under which a namespace's schedules are stored. No namespace has such a name, so lists of timers have
+#: no schedules.
+SCHEDULES_SUFFIX = "/schedule"
+
+
 def schedules_of(namespace: str) -> str:
-    """The name under which a namespace's schedules are stored, which no namespace has: lists of timers have no schedules."""
-    return f"{namespace}/schedule"
+    """The name under which a namespace's schedules are stored."""
+    return namespace + SCHEDULES_SUFFIX
 
 
 class StoredRow(NamedTuple):

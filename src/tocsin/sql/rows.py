@@ -59,6 +59,11 @@ def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
     return new_history_row((*common, _STATUSES[status], finished_at, expires_at))
 
 
+def text_row(values: Sequence[Any]) -> StoredRow:
+    """Like `stored_row`, where the record may be a text."""
+    return stored_row((*values[:6], _bytes(values[6]), values[7]))
+
+
 def history_row(values: Sequence[Any]) -> HistoryRow:
     """A finished row from HISTORY_COLUMNS."""
     at, uuid, generation, namespace, timer_id, tags, record, status, finished_at, expires_at = values

@@ -29,10 +29,23 @@ from tocsin.ports.store import (
     RunRow,
     ShardState,
     SignIn,
+    StoredRow,
+    schedules_of,
     shards_are_fixed,
 )
 from tocsin.sql.dialect import Dialect, Step, Value
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, RUN_COLUMNS, SUSPENDED, LoadQuery, cut, history_row, run_row
+from tocsin.sql.rows import (
+    HISTORY_COLUMNS,
+    LIVE,
+    ROW_COLUMNS,
+    RUN_COLUMNS,
+    SUSPENDED,
+    LoadQuery,
+    cut,
+    history_row,
+    run_row,
+    text_row,
+)
 
 T = TypeVar("T")
 
@@ -170,6 +183,13 @@ class SqlStore(ABC):
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """Suspended rows with key > after, as `load` returns live ones."""
         return await self._page(LoadQuery(SUSPENDED, shard_id, after, KEY_MAX, limit))
+
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The namespace's schedules behind an id, in the order of their ids' bytes, along an index of schedules alone."""
+        sql = self.dialect.schedules.format(columns=ROW_COLUMNS)
+        return [text_row(values) for values in await self._rows(sql, schedules_of(namespace), after_id, limit)]
 
     async def runs(
         self, shard_id: int, uuid: bytes, before: bytes | None, limit: int

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import Applied, HistoryRow, ListQuery, RunRow, ShardBatch, Store, StoredRow
+from tocsin.ports.store import Applied, HistoryRow, ListQuery, RunRow, ShardBatch, Store, StoredRow, schedules_of
 from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, finished, put, row, run, uuid_of
 
 ALL = frozenset(Status)
@@ -246,3 +246,49 @@ class HistoryConformance(StoreSuite):
         for number in {1, rows}:
             assert await store.runs(0, uuid_of(number), None, 2) == [run(states[number - 1])]
         assert await store.purge_history(1_000, 2_000) in (0, rows)
+
+
+class ScheduleConformance(StoreSuite):
+    """Schedules: their rows are listed by id, and not among timers."""
+
+    async def test_schedules_are_listed_by_the_bytes_of_their_ids(self, store: Store) -> None:
+        if not store.capabilities.schedules:
+            pytest.skip("no schedules")
+        ids = ["", "A", "a", "a ", "a%", "ab", "z", "\u00e9", "\uffee", "\U0001f600"][1:]
+        rows = []
+        for shard_id in SHARDS:
+            batch = await claimed(store, shard_id)
+            for number, timer_id in enumerate(ids):
+                if number % len(SHARDS) == shard_id:
+                    suspended = "schedule:paused" if number % 2 else None
+                    live = row(
+                        1 + number, number, namespace=schedules_of("default"), timer_id=timer_id, suspended=suspended
+                    )
+                    batch.upserts.append(live)
+                    rows.append(live)
+            batch.upserts.append(row(100, 1, timer_id="timer"))
+            batch.upserts.append(row(101, 1, namespace=schedules_of("other"), timer_id="b"))
+            await store.apply([batch])
+        rows.sort(key=lambda each: each.timer_id.encode())
+        assert await store.list_schedules("default", SHARDS, "", 100) == rows
+        assert await store.list_schedules("default", SHARDS, "", 2) == rows[:2]
+        assert await store.list_schedules("default", SHARDS, rows[3].timer_id, 3) == rows[4:7]
+        timers = await listed(store, ListQuery("default", SHARDS, ALL))
+        assert [each.timer_id for each in timers] == ["timer"] * len(SHARDS)
+
+    async def test_an_ended_schedule_is_no_longer_listed(self, store: Store) -> None:
+        if not store.capabilities.schedules:
+            pytest.skip("no schedules")
+        batch = await claimed(store)
+        live = row(1, 1, namespace=schedules_of("default"), timer_id="a")
+        await put(store, live)
+        # Its next occurrence.
+        await put(store, later := live._replace(execute_at=2))
+        assert await store.list_schedules("default", (0,), "", 10) == [later]
+        batch.deletes.append(live.uuid)
+        batch.history.append(finished(later))
+        await store.apply([batch])
+        assert await store.list_schedules("default", (0,), "", 10) == []
+        assert await listed(store, ListQuery("default", (0,), ALL)) == []
+        await put(store, again := row(1, 3, namespace=schedules_of("default"), timer_id="a"))
+        assert await store.list_schedules("default", (0,), "", 10) == [again]

@@ -34,6 +34,7 @@ from tocsin.ports.store import (
     ShardBatch,
     ShardState,
     SignIn,
+    StoredRow,
 )
 from tocsin.stores.dynamodb import access, lists, reads, writes
 from tocsin.stores.dynamodb.client import DynamoClient, Kind, time_of
@@ -62,6 +63,7 @@ class DynamoStore:
         shards_together=False,
         batch_rows_max=_BATCH_ROWS_MAX,
         batch_bytes_max=_BATCH_BYTES_MAX,
+        schedules=False,
     )
 
     def __init__(
@@ -177,6 +179,12 @@ class DynamoStore:
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored for each uuid; a uuid without any row is absent."""
         return await reads.fetch(self._open, shard_id, uuids) if uuids else {}
+
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """Raises DefiniteFailure: this store has no schedules."""
+        raise DefiniteFailure("schedules are not available with DynamoDB")
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished. It is not a snapshot."""

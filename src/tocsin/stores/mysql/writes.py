@@ -8,7 +8,7 @@ from itertools import chain
 from asyncmy import errors
 
 from tocsin.model.errors import DefiniteFailure
-from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, RunRow, ShardBatch, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, Applied, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
 from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut
@@ -44,6 +44,8 @@ _HISTORY_TAIL = DIALECT.or_update(
     "timer_finished_at", "timer_expires_at",
 ).encode()  # fmt: skip
 _RUN_HEAD = f"INSERT INTO runs (shard_id, {RUN_COLUMNS}) VALUES ".encode()
+_SCHEDULE_HEAD = b"INSERT INTO schedules (schedule_namespace, schedule_id, schedule_shard, schedule_uuid) VALUES "
+_SCHEDULE_TAIL = DIALECT.or_update("", "schedule_shard", "schedule_uuid").encode()
 _RUN_TAIL = DIALECT.or_update("", "run_record", "run_expires_at").encode()
 # With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
 # shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
@@ -146,6 +148,10 @@ def _row_statements(parts: Sequence[ShardBatch], bytes_max: int) -> Iterator[byt
     yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, bytes_max)
     yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, bytes_max)
     yield from inserts(_RUN_HEAD, runs, _RUN_TAIL, bytes_max)
+    hints = chain.from_iterable(_schedule_rows(part) for part in parts)
+    yield from inserts(_SCHEDULE_HEAD, hints, _SCHEDULE_TAIL, bytes_max)
+    for part in parts:
+        yield from _ended_schedules(part)
 
 
 def uuid_delete(shard_id: int, uuids: Sequence[bytes]) -> bytes:
@@ -175,6 +181,23 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
             text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text(status.value), instant(finished_at),
             instant(expires_at),
         )  # fmt: skip
+
+
+def _schedule_rows(part: ShardBatch) -> Iterator[bytes]:
+    for row in part.upserts:
+        if row.namespace.endswith(SCHEDULES_SUFFIX):
+            yield b"(%b,%b,%d,%b)" % (
+                hexed(row.namespace.encode()), hexed(row.timer_id.encode()), part.shard_id, hexed(row.uuid),
+            )  # fmt: skip
+
+
+def _ended_schedules(part: ShardBatch) -> Iterator[bytes]:
+    """Deletes of the hints of schedules that end."""
+    for row in part.history:
+        if row.namespace.endswith(SCHEDULES_SUFFIX) and row.uuid in part.deletes:
+            yield b"DELETE FROM schedules WHERE schedule_namespace = %b AND schedule_id = %b" % (
+                hexed(row.namespace.encode()), hexed(row.timer_id.encode()),
+            )  # fmt: skip
 
 
 def _run_rows(part: ShardBatch) -> Iterator[bytes]:
