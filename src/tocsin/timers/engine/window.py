@@ -573,9 +573,10 @@ class Window:
                 continue
             self._add(row)
         for committed in self._changed_since_load.values():
-            if committed is not None and request.after < committed.key <= complete_to:
-                if committed.timer.schedule is None or not self._known(committed):
-                    self._add(committed)
+            if committed is None or not request.after < committed.key <= complete_to:
+                continue
+            if committed.timer.schedule is None or not self._known(committed):
+                self._add(committed)
         self._changed_since_load = {}
         self.horizon = complete_to
         return True
@@ -617,7 +618,8 @@ class Window:
         return self._known(row)
 
     def _known(self, row: Row) -> bool:
-        """Whether this very generation, or a schedule's attempt, is in flight, awaiting a write, retrying or finished here."""
+        """Whether this very generation, or the same attempt of a schedule, is in flight, awaiting a write, retrying or
+        finished here."""
         uuid, identity = row.key[1], row.identity
         for attempt in self.in_flight.get(uuid, ()):
             if attempt.row.identity == identity:
