@@ -284,6 +284,36 @@ def backfill(
     _show(server.post("/schedules/backfill", request), as_json)
 
 
+@command(app, "history", example="schedules history nightly-report --limit 10")
+def history(
+    schedule_id: ScheduleId,
+    namespace: Namespace = "default",
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of occurrences.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Show the occurrences of a schedule, newest first, and the instants that did not fire."""
+    request = given(namespace=namespace, scheduleId=schedule_id, limit=limit, cursor=cursor)
+    answer = server.post("/schedules/history", request)
+    if as_json:
+        output.print_json(answer)
+        return
+    rows = []
+    for occurrence in answer["occurrences"]:
+        latest = occurrence["attempts"][-1] if occurrence["attempts"] else {}
+        made = occurrence["attemptsMade"] or ""
+        came = latest.get("error") or latest.get("status")
+        rows.append((occurrence["instant"], occurrence.get("source"), occurrence["status"], made, came))
+        # Newest first: what came after an occurrence stands above it.
+        for missed in occurrence["missed"]:
+            where = len(rows) if occurrence["status"] == "missed" else len(rows) - 1
+            rows.insert(where, (f"{missed['count']} from {missed['firstAt']}", "", "missed", "", missed["reason"]))
+    output.print_table(("instant", "source", "status", "attempts", "last response"), rows)
+    if answer.get("nextCursor"):
+        output.note(f"More occurrences: --cursor {answer['nextCursor']}")
+
+
 @command(app, "preview", example='schedules preview --cron "30 2 * * *" --time-zone Europe/Berlin --count 5')
 def preview(
     schedule_id: Annotated[

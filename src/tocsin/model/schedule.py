@@ -59,6 +59,11 @@ class Source(StrEnum):
     BACKFILL = "backfill"
 
 
+def source_of(firing: str) -> Source:
+    """Why the occurrence with this name of its firing fires."""
+    return {"m": Source.TRIGGER, "b": Source.BACKFILL}.get(firing[:1], Source.REGULAR)
+
+
 class Missed(StrEnum):
     """Why an instant did not fire."""
 

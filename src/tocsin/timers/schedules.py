@@ -41,6 +41,7 @@ from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.timers.engine.rows import OpKind, WriteOp
 
 if TYPE_CHECKING:
+    from tocsin.timers.history import RunPage
     from tocsin.timers.listing import TimerView
     from tocsin.timers.service import TimerService
 
@@ -164,6 +165,16 @@ class Schedules:
         found = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit + 1)
         views = [self._view(view) for view in found[: request.limit]]
         return views, views[-1].timer.id if len(found) > request.limit else None
+
+    async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        """A page of the schedule's occurrences, newest first, the one at hand included. Raises InvalidInput for a bad
+        cursor."""
+        uuid = schedule_uuid(namespace, schedule_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        page = await self._timers.runs_by_uuid(shard_id, uuid, limit, cursor)
+        if not page.runs and cursor is None:
+            raise _not_found(namespace, schedule_id)
+        return page
 
     # ------------------------------------------------------------------ inside
 

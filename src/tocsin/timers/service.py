@@ -191,13 +191,7 @@ class TimerService:
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the timer's runs, newest first. Raises TimerNotFound, NamespaceNotFound, InvalidInput, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        store = self._context.store
-
-        async def live() -> StoredRow | None:
-            found = (await store.fetch(shard_id, [uuid])).get(uuid)
-            return found.live if found else None
-
-        page = await self._read(runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor))
+        page = await self.runs_by_uuid(shard_id, uuid, limit, cursor)
         if not page.runs and cursor is None:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return page
@@ -263,6 +257,16 @@ class TimerService:
         found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
         row = found and (found.live or found.finished)
         return view_of_stored(row, shard_id) if row else None
+
+    async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
+        """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
+        store = self._context.store
+
+        async def live() -> StoredRow | None:
+            found = (await store.fetch(shard_id, [uuid])).get(uuid)
+            return found.live if found else None
+
+        return await self._read(runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor))
 
     async def list_schedules(self, namespace: str, after_id: str, limit: int) -> list[TimerView]:
         """The first live schedules behind an id, in the order of ids. Raises NamespaceNotFound, Unavailable."""

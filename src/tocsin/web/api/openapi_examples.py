@@ -143,6 +143,19 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
     _SCHEDULE,
     schedule_wire.SchedulePage(schedules=[_SCHEDULE], next_cursor="standup"),
+    schedule_wire.OccurrencePage(
+        occurrences=[
+            schedule_wire.OccurrenceRun(
+                run="s-1801209600000000",
+                instant="2027-01-29T08:00:00Z",
+                status=RunStatus.COMPLETED,
+                attempts_made=1,
+                attempts=[AttemptOfRun("2027-01-29T08:00:00.001200Z", 86.3, 200)],
+                missed=[],
+                source=Source.REGULAR,
+            )
+        ]
+    ),
     schedule_wire.Preview(
         instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"], sentence="Every weekday at 09:00, Europe/Berlin"
     ),

@@ -168,6 +168,12 @@ FIELDS: dict[str, dict[str, Json]] = {
     "CreateSchedule": {"id": _ID, **_CALL, **_DEFINITION},
     "UpdateSchedule": {"scheduleId": _ID, **_CALL, **_DEFINITION},
     "ScheduleName": {"namespace": _NAME, "scheduleId": _ID},
+    "ScheduleHistory": {
+        "namespace": _NAME,
+        "scheduleId": _ID,
+        "limit": _ROWS,
+        "cursor": {**_CURSOR, "pattern": _NO_CONTROL},
+    },
     "BackfillSchedule": {"namespace": _NAME, "scheduleId": _ID, "after": INSTANT, "before": INSTANT},
     "PreviewSchedule": {
         "namespace": _NAME,

@@ -60,11 +60,12 @@ def page_answer(page: RunPage) -> RunPageAnswer:
 
 
 def _run_answer(run: Run) -> RunAnswer:
-    attempts = [_attempt_answer(attempt) for attempt in run.attempts]
+    attempts = [attempt_answer(attempt) for attempt in run.attempts]
     return RunAnswer(run.firing, format_instant(run.execute_at), run.status, run.made, attempts)
 
 
-def _attempt_answer(attempt: Attempt) -> AttemptOfRun:
+def attempt_answer(attempt: Attempt) -> AttemptOfRun:
+    """The attempt as clients see it."""
     return AttemptOfRun(
         format_instant(attempt.at),
         attempt.duration_us / 1_000,
