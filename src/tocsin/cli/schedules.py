@@ -193,7 +193,7 @@ def list_schedules(
                 schedule["id"],
                 schedule["status"],
                 schedule["sentence"],
-                following := next(iter(schedule["nextInstants"]), None),
+                following := next(iter(schedule["nextInstants"]), None) if schedule["status"] == "active" else None,
                 output.relative(following),
                 schedule.get("lastOccurrence", {}).get("outcome"),
                 schedule["callbackUrl"],
@@ -299,17 +299,10 @@ def history(
     if as_json:
         output.print_json(answer)
         return
-    rows = []
-    for occurrence in answer["occurrences"]:
-        latest = occurrence["attempts"][-1] if occurrence["attempts"] else {}
-        made = occurrence["attemptsMade"] or ""
-        came = latest.get("error") or latest.get("status")
-        rows.append((occurrence["instant"], occurrence.get("source"), occurrence["status"], made, came))
-        # Newest first: what came after an occurrence stands above it.
-        for missed in occurrence["missed"]:
-            where = len(rows) if occurrence["status"] == "missed" else len(rows) - 1
-            rows.insert(where, (f"{missed['count']} from {missed['firstAt']}", "", "missed", "", missed["reason"]))
-    output.print_table(("instant", "source", "status", "attempts", "last response"), rows)
+    output.print_table(
+        ("instant", "source", "status", "attempts", "last response"),
+        [line for occurrence in answer["occurrences"] for line in _occurrence_lines(occurrence)],
+    )
     if answer.get("nextCursor"):
         output.note(f"More occurrences: --cursor {answer['nextCursor']}")
 
@@ -343,6 +336,21 @@ def preview(
     else:
         rows = [(at, _local(at, zone), output.relative(at)) for at in answer["instants"]]
         output.print_table(("instant", zone, ""), rows)
+
+
+def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
+    """A line for the occurrence, below those of the instants missed after it: the newest come first."""
+    lines: list[tuple[object, ...]] = [
+        (f"{missed['firstAt']} and {missed['count'] - 1} more" if missed["count"] > 1 else missed["firstAt"],
+         "", "missed", "", missed["reason"])
+        for missed in reversed(occurrence["missed"])
+    ]  # fmt: skip
+    if occurrence["status"] != "missed":
+        latest = occurrence["attempts"][-1] if occurrence["attempts"] else {}
+        came = latest.get("error") or latest.get("status")
+        made = occurrence["attemptsMade"] or ""
+        lines.append((occurrence["instant"], occurrence.get("source"), occurrence["status"], made, came))
+    return lines
 
 
 def _each(server: Server, operation: str, namespace: str, schedule_ids: list[str], done: str) -> None:

@@ -158,6 +158,9 @@ class FakeTimerService(TimerService):
         views = [await self.get_by_uuid(namespace, uuid) for schedule_id, uuid in found if schedule_id > after_id]
         return [view for view in views if view is not None][:limit]
 
+    async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        return RunPage([run_of((await self.get(namespace, timer_id)).timer, RunStatus.PENDING)], None)
+
     async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
         timer = self.schedules.get(uuid)
         return RunPage([] if timer is None else [run_of(timer, RunStatus.PENDING)], None)
