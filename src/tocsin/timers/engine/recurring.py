@@ -451,18 +451,17 @@ def _paused(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
     if found.in_flight or state.away or not has_begun(timer):
         return Turn(timer, found.at, changed="paused")
     # It waits for another attempt, which a paused schedule does not make.
-    timer.status, timer.executed_at = Status.FAILED, now_us
+    timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
     turn = _ended(timer, uuid, now_us)
     turn.changed = "paused"
     return turn
 
 
 def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
-    definition, state = _of(timer)
-    missed = _missed(occurrences_of(timer, uuid), Missed.PAUSED, state.position, now_us)
-    if found.in_flight or has_begun(timer):
-        # Its own instant is not skipped.
-        missed = _missed(occurrences_of(timer, uuid), Missed.PAUSED, max(state.position, timer.execute_at), now_us)
+    state = _of(timer)[1]
+    fires = state.source is Source.REGULAR and (found.in_flight or has_begun(timer))
+    after = max(state.position, timer.execute_at) if fires else state.position
+    missed = _missed(occurrences_of(timer, uuid), Missed.PAUSED, after, now_us)
     state = msgspec.structs.replace(
         state,
         paused=None,

@@ -231,9 +231,10 @@ class Window:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
         any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
         row = attempt.row
-        if self._end_attempt(attempt) and not attempt.stale and row.key <= self.horizon:
-            if row.timer.schedule is None or held_back(row.timer) is None:
-                self._add(row)
+        if not self._end_attempt(attempt) or attempt.stale or row.key > self.horizon:
+            return
+        if row.timer.schedule is None or held_back(row.timer) is None:
+            self._add(row)
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:
         """Removes the attempt from those in flight; False if this window doesn't know it."""
