@@ -64,6 +64,7 @@ class _Life:
     greatest_ended: int = -1
     called: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
+    in_flight: list[str] = field(default_factory=list)
 
 
 class ScheduleLedger:
@@ -72,8 +73,6 @@ class ScheduleLedger:
     def __init__(self, world: World) -> None:
         self._world = world
         self._lives: dict[bytes, _Life] = {}
-        #: Calls in flight: message ids by schedule.
-        self._in_flight: dict[bytes, list[str]] = {}
         #: The oldest version with which an attempt may begin, by schedule; and those that may not begin at all.
         self.version: dict[bytes, int] = {}
         self.deleted: set[bytes] = set()
@@ -178,13 +177,12 @@ class ScheduleLedger:
             self._broken("PAUSED", uuid, f"{what} after an acknowledged pause")
         if firing.startswith("s-"):
             self._regular(uuid, life, firing, invocation, node_now)
-        others = [each for each in self._in_flight.get(uuid, ())]
-        if others and not world.faulty:
-            self._broken("OVERLAP", uuid, f"{what} beside {others}")
+        if life.in_flight and not world.faulty:
+            self._broken("OVERLAP", uuid, f"{what} beside {life.in_flight}")
         if not world.faulty and firing.partition(".")[0] in life.ended:
             self._broken("AGAIN", uuid, f"{what} after it has ended")
         life.called.add(firing.partition(".")[0])
-        self._in_flight.setdefault(uuid, []).append(firing)
+        life.in_flight.append(firing)
 
     def _regular(self, uuid: bytes, life: _Life, firing: str, invocation: Invocation, node_now: int) -> None:
         at = invocation.execute_at
@@ -198,8 +196,10 @@ class ScheduleLedger:
             self._broken("EARLY", uuid, f"{firing} {at - node_now} us before its instant")
 
     def ends(self, uuid: bytes, message_id: str) -> None:
-        """A call has ended, whether or not its node still waits for it."""
-        self._in_flight[uuid].remove(message_id.rpartition("_")[2])
+        """A call has ended, whether or not its node still waits for it. It may be one of a schedule that was deleted."""
+        life, firing = self._lives.get(uuid), message_id.rpartition("_")[2]
+        if life is not None and firing in life.in_flight:
+            life.in_flight.remove(firing)
 
     def check_called(self, uuid: bytes) -> None:
         """Checks that a schedule without faults has ended what it began, and has fired what was triggered."""
@@ -364,6 +364,10 @@ class Scheduler(Client):
             if world.loop.time() > deadline:
                 ledger._broken("STUCK", self.uuid, f"{ledger.state(self.uuid)}")
                 return
+            schedule = ledger.state(self.uuid)
+            if schedule is not None and schedule.state.paused is not None:
+                # An attempt from before the healing has failed since.
+                await self._change(Resume())
             await asyncio.sleep(0.5)
         ledger.check_called(self.uuid)
         for _ in range(30):
