@@ -100,16 +100,18 @@ class ScheduleLedger:
         self._world.store.apply = watched  # type: ignore[method-assign]
 
     def _written(self, batch: ShardBatch) -> None:
-        runs = {row.uuid: decode_run(row.record) for row in batch.runs}
+        runs: dict[bytes, list[Run]] = {}
+        for each in batch.runs:
+            runs.setdefault(each.uuid, []).append(decode_run(each.record))
         for row in batch.upserts:
             timer = decode_record(row.record) if row.namespace.endswith("/schedule") else None
             if timer is not None:
-                self._moved(row.uuid, timer, runs.get(row.uuid))
+                self._moved(row.uuid, timer, runs.get(row.uuid, []))
         for ended in batch.history:
             if ended.namespace.endswith("/schedule"):
-                self._moved(ended.uuid, decode_record(ended.record), runs.get(ended.uuid))
+                self._moved(ended.uuid, decode_record(ended.record), runs.get(ended.uuid, []))
 
-    def _moved(self, uuid: bytes, timer: Timer, run: Run | None) -> None:
+    def _moved(self, uuid: bytes, timer: Timer, runs: list[Run]) -> None:
         """Checks one transition of a schedule's row: nothing goes back, and every instant passed is accounted for."""
         life = self._lives.get(uuid)
         before, self_after = (None if life is None else life.timer.schedule), timer.schedule
@@ -121,11 +123,12 @@ class ScheduleLedger:
         old, new = before.state.position, self_after.state.position
         if new < old:
             self._broken("WENT BACK", uuid, f"position {old} became {new}")
-        if run is not None and run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
-            self._ended(uuid, life, run)
+        for run in runs:
+            if run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
+                self._ended(uuid, life, run)
         if timer.status is Status.CANCELED or before.definition.timing != self_after.definition.timing:
             return
-        self._account(uuid, timer, before.state, self_after.state, run)
+        self._account(uuid, timer, before.state, self_after.state, runs)
 
     def _ended(self, uuid: bytes, life: _Life, run: Run) -> None:
         name = run.firing.partition(".")[0]
@@ -139,7 +142,7 @@ class ScheduleLedger:
         if run.firing.partition(".")[0] not in life.called:
             self._broken("NEVER CALLED", uuid, f"{run.firing} ended as {run.status}")
 
-    def _account(self, uuid: bytes, timer: Timer, old: State, new: State, run: Run | None) -> None:
+    def _account(self, uuid: bytes, timer: Timer, old: State, new: State, runs: list[Run]) -> None:
         assert timer.schedule is not None
         occurrences = Occurrences(timer.schedule.definition, uuid, timer.created_at)
         passed = []
@@ -147,12 +150,12 @@ class ScheduleLedger:
             if at > new.position:
                 break
             passed.append(at)
-        missed = () if run is None else run.missed
-        fired = {run.execute_at} if run is not None and run.firing.startswith("s-") else set()
+        missed = [each for run in runs for each in run.missed]
+        fired = {run.execute_at for run in runs if run.firing.startswith("s-")}
         begun = {timer.execute_at} if new.source is Source.REGULAR else set()
         for at in passed:
             if at not in fired | begun and not any(each.first_at <= at <= each.last_at for each in missed):
-                self._broken("UNACCOUNTED", uuid, f"{at} neither fired nor is missed: {run}")
+                self._broken("UNACCOUNTED", uuid, f"{at} neither fired nor is missed: {runs}")
         if sum(each.instants for each in missed) > len(passed):
             self._broken("UNACCOUNTED", uuid, f"{missed} of {passed}")
 
