@@ -1,5 +1,5 @@
-"""Schedules in the simulation: a client that creates, changes, pauses, triggers, backfills and deletes one, with a receiver that
-may be slower than its interval; and the ledger of what it may and must do."""
+"""Schedules in the simulation: a client that creates, changes, pauses, triggers, backfills and deletes one, with a receiver
+that may be slower than its interval; and the ledger of what it may and must do."""
 
 from __future__ import annotations
 
@@ -107,6 +107,10 @@ class ScheduleLedger:
             timer = decode_record(row.record) if row.namespace.endswith("/schedule") else None
             if timer is not None:
                 self._moved(row.uuid, timer, runs.get(row.uuid, []))
+        recorded = {row.uuid for row in batch.history}
+        for uuid in batch.deletes:
+            if uuid in self._lives and uuid not in recorded:
+                self._broken("LOST", uuid, "its row was deleted without its end")
         for ended in batch.history:
             if ended.namespace.endswith("/schedule"):
                 self._moved(ended.uuid, decode_record(ended.record), runs.get(ended.uuid, []))
@@ -259,8 +263,7 @@ class Scheduler(Client):
             elif choice < 0.94:
                 await self._delete()
             await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 1), rng.uniform(0, 8))))
-        while not world.healed:
-            await asyncio.sleep(0.5)
+        await world.all_healed.wait()
         await self._finish()
 
     def _definition(self) -> Definition:
