@@ -1,8 +1,9 @@
 """A model of its own of rule 10's amendment: on a schedule's row, "this generation" reads "this occurrence and attempt".
 
-One row, several owners one after the other, one client. Nothing here is the engine's code: the model shows that the rules
-suffice, and its mutants that each is needed. A step is one of: dispatch, answer, change, send a batch, deliver it, confirm it,
-lose the claim, load. Time is a number of steps; the next occurrence is one greater than the last.
+One row, several owners one after the other, one client. Nothing here is the engine's code: the model shows that the
+rules suffice, and its mutants that each is needed. A step is one of: dispatch, answer, change, send a batch, deliver it,
+confirm it, lose the claim, hand the shard over, report a result, load. Time is the number of steps, and the next occurrence
+is one greater than the last.
 """
 
 from __future__ import annotations

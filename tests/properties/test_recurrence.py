@@ -29,7 +29,7 @@ CHANGES_MAX = 60
 
 @cache
 def _changes() -> list[tuple[str, int]]:
-    """A zone and the instant of a change of its clocks, for each kind of change: offsets before and after, and time of day."""
+    """A zone and the instant of a change of its clocks, for each kind of change: offsets before and after, time of day."""
     found: dict[tuple[timedelta | None, timedelta | None, int], tuple[str, int]] = {}
     for name in sorted(zoneinfo.available_timezones() - {"localtime", "Factory"}):
         zone = time_zone(name)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-
 from tests.unit.test_window import OWNER, Bench, at_once
+
 from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError
 from tocsin.model.schedule import (
     TRIGGERS_MAX,
@@ -237,7 +237,8 @@ def test_a_late_row_moves_on_once() -> None:
     plan = Plan()
     assert plan.timer is not None
     assert not recurring.is_late(plan.timer, UUID, BEGIN + MINUTE + 59 * SECOND)
-    assert recurring.is_late(plan.timer, UUID, late := BEGIN + 4 * MINUTE + 50 * SECOND)
+    late = BEGIN + 4 * MINUTE + 50 * SECOND
+    assert recurring.is_late(plan.timer, UUID, late)
     turn = plan.took(recurring.move_on(plan.timer, UUID, late))
     assert (plan.minute, turn.missed) == (4, [MissedRange("late", 3, BEGIN + MINUTE, BEGIN + 3 * MINUTE)])  # type: ignore[arg-type]
     # Chosen although it is late: however slow the store is, it fires.
@@ -272,12 +273,12 @@ class ScheduleBench(Bench):
             self.merge(request)
 
     def merge(self, request: LoadRequest) -> None:
-            page = at_once(self.store.load(0, request.after, request.up_to, 100))
+        page = at_once(self.store.load(0, request.after, request.up_to, 100))
         self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def url(self) -> str:
         """The stored definition."""
-            return decode_record(self.stored()[UUID].record).url
+        return decode_record(self.stored()[UUID].record).url
 
 
 def test_a_result_meets_the_definition_of_the_present_row() -> None:

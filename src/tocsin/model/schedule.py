@@ -75,8 +75,8 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """When a schedule is due. Either `cron` (in `time_zone`) or `every_us` is set.
 
     Intervals count from `anchor`, or from the schedule's creation. `start_at` is inclusive, `end_at` exclusive; at most
-    `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24 hours,
-    or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
+    `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24
+    hours, or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
 
     cron: str | None = None
     time_zone: str = "UTC"
@@ -138,7 +138,8 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by
     outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row, `occurrences` the regular
     ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the shard. `postponed`
-    counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed the schedule. `tzdata` is the version of the time zones that planned it."""
+    counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed it. `tzdata` is the
+    version of the time zones that planned it."""
 
     position: int
     source: Source = Source.REGULAR
@@ -166,8 +167,8 @@ class Schedule(msgspec.Struct, frozen=True, gc=False):
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a definition that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it. A new
-    `cron` replaces `every_us`, and the other way round."""
+    """The fields of a definition that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it. A
+    new `cron` replaces `every_us`, and the other way round."""
 
     cron: str | None | msgspec.UnsetType = msgspec.UNSET
     time_zone: str | msgspec.UnsetType = msgspec.UNSET
