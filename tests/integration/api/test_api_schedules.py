@@ -64,7 +64,7 @@ def test_definition_without_options_has_no_optional_fields(server: Served) -> No
         ({"cron": "61 * * * *"}, {"cron"}),
         ({"cron": "0 0 * * \u017fUN"}, {"cron"}),
         ({"cron": "0 0 29 2 */8#5"}, {"cron"}),
-        ({"timeZone": "Mars/Olympus"}, {"timeZone"}),
+        ({"timeZone": "Mars/Olympus", "cron": "0 24 * * *"}, {"timeZone", "cron"}),
         ({"every": "5m"}, {"cron"}),
         ({"cron": None}, {"cron"}),
         ({"anchor": "2027-01-01T00:00:00Z"}, {"anchor"}),
