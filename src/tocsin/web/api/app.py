@@ -21,9 +21,11 @@ from tocsin.model.uuid7 import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.clock_mover import ClockMover
 from tocsin.timers.service import TimerService
 from tocsin.web.api.audit import AuditHandlers
 from tocsin.web.api.clients import Clients
+from tocsin.web.api.dev import DevHandlers
 from tocsin.web.api.gate import Client, RequestGate
 from tocsin.web.api.keys import KeyHandlers
 from tocsin.web.api.mounted import Asgi, Scope, Send, serve_mounted
@@ -69,7 +71,7 @@ class Api:
     While `leaving` is set, responses ask clients to close their connections.
     `hosts` are the hosts for which requests without a key are accepted; None: any.
     `clients` tracks the connections; None: without a limit of their number.
-    `extra` gets requests for other paths: the pages.
+    `extra` gets requests for other paths: the pages. `clock_mover` moves the clock; None: there are no operations for it.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Api:
         clients: Clients | None = None,
         proxies: Proxies | None = None,
         extra: Asgi | None = None,
+        clock_mover: ClockMover | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -116,6 +119,8 @@ class Api:
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit))
+        if clock_mover is not None:
+            families.append(DevHandlers(clock_mover))
         self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
         #: The routes with a short path, by path.
         self.short = self._routes.short

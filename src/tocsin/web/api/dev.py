@@ -1,0 +1,51 @@
+"""The operations on the clock that only `tocsin dev` has. No other server knows their paths, and no document lists them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import UNSET
+
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_duration, parse_duration
+from tocsin.ports.clock_mover import ClockMover
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest
+from tocsin.web.http import dev_wire
+from tocsin.web.http.instants import format_instant, parse_instant
+
+_operation = partial(Operation, role=Role.ADMIN, reach=Reach.SERVICE, documented=False)
+
+
+class DevHandlers:
+    """Reads and moves the clock."""
+
+    def __init__(self, clock: ClockMover) -> None:
+        self._clock = clock
+
+    @_operation("getClock", "/api/v1/dev/clock/get", "Get the clock", body_optional=True)
+    async def get(self, request: ApiRequest, sent: dev_wire.GetClock) -> dev_wire.DevClock:
+        """What the clock shows."""
+        reading = self._clock.read()
+        return dev_wire.DevClock(format_instant(reading.now_us), format_duration(reading.offset_us))
+
+    @_operation("advanceClock", "/api/v1/dev/clock/advance", "Advance the clock", errors=("CLOCK_HALTED",))
+    async def advance(self, request: ApiRequest, sent: dev_wire.AdvanceClock) -> dev_wire.AdvancedClock:
+        """Moves the clock forward. The response is sent when it is there; in mode `step` all that fell due on the way has been
+        done by then."""
+        field, target_us = _target(sent, request.now_us)
+        reading, steps = await self._clock.advance(target_us, sent.mode, field)
+        return dev_wire.AdvancedClock(format_instant(reading.now_us), format_duration(reading.offset_us), steps)
+
+
+def _target(sent: dev_wire.AdvanceClock, now_us: int) -> tuple[str, int]:
+    """The field that says where to, and the instant."""
+    if (sent.by is UNSET) == (sent.to is UNSET):
+        raise InvalidInput(FieldError("", "send exactly one of by, such as 3d, and to, such as 2027-01-31T12:00:00Z"))
+    try:
+        if isinstance(sent.by, str):
+            return "by", now_us + parse_duration(sent.by)
+        return "to", parse_instant(str(sent.to))
+    except ValueError as error:
+        raise InvalidInput(FieldError("to" if sent.by is UNSET else "by", str(error))) from None
