@@ -11,8 +11,8 @@ import typer
 from tocsin.cli import (
     audit,
     calls,
-    cluster,
     clock,
+    cluster,
     config,
     demo,
     dev,

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 
 class AdvanceMode(Enum):
-    """How the clock gets to an instant. `step` halts at each instant at which something is due, until the answers are durable;
-    `jump` goes there at once, so that whatever was due in between is late, as after a downtime."""
+    """How the clock gets to an instant. `step` halts at each instant at which something is due, until the answers are
+    durable; `jump` goes there at once, so that whatever was due in between is late, as after a downtime."""
 
     STEP = "step"
     JUMP = "jump"
@@ -27,7 +27,9 @@ class ClockMover(Protocol):
     def read(self) -> ClockReading:
         """The clock's present state."""
 
-    async def advance(self, target_us: int, mode: AdvanceMode, field: str) -> tuple[ClockReading, int]:
-        """Moves the clock to an instant; returns what it shows then, and the number of instants at which it halted. Raises
-        InvalidInput naming the `field` for an instant that has passed or is too far, ClockHalted if it can't get there, and
-        Unavailable if the node stops meanwhile."""
+    async def advance(
+        self, mode: AdvanceMode, *, by_us: int | None = None, to_us: int | None = None
+    ) -> tuple[ClockReading, int]:
+        """Moves the clock by a duration or to an instant; returns what it shows then, and the number of instants at which it
+        halted. Raises InvalidInput, naming `by` or `to`, for an instant that has passed or is too far, ClockHalted if it
+        can't get there, and Unavailable if the node stops meanwhile."""

@@ -29,14 +29,18 @@ class DevClock:
     """Implements `tocsin.ports.clock_mover.ClockMover`. `clock` is the node's; `observe` is to get the events of engine and
     agent, each of which may be the one that brings them to rest."""
 
-    def __init__(self, folder: DevFolder, settings: Settings) -> None:
+    def __init__(
+        self, folder: DevFolder, settings: Settings, *, steps_max: int = STEPS_MAX, patience_us: int | None = None
+    ) -> None:
+        """`patience_us`: how long to wait at one instant; longer than any receiver may take, unless given."""
         machine = SystemClock()
         self.folder = folder
         self.clock = MovableClock(machine, folder.offset_us)
         #: The machine's own clock, for what other machines check.
         self.real = machine
         longest_us = max(settings.input_limits().callback_timeout_max_us, settings.agent_limits().request_timeout_us)
-        self._patience_us = longest_us + _REST_MARGIN_US
+        self._patience_us = longest_us + _REST_MARGIN_US if patience_us is None else patience_us
+        self._steps_max = steps_max
         self._engine: Engine
         self._rest: EngineRest
         self._confirmed: ConfirmedClock
@@ -63,28 +67,37 @@ class DevClock:
         """The clock's present state."""
         return ClockReading(self.clock.now_us(), self.clock.offset_us)
 
-    async def advance(self, target_us: int, mode: AdvanceMode, field: str) -> tuple[ClockReading, int]:
+    async def advance(
+        self, mode: AdvanceMode, *, by_us: int | None = None, to_us: int | None = None
+    ) -> tuple[ClockReading, int]:
         """Moves the clock; one call at a time, the others wait."""
         async with self._one:
-            if target_us < self.clock.now_us():
-                raise InvalidInput(
-                    FieldError(field, f"has passed: the clock shows {self._shown()} and only moves forward")
-                )
-            if target_us - self.real.now_us() > AHEAD_US_MAX:
-                reason = f"is too far: the clock can be at most {format_duration(AHEAD_US_MAX)} ahead of the machine's"
-                raise InvalidInput(FieldError(field, reason))
+            target_us = self._target(by_us, to_us)
             steps = 0
             if mode is AdvanceMode.STEP:
                 steps = await self._step_to(target_us)
             await self._set(target_us)
             return self.read(), steps
 
+    def _target(self, by_us: int | None, to_us: int | None) -> int:
+        """The instant asked for. Raises InvalidInput."""
+        now_us = self.clock.now_us()
+        target_us = now_us + (by_us or 0) if to_us is None else to_us
+        field = "by" if to_us is None else "to"
+        if target_us < now_us:
+            reason = f"has passed: the clock shows {self._shown()} and only moves forward"
+            raise InvalidInput(FieldError(field, reason))
+        if target_us - self.real.now_us() > AHEAD_US_MAX:
+            reason = f"is too far: the clock can be at most {format_duration(AHEAD_US_MAX)} ahead of the machine's"
+            raise InvalidInput(FieldError(field, reason))
+        return target_us
+
     async def _step_to(self, target_us: int) -> int:
         """Halts at each instant up to the target at which something is due. Returns their number."""
         steps = 0
         await self._at_rest(steps)
         while (due_us := await self._next_due_us()) is not None and due_us <= target_us:
-            if steps == STEPS_MAX:
+            if steps == self._steps_max:
                 raise self._halted(steps, f"more is due before {format_instant(target_us)}; advance again to go on")
             await self._set(due_us)
             steps += 1

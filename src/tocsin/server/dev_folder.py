@@ -1,5 +1,5 @@
-"""The data folder of `tocsin dev`: marked by the file that holds how far its clock is ahead, so that no server goes by another
-clock with the same timers."""
+"""The data folder of `tocsin dev`: marked by the file that holds how far its clock is ahead, so that no server goes by
+another clock with the same timers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DevFolder:
     def keep(self, offset_us: int) -> None:
         """Makes the offset durable, at once and as a whole. Raises OSError."""
         written = self.folder / _WRITTEN
-        with open(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(msgspec.json.encode(_Mark(offset_us)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -43,8 +43,8 @@ class DevFolder:
 
 
 def open_dev_folder(settings: Settings) -> DevFolder:
-    """The data folder, created and marked if there are no data in it. Raises ConfigError for the folder of another server, and
-    for settings with which the clock must not be moved; OSError."""
+    """The data folder, created and marked if there are no data in it. Raises ConfigError for the folder of another server,
+    and for settings with which the clock must not be moved; OSError."""
     _check(settings)
     folder = settings.data_dir
     mark = folder / MARK
@@ -74,8 +74,8 @@ def refuse_dev_folder(settings: Settings) -> None:
     for field, folder in _folders(settings):
         if (folder / MARK).exists():
             raise ConfigError(
-                f"{field}: {folder} belongs to `tocsin dev`, whose clock may be ahead; run `tocsin dev --data-dir {folder}`, or "
-                "give `tocsin serve` another folder"
+                f"{field}: {folder} belongs to `tocsin dev`, whose clock may be ahead; run "
+                f"`tocsin dev --data-dir {folder}`, or give `tocsin serve` another folder"
             )
 
 

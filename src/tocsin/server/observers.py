@@ -48,11 +48,7 @@ class Observers:
     observe: Observer
 
 
-def observers(
-    settings: Settings,
-    clock: Clock,
-    more: Sequence[Observer] = (),
-) -> Observers:
+def observers(settings: Settings, clock: Clock, more: Sequence[Observer] = ()) -> Observers:
     """The observers of a node whose parts do not exist yet; `more` get the events of the engine as well."""
     limits, gauges = settings.ui_limits(), Gauges()
     metrics = Metrics(gauges)

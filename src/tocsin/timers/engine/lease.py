@@ -58,8 +58,8 @@ class NodeLease:
             self._context.observe(HeartbeatFailed(str(error)))
 
     async def move_clock(self, move: Callable[[], None]) -> None:
-        """Calls `move`, which sets the wall clock forward, while no heartbeat is under way: one compares this node's clock with
-        the store's, which moves as well, and the two readings must be of the same side."""
+        """Calls `move`, which sets the wall clock forward, while no heartbeat is under way: a heartbeat compares this node's
+        clock with the store's, which moves as well, and both must be read on the same side of the move."""
         async with self._beating:
             move()
 

@@ -1,5 +1,5 @@
-"""What a clock that is set forward has to know of the engine: whether it is at rest, and when the next timer is due. For a node
-that has its store to itself; nothing here runs unless a clock is moved."""
+"""What a clock that is set forward has to know of the engine: whether it is at rest, and when the next timer is due. For a
+node that has its store to itself; nothing here runs unless a clock is moved."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class EngineRest:
         self._supervisor = supervisor
 
     def busy(self) -> str:
-        """What is still to be done by the clock's present instant; empty if every attempt that is due was made, and its result
-        is durable. Speeds up what it finds: results that wait for others to share their commit are written at once."""
+        """What is still to be done by the clock's present instant; empty if every attempt that is due was made, and its
+        result is durable. Results that wait for others to share their commit are written at once."""
         supervisor, now_us = self._supervisor, self._context.clock.now_us()
         if (reason := supervisor.dispatcher.paused_reason) is not None:
             return f"nothing fires now ({reason})"

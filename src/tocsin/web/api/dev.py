@@ -32,20 +32,20 @@ class DevHandlers:
 
     @_operation("advanceClock", "/api/v1/dev/clock/advance", "Advance the clock", errors=("CLOCK_HALTED",))
     async def advance(self, request: ApiRequest, sent: dev_wire.AdvanceClock) -> dev_wire.AdvancedClock:
-        """Moves the clock forward. The response is sent when it is there; in mode `step` all that fell due on the way has been
-        done by then."""
-        field, target_us = _target(sent, request.now_us)
-        reading, steps = await self._clock.advance(target_us, sent.mode, field)
+        """Moves the clock forward. The response is sent when it is there; in mode `step` all that fell due on the way has
+        been done by then."""
+        by_us, to_us = _how_far(sent)
+        reading, steps = await self._clock.advance(sent.mode, by_us=by_us, to_us=to_us)
         return dev_wire.AdvancedClock(format_instant(reading.now_us), format_duration(reading.offset_us), steps)
 
 
-def _target(sent: dev_wire.AdvanceClock, now_us: int) -> tuple[str, int]:
-    """The field that says where to, and the instant."""
+def _how_far(sent: dev_wire.AdvanceClock) -> tuple[int | None, int | None]:
+    """The duration by which, or the instant to which, in microseconds."""
     if (sent.by is UNSET) == (sent.to is UNSET):
         raise InvalidInput(FieldError("", "send exactly one of by, such as 3d, and to, such as 2027-01-31T12:00:00Z"))
     try:
         if isinstance(sent.by, str):
-            return "by", now_us + parse_duration(sent.by)
-        return "to", parse_instant(str(sent.to))
+            return parse_duration(sent.by), None
+        return None, parse_instant(str(sent.to))
     except ValueError as error:
         raise InvalidInput(FieldError("to" if sent.by is UNSET else "by", str(error))) from None
