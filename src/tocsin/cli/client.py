@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import httpx
 import msgspec
 
+from tocsin.cli import output
 from tocsin.cli.failure import Refused, Unreachable, WrongUsage
 
 CONNECT_TIMEOUT_S = 5.0
@@ -104,6 +105,8 @@ class Client:
                 break
             time.sleep(_pause_s(response.headers.get("retry-after")))
         if response.is_success:
+            if (shown := response.headers.get("tocsin-now")) is not None:
+                output.server_shows(shown)
             return response
         raise self._refusal(response)
 

@@ -69,4 +69,11 @@ def _show(clock: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(clock)
     else:
-        output.print_fields(clock)
+        output.print_fields(clock | {"offset": _rough(clock["offset"])})
+
+
+def _rough(offset: str) -> str:
+    """The duration in whole seconds."""
+    from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
+
+    return format_duration(parse_duration(offset) // US_PER_SECOND * US_PER_SECOND)

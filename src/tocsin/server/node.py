@@ -39,6 +39,7 @@ from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients
+from tocsin.web.api.dev import DevApi, DevHandlers
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
 from tocsin.web.pages import compose as pages
@@ -254,7 +255,7 @@ class Server:
                 "tocsin_request_bodies_bytes": clients.bodies_bytes,
             }
         )
-        app = relay.app = Api(
+        app = relay.app = (Api if self._dev is None else DevApi)(
             engine.service,
             rules=sending.rules,
             agent=None if agent is None else self.calls,
@@ -272,7 +273,7 @@ class Server:
             hosts=hosts,
             clients=clients,
             extra=ui,
-            clock_mover=self._dev,
+            more=() if self._dev is None else (DevHandlers(self._dev),),
         )
         http = HttpServer(
             app,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,11 +21,9 @@ from tocsin.model.uuid7 import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
-from tocsin.ports.clock_mover import ClockMover
 from tocsin.timers.service import TimerService
 from tocsin.web.api.audit import AuditHandlers
 from tocsin.web.api.clients import Clients
-from tocsin.web.api.dev import DevHandlers
 from tocsin.web.api.gate import Client, RequestGate
 from tocsin.web.api.keys import KeyHandlers
 from tocsin.web.api.mounted import Asgi, Scope, Send, serve_mounted
@@ -71,7 +69,7 @@ class Api:
     While `leaving` is set, responses ask clients to close their connections.
     `hosts` are the hosts for which requests without a key are accepted; None: any.
     `clients` tracks the connections; None: without a limit of their number.
-    `extra` gets requests for other paths: the pages. `clock_mover` moves the clock; None: there are no operations for it.
+    `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class Api:
         clients: Clients | None = None,
         proxies: Proxies | None = None,
         extra: Asgi | None = None,
-        clock_mover: ClockMover | None = None,
+        more: Sequence[object] = (),
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -119,8 +117,7 @@ class Api:
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit))
-        if clock_mover is not None:
-            families.append(DevHandlers(clock_mover))
+        families += more
         self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
         #: The routes with a short path, by path.
         self.short = self._routes.short

@@ -1,4 +1,5 @@
-"""The operations on the clock that only `tocsin dev` has. No other server knows their paths, and no document lists them."""
+"""The API of `tocsin dev`: beside what every server has, the operations on its clock. No other server knows their paths,
+and no document lists them."""
 
 from __future__ import annotations
 
@@ -10,10 +11,16 @@ from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.ports.clock_mover import ClockMover
+from tocsin.web.api.app import Api
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
+from tocsin.web.api.routes import Route
 from tocsin.web.http import dev_wire
+from tocsin.web.http.errors import Response
 from tocsin.web.http.instants import format_instant, parse_instant
+
+#: The header with the instant that the clock shows.
+NOW_HEADER = b"tocsin-now"
 
 _operation = partial(Operation, role=Role.ADMIN, reach=Reach.SERVICE, documented=False)
 
@@ -37,6 +44,16 @@ class DevHandlers:
         by_us, to_us = _how_far(sent)
         reading, steps = await self._clock.advance(sent.mode, by_us=by_us, to_us=to_us)
         return dev_wire.AdvancedClock(format_instant(reading.now_us), format_duration(reading.offset_us), steps)
+
+
+class DevApi(Api):
+    """The API of a server whose clock can be moved. Every answer says what the clock shows, for clients that say how far away
+    an instant is."""
+
+    def _response(self, route: Route, request: ApiRequest, answer: object) -> Response:
+        response = super()._response(route, request, answer)
+        response.headers.append((NOW_HEADER, format_instant(self._clock.now_us()).encode()))
+        return response
 
 
 def _how_far(sent: dev_wire.AdvanceClock) -> tuple[int | None, int | None]:
