@@ -1,0 +1,141 @@
+"""The clock of `tocsin dev` within the process: where it halts, what it refuses to serve, and what must not happen during a
+move."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.http import Receiver
+from tocsin.model.errors import ClockHalted, ConfigError
+from tocsin.model.instants import US_PER_DAY, format_instant, parse_instant
+from tocsin.ports.clock_mover import AdvanceMode
+from tocsin.ports.observer import DispatchPaused
+from tocsin.ports.store import Member, Store
+from tocsin.server.clock_mover import DevClock
+from tocsin.server.dev_folder import MARK, DevFolder, open_dev_folder
+from tocsin.server.node import Server
+from tocsin.settings import Settings
+
+HOUR_US = US_PER_DAY // 24
+
+
+@asynccontextmanager
+async def serving(folder: Path, **limits: int) -> AsyncIterator[tuple[Server, DevClock]]:
+    settings = Settings(port=0, data_dir=folder / "dev", shards=1, agent_enabled=False)
+    dev = DevClock(open_dev_folder(settings), settings, **limits)
+    server = Server(settings, dev=dev)
+    await server.start()
+    try:
+        yield server, dev
+    finally:
+        await server.stop()
+
+
+async def create(server: Server, url: str) -> None:
+    body = {"namespace": "default", "id": "a", "callbackUrl": url, "delay": "1h"}
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        assert (await client.post("/api/v1/timers/create", json=body)).status_code == 200
+
+
+class Again:
+    """Asks for the next call so long after each instant; negative: for one that has passed."""
+
+    def __init__(self, after_us: int) -> None:
+        self.after_us = after_us
+        self.instants: list[int] = []
+
+    def __call__(self, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
+        self.instants.append(parse_instant(body["executeAt"]))
+        return 200, json.dumps({"nextExecuteAt": format_instant(self.instants[-1] + self.after_us)}).encode()
+
+
+async def test_one_call_makes_a_limited_number_of_steps_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    again = Again(HOUR_US)
+    async with serving(tmp_path, steps_max=3) as (server, dev), Receiver(again) as receiver:
+        await create(server, receiver.url)
+        with pytest.raises(ClockHalted, match=r"after 3 steps and shows .*: more is due .*; advance again"):
+            await dev.advance(AdvanceMode.STEP, by_us=5 * HOUR_US + HOUR_US // 2)
+        assert len(again.instants) == 3
+        assert again.instants[-1] <= dev.read().now_us < again.instants[-1] + HOUR_US // 2
+        reading, steps = await dev.advance(AdvanceMode.STEP, to_us=again.instants[0] + 5 * HOUR_US - 1)
+        assert (steps, len(again.instants)) == (2, 5)
+        assert reading.offset_us == dev.folder.offset_us
+
+
+async def test_what_comes_to_no_end_halts_the_clock(tmp_path: Path) -> None:
+    again = Again(-HOUR_US)
+    async with serving(tmp_path, patience_us=300_000) as (server, dev), Receiver(again) as receiver:
+        await create(server, receiver.url)
+        with pytest.raises(ClockHalted, match=r"after 1 steps .*: not at rest within 300ms: "):
+            await dev.advance(AdvanceMode.STEP, by_us=US_PER_DAY)
+        # It stands where this began.
+        assert dev.read().now_us < again.instants[0] + HOUR_US
+        reading, _ = await dev.advance(AdvanceMode.JUMP, by_us=US_PER_DAY)
+        assert reading.now_us >= again.instants[0] + US_PER_DAY
+
+
+async def test_the_clock_waits_for_a_heartbeat_before_it_moves(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, dev):
+        assert server.engine is not None
+        store: Store = server.engine.context.store
+        began, release, paused = asyncio.Event(), asyncio.Event(), []
+        server.engine.context.observe = lambda event: (
+            paused.append(event) if isinstance(event, DispatchPaused) else None
+        )
+        heartbeat = store.heartbeat
+
+        async def slow(member: Member) -> int:
+            began.set()
+            await release.wait()
+            return await heartbeat(member)
+
+        store.heartbeat = slow  # type: ignore[method-assign]
+        beat = asyncio.create_task(server.engine.supervisor.lease.beat())
+        await began.wait()
+        moved = asyncio.create_task(dev.advance(AdvanceMode.JUMP, by_us=US_PER_DAY))
+        # Long enough for a move that would not wait.
+        await asyncio.wait([moved], timeout=0.2)
+        release.set()
+        await asyncio.gather(beat, moved)
+        # Read on both sides of the move, this node's clock would have seemed to be a day off.
+        assert paused == []
+
+
+def refused(folder: Path, **more: Any) -> str:
+    with pytest.raises(ConfigError) as error:
+        open_dev_folder(Settings(data_dir=folder, **more))
+    return str(error.value)
+
+
+def test_what_others_could_share_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "dev"
+    assert "host: `tocsin dev` listens on this machine only" in refused(folder, host="0.0.0.0")
+    assert "ui.origins of other machines" in refused(folder, ui_origins=["https://tocsin.example"])
+    assert "leave out TOCSIN_STORE" in refused(folder, store="postgresql://db.internal/tocsin")
+    assert "leave out TOCSIN_AGENT_DATABASE" in refused(folder, agent_database="postgresql://db.internal/tocsin")
+    assert "leave out TOCSIN_BROKER" in refused(folder, broker="nats://db.internal:4222")
+    assert "leave out TOCSIN_WORKERS" in refused(folder, workers=2)
+    assert not folder.exists()
+
+
+def test_a_folder_is_marked_once_and_keeps_how_far_its_clock_is_ahead(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "dev")
+    opened = open_dev_folder(settings)
+    opened.keep(5 * HOUR_US)
+    assert open_dev_folder(settings).offset_us == 5 * HOUR_US
+    assert (tmp_path / "dev" / MARK).stat().st_mode & 0o077 == 0
+    (tmp_path / "dev" / MARK).write_text("{")
+    assert "remove the folder" in refused(tmp_path / "dev")
+    served = tmp_path / "data"
+    served.mkdir()
+    (served / "agent.db").touch()
+    assert "has the data of `tocsin serve`" in refused(served)
+    assert isinstance(opened, DevFolder)
