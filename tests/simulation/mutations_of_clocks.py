@@ -20,7 +20,12 @@ MUTATIONS = [
         rewrite(CLOCK + "_at_rest", to="return None"),
         caught_by=_HOURS,
     ),
-    mutation("a step does not wait for results to be durable", 0, drop(REST + "_busy", "has_work"), caught_by=_HOURS),
+    mutation(
+        "a step does not wait for results to be durable",
+        0,
+        drop(REST + "_busy", "has_work"),
+        caught_by=_MOVES + "test_what_was_answered_is_durable_before_the_clock_goes_on",
+    ),
     mutation(
         "a service call's due time is passed over",
         0,

@@ -243,6 +243,7 @@ class Server:
             # With a shared port or several nodes, the URL might lead to another node.
             own_url=self.url if loopback(settings.host) and engine.cluster is None and own_port else None,
             limits=settings.ui_limits(),
+            clock_mover=self._dev,
         )
         callback_limits = settings.callback_limits()
         callbacks_max = callback_limits.connections_max + (callback_limits.agent_connections_max if agent else 0)

@@ -29,7 +29,8 @@ HOUR_US = US_PER_DAY // 24
 
 @asynccontextmanager
 async def serving(folder: Path, **limits: int) -> AsyncIterator[tuple[Server, DevClock]]:
-    settings = Settings(port=0, data_dir=folder / "dev", shards=1, agent_enabled=False)
+    # Results that nobody waits for are written long after the tests.
+    settings = Settings(port=0, data_dir=folder / "dev", shards=1, agent_enabled=False, commit_interval="60s")
     dev = DevClock(open_dev_folder(settings), settings, **limits)
     server = Server(settings, dev=dev)
     await server.start()
@@ -68,6 +69,18 @@ async def test_one_call_makes_a_limited_number_of_steps_and_the_next_one_goes_on
         reading, steps = await dev.advance(AdvanceMode.STEP, to_us=again.instants[0] + 5 * HOUR_US - 1)
         assert (steps, len(again.instants)) == (2, 5)
         assert reading.offset_us == dev.folder.offset_us
+
+
+async def test_what_was_answered_is_durable_before_the_clock_goes_on(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
+        return 200, b""
+
+    async with serving(tmp_path) as (server, dev), Receiver(answer) as receiver:
+        await create(server, receiver.url)
+        assert (await dev.advance(AdvanceMode.STEP, by_us=2 * HOUR_US))[1] == 1
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            found = await client.post("/api/v1/timers/get", json={"namespace": "default", "timerId": "a"})
+        assert found.json()["status"] == "completed"
 
 
 async def test_what_comes_to_no_end_halts_the_clock(tmp_path: Path) -> None:
