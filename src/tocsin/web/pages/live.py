@@ -32,7 +32,7 @@ class Streams:
     """The open streams of one server."""
 
     def __init__(self, limits: UiLimits, clock: ClockMover | None = None) -> None:
-        """`clock` is set where it can be moved: open pages are told what it shows then."""
+        """`clock` is set where it can be moved: open pages are notified of what it shows then."""
         self._limits = limits
         self._clock = clock
         self._closing = asyncio.Event()
