@@ -95,13 +95,13 @@ class DevClock:
     async def _step_to(self, target_us: int) -> int:
         """Halts at each instant up to the target at which something is due. Returns their number."""
         steps = 0
-        await self._at_rest(steps)
-        while (due_us := await self._next_due_us()) is not None and due_us <= target_us:
+        done_us = await self._at_rest(steps)
+        while (due_us := await self._next_due_us(done_us)) is not None and due_us <= target_us:
             if steps == self._steps_max:
                 raise self._halted(steps, f"more is due before {format_instant(target_us)}; advance again to go on")
             await self._set(due_us)
             steps += 1
-            await self._at_rest(steps)
+            done_us = await self._at_rest(steps)
         return steps
 
     async def _set(self, at_us: int) -> None:
@@ -122,42 +122,44 @@ class DevClock:
 
     # ------------------------------------------------------------------ what falls due
 
-    async def _next_due_us(self) -> int | None:
-        dues = [await self._rest.next_due_us(), await self._agent_due_us()]
+    async def _next_due_us(self, after_us: int) -> int | None:
+        dues = [await self._rest.next_due_us(after_us), await self._agent_due_us()]
         return min((due_us for due_us in dues if due_us is not None), default=None)
 
     async def _agent_due_us(self) -> int | None:
         modules = None if self._agent is None else self._agent.modules
         return None if modules is None else await modules.next_due_us()
 
-    async def _at_rest(self, steps: int) -> None:
-        """Returns when all that is due was done and is durable, and nothing has followed from it that is due as well."""
+    async def _at_rest(self, steps: int) -> int:
+        """Returns when all that is due was done and is durable, and nothing has followed from it that is due as well; and
+        the instant up to which this holds."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._patience_us / 1e6
         while True:
             self._changed.clear()
             if self._closed:
                 raise Unavailable(f"the server stops; the clock shows {self._shown()}")
-            if not (busy := await self._busy()):
-                return
+            now_us = self.clock.now_us()
+            if not (busy := await self._busy(now_us)):
+                return now_us
             if loop.time() >= until_s:
                 raise self._halted(steps, f"not at rest within {format_duration(self._patience_us)}: {busy}")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_RECHECK_S):
                     await self._changed.wait()
 
-    async def _busy(self) -> str:
+    async def _busy(self, now_us: int) -> str:
         """The agent first, whose work ends in timers where the engine keeps its schedules; and last again, since the engine
         may have passed a due time to it."""
-        return self._agent_busy() or await self._schedule_busy() or self._rest.busy() or self._agent_busy()
+        return self._agent_busy() or await self._schedule_busy(now_us) or self._rest.busy(now_us) or self._agent_busy()
 
     def _agent_busy(self) -> str:
         modules = None if self._agent is None else self._agent.modules
         return "" if modules is None else modules.busy()
 
-    async def _schedule_busy(self) -> str:
+    async def _schedule_busy(self, now_us: int) -> str:
         due_us = await self._agent_due_us()
-        return "" if due_us is None or due_us > self.clock.now_us() else "due service calls wait to be started"
+        return "" if due_us is None or due_us > now_us else "due service calls wait to be started"
 
     def _halted(self, steps: int, reason: str) -> ClockHalted:
         return ClockHalted(f"the clock halted after {steps} steps and shows {self._shown()}: {reason}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tocsin.model.errors import ConfigError
+from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.private_files import make_folder
 from tocsin.server.peers import loopback
 from tocsin.settings import Settings
@@ -32,19 +32,22 @@ class DevFolder:
         self.offset_us = offset_us
 
     def keep(self, offset_us: int) -> None:
-        """Makes the offset durable, at once and as a whole. Raises OSError."""
+        """Makes the offset durable, at once and as a whole. Raises StoreUnavailable."""
         written = self.folder / _WRITTEN
-        with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(msgspec.json.encode(_Mark(offset_us)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        written.replace(self.folder / MARK)
+        try:
+            with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(_Mark(offset_us)) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            written.replace(self.folder / MARK)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.folder / MARK} can't be written: {error.strerror}") from error
         self.offset_us = offset_us
 
 
 def open_dev_folder(settings: Settings) -> DevFolder:
     """The data folder, created and marked if there are no data in it. Raises ConfigError for the folder of another server,
-    and for settings with which the clock must not be moved; OSError."""
+    and for settings with which the clock must not be moved; StoreUnavailable, OSError."""
     _check(settings)
     folder = settings.data_dir
     mark = folder / MARK

@@ -20,10 +20,10 @@ class EngineRest:
         self._context = context
         self._supervisor = supervisor
 
-    def busy(self) -> str:
-        """What is still to be done by the clock's present instant; empty if every attempt that is due was made, and its
-        result is durable. Results that wait for others to share their commit are written at once."""
-        supervisor, now_us = self._supervisor, self._context.clock.now_us()
+    def busy(self, now_us: int) -> str:
+        """What is still to be done of all that is due by this instant; empty if every attempt was made, and its result is
+        durable. Results that wait for others to share their commit are written at once."""
+        supervisor = self._supervisor
         if (reason := supervisor.dispatcher.paused_reason) is not None:
             return f"nothing fires now ({reason})"
         for shard in supervisor.shards.values():
@@ -51,10 +51,10 @@ class EngineRest:
             return "due timers wait for room"
         return ""
 
-    async def next_due_us(self) -> int | None:
-        """The instant of the next timer after the present one; None if none waits. Suspended timers wait for something else.
+    async def next_due_us(self, after_us: int) -> int | None:
+        """The instant of the next timer after this instant; None if none waits. Suspended timers wait for something else.
         Call it at rest. Raises the store's errors."""
-        after: FireKey = (self._context.clock.now_us(), _UUID_MAX)
+        after: FireKey = (after_us, _UUID_MAX)
         firsts = await asyncio.gather(*(self._first(shard_id, after) for shard_id in self._supervisor.shards))
         return min((first for first in firsts if first is not None), default=None)
 
