@@ -7,6 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tocsin.ports.clock_mover import AdvanceMode
 from tocsin.ports.observer import DispatchPaused
 from tocsin.ports.store import Member, Store
 from tocsin.server.clock_mover import DevClock
-from tocsin.server.dev_folder import MARK, DevFolder, open_dev_folder
+from tocsin.server.dev_folder import MARK, open_dev_folder, refuse_dev_folder
 from tocsin.server.node import Server
 from tocsin.settings import Settings
 
@@ -40,8 +41,8 @@ async def serving(folder: Path, **limits: int) -> AsyncIterator[tuple[Server, De
         await server.stop()
 
 
-async def create(server: Server, url: str) -> None:
-    body = {"namespace": "default", "id": "a", "callbackUrl": url, "delay": "1h"}
+async def create(server: Server, url: str, **more: Any) -> None:
+    body = {"namespace": "default", "id": "a", "callbackUrl": url, "delay": "1h", **more}
     async with httpx.AsyncClient(base_url=server.url) as client:
         assert (await client.post("/api/v1/timers/create", json=body)).status_code == 200
 
@@ -52,10 +53,58 @@ class Again:
     def __init__(self, after_us: int) -> None:
         self.after_us = after_us
         self.instants: list[int] = []
+        self.fired: list[int] = []
 
     def __call__(self, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
         self.instants.append(parse_instant(body["executeAt"]))
+        self.fired.append(parse_instant(body["firedAt"]))
         return 200, json.dumps({"nextExecuteAt": format_instant(self.instants[-1] + self.after_us)}).encode()
+
+
+async def test_a_jump_makes_all_that_was_due_on_the_way_late(tmp_path: Path) -> None:
+    again, begun_us = Again(HOUR_US), 0
+    async with serving(tmp_path) as (server, dev), Receiver(again) as receiver:
+        await create(server, receiver.url)
+        begun_us = dev.read().now_us
+        assert (await dev.advance(AdvanceMode.JUMP, by_us=US_PER_DAY))[1] == 0
+        # What the jump has left to be done.
+        await dev.advance(AdvanceMode.STEP, by_us=0)
+    assert len(again.instants) >= 23
+    assert min(again.fired) >= begun_us + US_PER_DAY
+
+
+async def test_retries_of_hours_and_other_timers_come_in_their_order(tmp_path: Path) -> None:
+    called: list[tuple[str, int]] = []
+
+    def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
+        called.append((body["timerId"], parse_instant(body["firedAt"])))
+        return 503 if body["timerId"] == "down" else 200, b""
+
+    policy = {"maxAttempts": 4, "initialInterval": "4h", "backoffMultiplier": 1}
+    async with serving(tmp_path) as (server, dev), Receiver(answer) as receiver:
+        await create(server, receiver.url, id="down", delay="1m", retryPolicy=policy)
+        await create(server, receiver.url, id="between", delay="6h")
+        await create(server, receiver.url, id="after", delay="2d")
+        assert (await dev.advance(AdvanceMode.STEP, by_us=US_PER_DAY))[1] == 5
+    assert [timer for timer, _ in called] == ["down", "down", "between", "down", "down"]
+    fired = [at for timer, at in called if timer == "down"]
+    # Up to a tenth of the delay is left out at random.
+    assert all(3.5 * HOUR_US < after - before < 4.1 * HOUR_US for before, after in pairwise(fired))
+
+
+async def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (server, _), httpx.AsyncClient(base_url=server.url) as client:
+
+        async def refused(**how: str) -> tuple[int, list[tuple[str, str]]]:
+            answer = await client.post("/api/v1/dev/clock/advance", json=how)
+            return answer.status_code, [(error["path"], error["reason"][:24]) for error in answer.json()["errors"]]
+
+        assert await refused(to="2020-01-01T00:00:00Z") == (400, [("to", "has passed: the clock sh")])
+        assert await refused(by="200000d") == (400, [("by", "is too far: the clock ca")])
+        assert await refused(by="soon") == (400, [("by", "is not a duration; write")])
+        assert await refused() == (400, [("", "send exactly one of by, ")])
+        assert await refused(by="1d", to="2050-01-01T00:00:00Z") == (400, [("", "send exactly one of by, ")])
+        assert (await refused(by="1d", mode="fly"))[0] == 400
 
 
 async def test_one_call_makes_a_limited_number_of_steps_and_the_next_one_goes_on(tmp_path: Path) -> None:
@@ -151,4 +200,16 @@ def test_a_folder_is_marked_once_and_keeps_how_far_its_clock_is_ahead(tmp_path: 
     served.mkdir()
     (served / "agent.db").touch()
     assert "has the data of `tocsin serve`" in refused(served)
-    assert isinstance(opened, DevFolder)
+
+
+def test_a_server_that_names_data_in_a_marked_folder_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "dev"
+    open_dev_folder(Settings(data_dir=folder))
+    for field, settings in {
+        "data_dir": Settings(data_dir=folder),
+        "store": Settings(data_dir=tmp_path, store=f"sqlite:///{folder / 'tocsin.db'}"),
+        "agent.database": Settings(data_dir=tmp_path, agent_database=f"sqlite:///{folder / 'agent.db'}"),
+    }.items():
+        with pytest.raises(ConfigError, match=rf"^{field}: .* belongs to `tocsin dev`"):
+            refuse_dev_folder(settings)
+    refuse_dev_folder(Settings(data_dir=tmp_path))
