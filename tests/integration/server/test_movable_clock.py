@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,22 @@ from tocsin.server.dev_folder import MARK
 HOUR_US = US_PER_DAY // 24
 
 
+@asynccontextmanager
+async def serving(folder: Path, *flags: str, command: str = "dev") -> AsyncIterator[ServerProcess]:
+    running = ServerProcess(folder, *flags, command=command)
+    await running.start()
+    try:
+        yield running
+    finally:
+        code = await running.stop()
+    assert code == 0
+    assert "Traceback" not in running.log(), running.log()[-4000:]
+
+
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    running = ServerProcess(tmp_path / "dev", command="dev")
-    await running.start()
-    yield running
-    assert await running.stop() == 0
-    assert "Traceback" not in running.log(), running.log()[-4000:]
+    async with serving(tmp_path / "dev") as running:
+        yield running
 
 
 class Log:
@@ -81,14 +91,11 @@ async def test_three_days_of_a_timer_that_is_rescheduled_each_hour_pass_in_a_mom
 
 @pytest.mark.parametrize("timer", ["polling", "engine"])
 async def test_a_service_call_due_tomorrow_and_its_retries(tmp_path: Path, timer: str) -> None:
-    server = ServerProcess(tmp_path / "dev", "--agent-timer", timer, command="dev")
-    await server.start()
-    api, client, tenant = Api(server), Client(server.address), Uuid7Source(lambda: time.time_ns() // 1_000)()
-    path, log = (
-        f"/api/tenants/{tenant}/service-calls",
-        Log(lambda call: (503, b"") if len(log.calls) < 3 else (200, b"")),
-    )
-    async with Receiver(log) as receiver:
+    tenant = Uuid7Source(lambda: time.time_ns() // 1_000)()
+    path = f"/api/tenants/{tenant}/service-calls"
+    log = Log(lambda call: (503, b"") if len(log.calls) < 3 else (200, b""))
+    async with serving(tmp_path / "dev", "--agent-timer", timer) as server, Receiver(log) as receiver:
+        api, client = Api(server), Client(server.address)
         _, clock = await api("dev/clock/get")
         due_at = parse_instant(clock["now"]) + US_PER_DAY
         spec = {"method": "POST", "url": receiver.url, "body": {}, "retryPolicy": {"initialInterval": "3h"}}
@@ -98,12 +105,11 @@ async def test_a_service_call_due_tomorrow_and_its_retries(tmp_path: Path, timer
         assert log.calls == []
         await advance(api, by="2d")
         _, detail = await client.get(f"{path}/{call['serviceCallId']}")
+        client.close()
     assert (detail["status"], detail["attempts"]) == ("Succeeded", 3)
     begun = [parse_instant(execution["startedAt"]) for execution in detail["executions"]]
     assert due_at <= begun[0] < due_at + HOUR_US
     assert begun[0] + 2 * HOUR_US < begun[1] < begun[0] + 4 * HOUR_US < begun[2]
-    client.close()
-    assert await server.stop() == 0
 
 
 async def test_the_clock_stays_ahead_after_a_restart_and_no_other_server_takes_the_folder(
@@ -127,14 +133,12 @@ async def test_the_clock_stays_ahead_after_a_restart_and_no_other_server_takes_t
 
 
 async def test_the_clock_of_an_ordinary_server_cannot_be_moved(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data", "--no-agent")
-    await server.start()
-    for path in ("dev/clock/get", "dev/clock/advance"):
-        status, answer = await Api(server)(path, by="1d")
-        assert (status, answer["error"]) == (404, "ROUTE_NOT_FOUND")
-    code, _, said = await command("clock", "advance", "1d", "--server", server.url)
-    assert (code, "start one with `tocsin dev`" in said) == (1, True), said
-    assert await server.stop() == 0
+    async with serving(tmp_path / "data", "--no-agent", command="serve") as server:
+        for path in ("dev/clock/get", "dev/clock/advance"):
+            status, answer = await Api(server)(path, by="1d")
+            assert (status, answer["error"]) == (404, "ROUTE_NOT_FOUND")
+        code, _, said = await command("clock", "advance", "1d", "--server", server.url)
+        assert (code, "start one with `tocsin dev`" in said) == (1, True), said
     code, _, said = await command("dev", "--port", "0", "--data-dir", str(server.data_dir))
     assert (code, "has the data of `tocsin serve`" in said) == (1, True), said
     assert not (server.data_dir / MARK).exists()
