@@ -95,7 +95,7 @@ class Schedules:
 
     async def create(self, timer: Timer, definition: Definition) -> ScheduleView:
         """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps
-        its state: one with another timing is planned anew, from now on, and an identical one is not written at all.
+        its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
         Raises InvalidInput, ClusterUpgrading, SchedulesUnsupported where the store has no schedules, and ScheduleEnded if the
