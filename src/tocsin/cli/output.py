@@ -22,6 +22,7 @@ STATUS_STYLES = {
     "completed": "green",
     "failed": "bold red",
     "canceled": "yellow",
+    "expired": "bold red",
     "Scheduled": "cyan",
     "Running": "blue",
     "Retrying": "yellow",

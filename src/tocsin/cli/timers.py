@@ -67,6 +67,15 @@ Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Tag
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
 ]
+ExpireAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--expire-after",
+        metavar="DURATION",
+        help="No attempt begins later than this after the timer's instant, such as 15m.",
+        show_default="no limit",
+    ),
+]
 OnConflict = Annotated[
     str | None,
     typer.Option(
@@ -103,6 +112,7 @@ def create(
     header: Header = None,
     tag: Tag = None,
     timeout: Timeout = None,
+    expire_after: ExpireAfter = None,
     retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
@@ -121,6 +131,7 @@ def create(
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
+        "expireAfter": checked_duration("--expire-after", expire_after),
         "body": _raw_body(body, content_type, payload),
         **retries.policy(),
         "onConflict": on_conflict,
@@ -193,6 +204,8 @@ def update(
     header: Header = None,
     tag: Tag = None,
     timeout: Timeout = None,
+    expire_after: ExpireAfter = None,
+    no_expiry: Annotated[bool, typer.Option("--no-expiry", help="Remove the limit set with --expire-after.")] = False,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
     server: Server = LOCAL_SERVER,
@@ -201,13 +214,16 @@ def update(
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in conflict; give only one of them")
+    if expire_after is not None and no_expiry:
+        raise WrongUsage("--expire-after and --no-expiry conflict; give only one of them")
     changes = {
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
+        "expireAfter": checked_duration("--expire-after", expire_after),
         "body": _raw_body(body, content_type, payload),
     }
-    changes = given(**changes) | retries.policy(remove=retry_default)
+    changes = given(**changes) | retries.policy(remove=retry_default) | ({"expireAfter": None} if no_expiry else {})
     if not changes:
         raise WrongUsage("no change given; give --in, --at, --url, --payload, …")
     _show(server.post("/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)

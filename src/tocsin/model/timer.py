@@ -31,6 +31,7 @@ class Status(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
+    EXPIRED = "expired"
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -56,7 +57,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     with an update of the instant or a reschedule by the receiver. `firing` identifies the firing and is part of every
     attempt's `webhook-id`; it changes with each of these and with any other update. `payload` is the JSON text as sent; if
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
-    applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
+    applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
+    attempt begins later than `expire_after_us` after `execute_at`; None: however late.
     """
 
     namespace: str
@@ -81,6 +83,12 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     executed_at: int | None = None
     keys: tuple[CreateKey, ...] = ()
     body: RawBody | None = None
+    expire_after_us: int | None = None
+
+    @property
+    def expires_at(self) -> int | None:
+        """The last instant at which an attempt may begin; None: there is no such limit."""
+        return None if self.expire_after_us is None else self.execute_at + self.expire_after_us
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -96,7 +104,7 @@ _PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
 def needs_format_2(timer: Timer) -> bool:
     """Whether an earlier release would lose a part of the timer, so that its record needs a format which that release does
     not read."""
-    return bool(timer.keys) or timer.body is not None
+    return bool(timer.keys) or timer.body is not None or timer.expire_after_us is not None
 
 
 def encode_record(timer: Timer) -> bytes:
@@ -156,6 +164,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     headers: dict[str, str] | None | msgspec.UnsetType = msgspec.UNSET
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     body: RawBody | msgspec.UnsetType = msgspec.UNSET
+    expire_after_us: int | msgspec.UnsetType | None = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises

@@ -53,6 +53,17 @@ class AttemptNotSent(NamedTuple):
     destination: str
 
 
+class TimerExpired(NamedTuple):
+    """A due timer ended without another attempt, because none may begin after the limit that its `expireAfter` sets, which
+    passed `late_us` ago. `status`: expired (no attempt was made), or failed."""
+
+    shard_id: int
+    namespace: str
+    timer_id: str
+    status: str
+    late_us: int
+
+
 class BatchCommitted(NamedTuple):
     """One transaction for `shards` shards became durable."""
 
@@ -261,6 +272,7 @@ Event = (
     | TimersChanged
     | AttemptFinished
     | AttemptNotSent
+    | TimerExpired
     | BatchCommitted
     | BatchFailed
     | PageLoaded

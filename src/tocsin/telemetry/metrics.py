@@ -26,6 +26,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         ("code",),
         "Requests that could not be sent because of a local shortage; they do not count as attempts and are retried.",
     ),
+    "tocsin_timers_expired": (
+        ("namespace", "status"),
+        "Timers that ended without another attempt, because their `expireAfter` was over, by status: expired (no attempt was "
+        "made), failed.",
+    ),
     "tocsin_commits": (("result",), "Transactions by result: durable, definite (failed), unavailable, unknown, read."),
     "tocsin_rows_loaded": ((), "Timers loaded from the store into the windows."),
     "tocsin_load_failures": ((), "Failed reads of the store, which are retried."),
@@ -163,6 +168,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.TimersCreated: lambda m, e: m.count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
     events.TimersChanged: lambda m, e: m.count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
     events.AttemptNotSent: lambda m, e: m.count("tocsin_attempts_not_sent", e.code),  # type: ignore[union-attr]
+    events.TimerExpired: lambda m, e: m.count("tocsin_timers_expired", e.namespace, e.status),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]

@@ -165,6 +165,8 @@ class TimerService:
     def _check_format(self, timer: Timer, condition: Condition | None) -> None:
         if timer.body is not None:
             self.require_format_2("body")
+        if timer.expire_after_us is not None:
+            self.require_format_2("expireAfter")
         if condition is not None:
             self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
 
@@ -208,6 +210,8 @@ class TimerService:
         shard_id, uuid = await self._locate(namespace, timer_id)
         if changes.body is not msgspec.UNSET:
             self.require_format_2("body")
+        if changes.expire_after_us is not msgspec.UNSET:
+            self.require_format_2("expireAfter")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer

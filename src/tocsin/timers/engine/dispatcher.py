@@ -12,11 +12,12 @@ from tocsin.ports.observer import (
     AttemptNotSent,
     DispatchPaused,
     DispatchResumed,
+    TimerExpired,
     TimerSuspended,
 )
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
-from tocsin.timers.engine.attempts import conclude
+from tocsin.timers.engine.attempts import conclude, conclude_expired
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
 from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
@@ -180,6 +181,8 @@ class Dispatcher:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
+        if timer.expire_after_us is not None and self._end_expired(shard, row, now):
+            return
         caller = self._context.internal.get(timer.namespace, self._context.caller)
         destination = admission.destination(caller.destination(timer.url), caller)
         has_room = destination.has_room
@@ -192,6 +195,19 @@ class Dispatcher:
             return
         self._suspend(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
         admission.settle(destination)
+
+    def _end_expired(self, shard: Shard, row: Row, now: int) -> bool:
+        """Ends a due row for which no attempt may begin any more (rule 27); False if one may."""
+        conclusion, window, context = conclude_expired(row, now), shard.window, self._context
+        if conclusion is None:
+            return False
+        assert window is not None
+        if window.end_unfired(row, conclusion, context.clock.boottime_us()):
+            shard.lane.schedule(shard, urgent=False)
+            timer = conclusion.timer
+            late_us = now - (timer.expires_at or now)
+            context.observe(TimerExpired(shard.shard_id, timer.namespace, timer.id, timer.status.value, late_us))
+        return True
 
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
         """Queues the suspension of a deferred row."""
@@ -368,10 +384,12 @@ class Dispatcher:
         row, shard = self._admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
-            if row.key[0] <= now and not (namespace is not None and namespace.paused):
+            paused = namespace is not None and namespace.paused
+            expires_at = row.timer.expires_at
+            if row.key[0] <= now and not paused and (expires_at is None or now <= expires_at):
                 self._fire(shard, row, queue.destination, now)
                 return
-            # No longer due, or its namespace was paused meanwhile: its next turn decides.
+            # No longer due, or its namespace was paused or the timer expired meanwhile: its next turn decides.
             shard.window.put_back(row)
             self._alarm.set(shard.shard_id, row.key[0], now)
         # The queue may have been the last one of its destination.

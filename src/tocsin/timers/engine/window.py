@@ -212,6 +212,11 @@ class Window:
         self._conclude(row, conclusion, boot_us)
         return True
 
+    def end_unfired(self, row: Row, conclusion: FinalAttempt, boot_us: int) -> bool:
+        """Ends a due row without an attempt (rule 27). It decides as much as the result of an attempt that begins and ends at
+        this moment: nothing if a client's write is about to change the timer (False)."""
+        return self.answered(self.dispatch(row), conclusion, boot_us)
+
     def not_sent(self, attempt: InFlightAttempt) -> None:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
         any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""

@@ -40,6 +40,14 @@ Headers = Annotated[
 ]
 Tags = Annotated[list[str], about("Labels to filter lists by.", ["orders", "eu"])]
 TimeoutSeconds = Annotated[float, about("Timeout of one attempt, in seconds.", 10)]
+ExpireAfter = Annotated[
+    str,
+    about(
+        "No attempt begins later than this after executeAt. A timer without any attempt ends as expired then, any other as "
+        "failed.",
+        "15m",
+    ),
+]
 NumShards = Annotated[int, about("The number of shards that its timers are spread over. Cannot be changed later.")]
 History = Annotated[HistoryMode, about("Which finished timers stay visible.")]
 Retention = Annotated[str, about("How long finished timers stay visible.", "3d")]
@@ -120,6 +128,7 @@ class CreateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    expire_after: ExpireAfter | UnsetType = UNSET
     on_conflict: Annotated[
         OnConflict | UnsetType,
         about(
@@ -162,6 +171,7 @@ class UpdateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    expire_after: Annotated[ExpireAfter | None, about("Null removes it.")] | UnsetType = UNSET
     id: OtherName | UnsetType = UNSET
 
 
@@ -397,6 +407,7 @@ class Timer(ResponseStruct):
     body: Annotated[
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")
     ] = UNSET
+    expire_after: ExpireAfter | UnsetType = UNSET
 
 
 class TimerPage(ResponseStruct):

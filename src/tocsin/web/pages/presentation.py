@@ -71,6 +71,7 @@ _FINISHED = {
     Status.COMPLETED: State("completed", "done"),
     Status.FAILED: State("failed", "failed"),
     Status.CANCELED: State("canceled", "canceled"),
+    Status.EXPIRED: State("expired", "expired"),
 }
 
 

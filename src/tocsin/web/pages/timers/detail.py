@@ -129,7 +129,12 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Completed", "done")]
     if timer.status is Status.FAILED:
         note = "Attempts exhausted." if timer.attempts >= policy.max_attempts else "The response was final."
+        if timer.expires_at is not None and "EXPIRED: " in (timer.last_error or ""):
+            note = "The timer expired before another attempt could begin."
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Failed", "failed", note=note)]
+    if timer.status is Status.EXPIRED:
+        note = "No attempt began before the end of its time."
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Expired", "expired", note=note)]
     if timer.status is Status.CANCELED:
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
     if at is None:
