@@ -52,7 +52,7 @@ VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 #: A slot with every field set.
 SLOT = StatisticsSlot(
     20, 1, 2, 3, 4, 5, 6, Latencies({0: 8, 38: 9}, 1.5), {"http://x:80": Failures(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
-    7, 8, 9, Latencies({38: 4}, 0.5), {"y": Failures(5)},
+    7, 8, 9, Latencies({38: 4}, 0.5), {"y": Failures(5)}, 10,
 )  # fmt: skip
 #: The statistics of an earlier release.
 PACKED = msgspec.msgpack.decode(bytes.fromhex(VECTORS["earlier"]["report, with packed statistics"]))[3]
@@ -91,6 +91,12 @@ MESSAGES = {
     "bye": Goodbye(9),
 }  # fmt: skip
 EARLIER = {
+    "report, without expired timers": PeerReport(
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
+        statistics=StatisticsReport(
+            1_700_000_000_000_000, 10_000_000, [msgspec.structs.replace(SLOT, expired=0)], StatisticsSlot(30), True
+        ),
+    ),
     "http, without the client": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
     "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
     "report, without what it takes": PeerReport(

@@ -384,9 +384,9 @@ class Dispatcher:
         row, shard = self._admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
-            paused = namespace is not None and namespace.paused
             expires_at = row.timer.expires_at
-            if row.key[0] <= now and not paused and (expires_at is None or now <= expires_at):
+            in_time = expires_at is None or now <= expires_at
+            if row.key[0] <= now and not (namespace is not None and namespace.paused) and in_time:
                 self._fire(shard, row, queue.destination, now)
                 return
             # No longer due, or its namespace was paused or the timer expired meanwhile: its next turn decides.

@@ -12,9 +12,12 @@ The states of a timer's durable row as memory sees them, and what moves it:
                                           superseded       └── IN FLIGHT ──next────► RETRYING
                         AWAITING WRITE ◄──────────────────────────│        attempt
                                    │                               └──final attempt──► FINISHED
+                                   │                                  (or expired)      │
                                    │ commit of the superseding write                    │ commit of the batch that
                                    ▼                                                    ▼ deletes it
                          wherever that write puts it                                   gone
+
+A row for which it is too late passes through IN FLIGHT without a request (`end_unfired`).
 
 Rule numbers refer to ARCHITECTURE.md, "Rules of the engine". `tests/properties` and `tests/simulation` check this code under
 random interleavings and faults; `make mutants` shows that each rule is needed.
