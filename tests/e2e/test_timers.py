@@ -269,7 +269,7 @@ async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window,
     await api.create("t", URL, payload={"a": 1}, **LATER)
     await shown.go(f"/timers/{api.namespace}/t")
     await expect(page.get_by_text("The timer is in the store")).to_be_visible()
-    explained = page.locator("section.card", has=page.get_by_role("heading", name="Explanation"))
+    explained = page.locator("section.card", has=page.get_by_role("heading", name="Placement"))
     for fact in ("Shard", "Owner", "Shard epoch", "Shard lag", "In flight", "Scheduled for", "UUID"):
         await expect(explained.get_by_text(fact, exact=True)).to_be_visible()
     await page.locator("summary", has_text="Reschedule").click()

@@ -100,7 +100,7 @@ MUTATIONS = [
     mutation(
         "a timer has expired although an attempt was made",
         27,
-        never(_CONCLUDE_EXPIRED, "timer.attempts"),
+        replace(_CONCLUDE_EXPIRED, "Status.FAILED", by="Status.EXPIRED"),
     ),
     mutation(
         "a timer has expired although it was handed over with an attempt in flight",

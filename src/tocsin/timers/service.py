@@ -36,12 +36,15 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.whereabouts import Whereabouts
 from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.timers.completing import complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.engine.whereabouts import whereabouts
+from tocsin.timers.explaining import PAUSE_TEXTS, Asked, Explanation, explain
 from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
@@ -49,16 +52,6 @@ __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService"
 T = TypeVar("T")
 #: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
 Settled = Callable[[TimerView | TocsinError | None], None]
-
-#: Reasons of a pause of the dispatcher, as texts.
-_PAUSE_TEXTS = {
-    "starting": "the node is starting",
-    "lease": "node lease expired",
-    "clock_skew": "the node's clock differs from the store's",
-    "clock_jump": "the node's wall clock jumped",
-    "unwritten_results": "too many results of attempts wait to be written",
-    "stopped": "the node has stopped",
-}
 
 #: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
 #: was made.
@@ -203,6 +196,37 @@ class TimerService:
             for view in await views_of_stored((row, shard_id) for row in rows):
                 views[ids[view.uuid]] = view
         return views
+
+    async def explain(self, namespace: str, timer_id: str) -> Explanation:
+        """Where the timer is, what it waits for, and what happens next. Raises TimerNotFound, NamespaceNotFound, Unavailable;
+        if only the owner of its shard can't be asked, the explanation says so."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        # In this order: what has left the owner's memory since is in the store.
+        asked = await self._ask_owner(shard_id, uuid)
+        view = await self.get(namespace, timer_id)
+        return explain(view, self._namespace(namespace), asked, self._context.clock.now_us())
+
+    async def _ask_owner(self, shard_id: int, uuid: bytes) -> Asked:
+        supervisor = self._supervisor
+        owner = supervisor.placement.owner(shard_id)
+        if owner is None:
+            return Asked(None)
+        if owner.incarnation == supervisor.incarnation:
+            return Asked(self.node, self.locate(shard_id, uuid))
+        names = {member.incarnation: member.node for member in supervisor.membership.members()}
+        name = names.get(owner.incarnation, owner.incarnation.hex())
+        if self._peers is None:
+            return Asked(name, failure="this node is not connected to other nodes")
+        try:
+            found = await self._peers.locate(owner.incarnation, shard_id, uuid)
+        except Unavailable as error:
+            return Asked(name, failure=str(error))
+        return Asked(name, found, "" if found else "it does not own the shard any more")
+
+    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
+        """What this node knows of a timer in its memory; None if it does not own the shard."""
+        shard = self._supervisor.shards.get(shard_id)
+        return None if shard is None else whereabouts(shard, self._supervisor.dispatcher, uuid)
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
@@ -540,7 +564,7 @@ class TimerService:
             reasons.append("the node observes the other members before it takes its share of the shards")
         paused = supervisor.dispatcher.paused_reason
         if paused is not None:
-            reasons.append(f"dispatch paused: {_PAUSE_TEXTS.get(paused, paused)}")
+            reasons.append(f"dispatch paused: {PAUSE_TEXTS.get(paused, paused)}")
         if self._context.store.capabilities.exclusive:
             missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
             if missing:

@@ -79,6 +79,14 @@ class TestCreate:
         assert ran.code == 2
         assert "give only one of them" in ran.err
 
+    def test_explain_shows_the_sentence_first(self, tocsin, scripted):
+        ran = tocsin("timers", "explain", "a", "--server", scripted.url)
+        assert last_body(scripted) == {"namespace": "default", "timerId": "a"}
+        assert ran.out.startswith("a is in the store.\n")
+        assert re.search(r"next +2099-01-01T00:00:00Z \(in ", ran.out)
+        assert re.search(r"owner +none", ran.out)
+        assert tocsin("timers", "explain", "a", "--json", "--server", scripted.url).json()["shard"] == 3
+
     def test_key_is_sent(self, tocsin, scripted, monkeypatch):
         monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")
         monkeypatch.setenv("TOCSIN_URL", scripted.url)

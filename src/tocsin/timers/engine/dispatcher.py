@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.timer import Timer
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
@@ -15,6 +16,7 @@ from tocsin.ports.observer import (
     TimerExpired,
     TimerSuspended,
 )
+from tocsin.ports.whereabouts import Obstacle
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude, conclude_expired
@@ -394,6 +396,11 @@ class Dispatcher:
             self._alarm.set(shard.shard_id, row.key[0], now)
         # The queue may have been the last one of its destination.
         self._admission.settle(queue.destination)
+
+    def obstacle(self, timer: Timer) -> tuple[Obstacle, str]:
+        """What keeps the timer from a slot now, apart from its instant, and the name of its destination."""
+        name = self._context.internal.get(timer.namespace, self._context.caller).destination(timer.url)
+        return self._admission.obstacle(timer.namespace, name), name
 
     # ------------------------------------------------------------------ what is suspended
 

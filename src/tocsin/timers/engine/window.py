@@ -296,6 +296,12 @@ class Window:
         rows += self.retrying.values()
         return len(rows), sum(row.size for row in rows)
 
+    def being_written(self, uuid: bytes) -> bool:
+        """Whether a batch, under way or to come, decides what becomes of the timer: it ends, is retried, or is changed by a
+        client."""
+        waiting = (self.finished, self.retrying, self.awaiting_write, self._client_ops)
+        return any(uuid in each for each in waiting)
+
     @property
     def clients_wait(self) -> bool:
         """Whether an accepted write of a client has not been answered yet, pending or in a batch under way."""

@@ -21,6 +21,7 @@ from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
+from tocsin.timers.explaining import Explanation
 from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
 from tocsin.web.http import cluster_wire, wire
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
@@ -359,6 +360,18 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.last_error is None else timer.last_error,
         UNSET if timer.body is None else raw_body_answer(timer.body),
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
+    )
+
+
+def explanation_answer(found: Explanation) -> wire.Explanation:
+    """The explanation as clients see it."""
+    return wire.Explanation(
+        found.state,
+        found.shard_id,
+        found.owner,
+        found.sentence,
+        UNSET if found.waits_for is None else found.waits_for,
+        optional_instant(found.next_at),
     )
 
 

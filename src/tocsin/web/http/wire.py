@@ -16,6 +16,7 @@ from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
+from tocsin.timers.explaining import TimerState, WaitsFor
 
 
 def about(description: str, *examples: object) -> Meta:
@@ -408,6 +409,31 @@ class Timer(ResponseStruct):
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")
     ] = UNSET
     expire_after: ExpireAfter | UnsetType = UNSET
+
+
+class Explanation(ResponseStruct):
+    """Where a timer is, what it waits for, and what happens next."""
+
+    state: TimerState
+    shard: Annotated[int, Meta(description="The shard that holds the timer.", ge=0)]
+    owner: Annotated[str | None, about("The node that owns the shard; null if none does.", "n1")]
+    sentence: Annotated[
+        str,
+        about(
+            "All of this in English.",
+            "Attempt 1 failed (HTTP_503). The next one begins at 2027-01-31T12:00:05.012400Z.",
+        ),
+    ]
+    waits_for: Annotated[
+        WaitsFor | UnsetType, about("What has to happen before the timer moves on; absent if it has finished.")
+    ] = UNSET
+    next: Annotated[
+        str | UnsetType,
+        about(
+            "When the next attempt is due, or the one in flight times out; absent if that is not known.",
+            "2027-01-31T12:00:05.012400Z",
+        ),
+    ] = UNSET
 
 
 class TimerPage(ResponseStruct):
