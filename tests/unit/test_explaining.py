@@ -208,7 +208,7 @@ def test_timers_of_an_idle_node_are_in_memory_or_in_the_store() -> None:
     after(crowd, 10, look)
 
 
-def test_timers_in_the_way_of_others_are_told_from_those_that_wait() -> None:
+def test_timer_in_flight_is_distinguished_from_those_that_wait_for_it() -> None:
     crowd = Crowd(destination_in_flight_max=1, destination_in_flight_min=1, callbacks_in_flight_max=100)
     crowd.keep("first", "hung", 8)
     crowd.keep("second", "hung", 9)

@@ -43,9 +43,9 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.engine.whereabouts import whereabouts
-from tocsin.timers.explaining import PAUSE_TEXTS, Asked, Explanation, explain
+from tocsin.timers.explaining import PAUSE_TEXTS, Explanation, explain
 from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
+from tocsin.timers.locating import ask_owner, located_here
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
@@ -202,31 +202,13 @@ class TimerService:
         if only the owner of its shard can't be asked, the explanation says so."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
-        asked = await self._ask_owner(shard_id, uuid)
+        asked = await ask_owner(self._supervisor, self._peers, shard_id, uuid)
         view = await self.get(namespace, timer_id)
         return explain(view, self._namespace(namespace), asked, self._context.clock.now_us())
 
-    async def _ask_owner(self, shard_id: int, uuid: bytes) -> Asked:
-        supervisor = self._supervisor
-        owner = supervisor.placement.owner(shard_id)
-        if owner is None:
-            return Asked(None)
-        if owner.incarnation == supervisor.incarnation:
-            return Asked(self.node, self.locate(shard_id, uuid))
-        names = {member.incarnation: member.node for member in supervisor.membership.members()}
-        name = names.get(owner.incarnation, owner.incarnation.hex())
-        if self._peers is None:
-            return Asked(name, failure="this node is not connected to other nodes")
-        try:
-            found = await self._peers.locate(owner.incarnation, shard_id, uuid)
-        except Unavailable as error:
-            return Asked(name, failure=str(error))
-        return Asked(name, found, "" if found else "it does not own the shard any more")
-
     def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
         """What this node knows of a timer in its memory; None if it does not own the shard."""
-        shard = self._supervisor.shards.get(shard_id)
-        return None if shard is None else whereabouts(shard, self._supervisor.dispatcher, uuid)
+        return located_here(self._supervisor, shard_id, uuid)
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
