@@ -44,8 +44,8 @@ TimeoutSeconds = Annotated[float, about("Timeout of one attempt, in seconds.", 1
 ExpireAfter = Annotated[
     str,
     about(
-        "No attempt begins later than this after executeAt. A timer without any attempt ends as expired then, any other as "
-        "failed.",
+        "No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired "
+        "then, any other as failed.",
         "15m",
     ),
 ]
@@ -172,7 +172,12 @@ class UpdateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
-    expire_after: Annotated[ExpireAfter | None, about("Null removes it.")] | UnsetType = UNSET
+    expire_after: (
+        Annotated[
+            ExpireAfter | None, about("No attempt begins later than this after executeAt; null removes the limit.")
+        ]
+        | UnsetType
+    ) = UNSET
     id: OtherName | UnsetType = UNSET
 
 
@@ -425,7 +430,8 @@ class Explanation(ResponseStruct):
         ),
     ]
     waits_for: Annotated[
-        WaitsFor | UnsetType, about("What has to happen before the timer moves on; absent if it has finished.")
+        WaitsFor | UnsetType,
+        about("What has to happen before the timer moves on; absent if it has finished, or that is not known."),
     ] = UNSET
     next: Annotated[
         str | UnsetType,
