@@ -50,7 +50,7 @@ def _possible(name: str, value: Any) -> Any:
         # To JSON Schema 3.0 is a whole number.
         value = int(value)
     match name, value:
-        case (("delay" | "retention" | "grace"), str()):
+        case (("delay" | "retention" | "grace" | "expireAfter"), str()):
             return "90m"
         case "numShards", int():
             # At most as many as the store has.

@@ -89,7 +89,9 @@ class TimerFilters:
     namespace: Namespace = "default"
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", help="Only timers that are pending, completed, failed or canceled; may be repeated."),
+        typer.Option(
+            "--status", help="Only timers that are pending, completed, failed, canceled or expired; may be repeated."
+        ),
     ] = None
     id_prefix: Annotated[
         str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only timers whose id has this prefix.")

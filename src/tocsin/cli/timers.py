@@ -65,6 +65,15 @@ Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Tag
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
 ]
+ExpireAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--expire-after",
+        metavar="DURATION",
+        help="No attempt begins later than this after the timer's instant, such as 15m.",
+        show_default="no limit",
+    ),
+]
 OnConflict = Annotated[
     str | None,
     typer.Option(
@@ -101,6 +110,7 @@ def create(
     header: Header = None,
     tag: Tag = None,
     timeout: Timeout = None,
+    expire_after: ExpireAfter = None,
     retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
@@ -119,6 +129,7 @@ def create(
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
+        "expireAfter": checked_duration("--expire-after", expire_after),
         "body": _raw_body(body, content_type, payload),
         **retries.policy(),
         "onConflict": on_conflict,
@@ -179,6 +190,28 @@ def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
     return [(*head, *first), *(("", "", "", *each) for each in others)]
 
 
+@command(app, "explain", example="timers explain order-17")
+def explain(
+    timer_id: TimerId,
+    namespace: Namespace = "default",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Explain what a timer waits for, and what happens next."""
+    found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})
+    if as_json:
+        output.print_json(found)
+        return
+    output.print_plain(found["sentence"])
+    fields = {"state": found["state"], "waits for": found.get("waitsFor"), "next": found.get("next")}
+    if found.get("next"):
+        fields["next"] = f"{found['next']} ({output.relative(found['next'])})"
+    owner = found["owner"] or "none"
+    output.print_fields(
+        {**{name: text for name, text in fields.items() if text}, "shard": found["shard"], "owner": owner}
+    )
+
+
 @command(app, "list", example="timers list --status failed --tag billing")
 def list_timers(
     filters: TimerFilters = ALL_TIMERS,
@@ -225,6 +258,8 @@ def update(
     header: Header = None,
     tag: Tag = None,
     timeout: Timeout = None,
+    expire_after: ExpireAfter = None,
+    no_expiry: Annotated[bool, typer.Option("--no-expiry", help="Remove the limit set with --expire-after.")] = False,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
     server: Server = LOCAL_SERVER,
@@ -233,14 +268,17 @@ def update(
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in conflict; give only one of them")
+    if expire_after is not None and no_expiry:
+        raise WrongUsage("--expire-after and --no-expiry conflict; give only one of them")
     changes = {
         "executeAt": checked_instant("--at", at),
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
+        "expireAfter": checked_duration("--expire-after", expire_after),
         "body": _raw_body(body, content_type, payload),
     }
-    changes = given(**changes) | retries.policy(remove=retry_default)
+    changes = given(**changes) | retries.policy(remove=retry_default) | ({"expireAfter": None} if no_expiry else {})
     if not changes:
         raise WrongUsage("no change given; give --in, --at, --url, --payload, …")
     _show(server.post("/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)

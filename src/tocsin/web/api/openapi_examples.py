@@ -11,6 +11,7 @@ from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
+from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import agent_wire, cluster_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
@@ -103,6 +104,14 @@ _CALL_FIELDS: Json = {
 
 _ANSWERS: tuple[msgspec.Struct, ...] = (
     _TIMER,
+    wire.Explanation(
+        state=TimerState.RETRYING,
+        shard=3,
+        owner="a",
+        sentence="Attempt 1 failed (HTTP_503). The next one begins at 2027-01-31T12:00:05.012400Z.",
+        waits_for=WaitsFor.INSTANT,
+        next="2027-01-31T12:00:05.012400Z",
+    ),
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
     RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),

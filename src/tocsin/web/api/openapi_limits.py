@@ -95,6 +95,7 @@ _TIMER: dict[str, Json] = {
         **_by_settings("callback_timeout_max"),
     },
     "tags": _TAGS,
+    "expireAfter": {**DURATION, **_by_settings("execute_ahead_max")},
 }
 _ROTATION: dict[str, Json] = {
     "secret": _SECRET,

@@ -22,6 +22,7 @@ from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
+from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http.codes import CODES, FAILURES
 from tocsin.web.http.wire import RequestStruct
 
@@ -35,6 +36,8 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
         "Why an attempt failed; docs/reference/errors.md has a remedy for each.",
     ),
     "TimerStatus": (list(Status), "A timer's state. Only `pending` timers fire and can be changed."),
+    "TimerState": (list(TimerState), " ".join((TimerState.__doc__ or "").split())),
+    "TimerWaitsFor": (list(WaitsFor), " ".join((WaitsFor.__doc__ or "").split())),
     "OnConflict": (list(OnConflict), "What a create does if a timer with its id exists."),
     "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD have no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
@@ -50,6 +53,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
 _RENAMED = {
     Status.__name__: "TimerStatus",
     RunStatus.__name__: "RunStatus",
+    WaitsFor.__name__: "TimerWaitsFor",
     CallStatus.__name__: "ServiceCallStatus",
     Role.__name__: "KeyRole",
     Answers.__name__: "CallbackAnswers",
