@@ -11,7 +11,7 @@ import msgspec
 
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
@@ -47,6 +47,7 @@ class TimerForm(RequestForm):
     raw: str = ""
     timeout: str = _DEFAULT_TIMEOUT
     retry: str = "namespace"
+    expire_after: str = ""
     #: The timer that this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
@@ -73,6 +74,7 @@ class TimerForm(RequestForm):
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
             retry="namespace" if timer.retry is None else "none" if single else "custom",
+            expire_after="" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         )
 
@@ -102,6 +104,8 @@ class TimerForm(RequestForm):
             body["retryPolicy"] = {"maxAttempts": 1}
         if self.timeout != _DEFAULT_TIMEOUT:
             body["callbackTimeoutSeconds"] = number("callbackTimeoutSeconds", self.timeout, errors)
+        if self.expire_after:
+            body["expireAfter"] = self.expire_after.replace(" ", "").lower()
         if tags := split_tags(self.tags):
             body["tags"] = tags
         if errors:
@@ -129,6 +133,7 @@ class TimerForm(RequestForm):
             "headers": None,
             "retryPolicy": None,
             "callbackTimeoutSeconds": float(_DEFAULT_TIMEOUT),
+            "expireAfter": None,
             "tags": [],
         }
         if "body" in body:
@@ -151,6 +156,10 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     parts += flags(body, {"method": "--method"})
     parts += [*header_flags(body.get("headers")), *repeated("--tag", body.get("tags", ()))]
     parts += flags(body, {"callbackTimeoutSeconds": "--timeout"}, lambda seconds: f"{seconds:g}")
+    if body.get("expireAfter", "") is None:
+        parts.append("--no-expiry")
+    else:
+        parts += flags(body, {"expireAfter": "--expire-after"})
     parts += policy_flags(body.get("retryPolicy") or {})
     return lined([" ".join(parts[:2]), *parts[2:], *server_flag(server)])
 
