@@ -62,7 +62,7 @@ class RunLedger:
                 what = f"{uuid.hex()[:6]} token {firing.token} firing {name}"
                 parent = self.parent.get(firing.token)
                 if parent is not None and parent not in before:
-                    self._broken("NO RUN", f"{what}: nothing tells of token {parent}, which its receiver rescheduled")
+                    self._broken("NO RUN", f"{what}: no run of token {parent}, which its receiver rescheduled")
                 # A second attempt proves that the first one was durable.
                 if firing.attempt > 1 and name not in found and self._was_moved(uuid, firing.token):
                     self._broken("NO RUN", f"{what}: attempt {firing.attempt} was made")

@@ -84,7 +84,7 @@ class Runs(Bench):
         found = (await self.store.fetch(0, [UUID])).get(UUID)
         return found.live if found else None
 
-    def told(self, limit: int = 10) -> list[tuple[int, str, list[int]]]:
+    def summary(self, limit: int = 10) -> list[tuple[int, str, list[int]]]:
         """Instant, status and the attempts' instants of each run, newest first."""
         return [(run.execute_at, run.status.value, [each.at for each in run.attempts]) for run in self.pages(limit)]
 
@@ -98,7 +98,7 @@ def test_every_run_is_a_chapter(limit: int) -> None:
     bench.write()
     bench.rescheduled(21, 30)
     bench.write()
-    assert bench.told(limit) == [(30, "pending", []), (10, "rescheduled", [11, 21])]
+    assert bench.summary(limit) == [(30, "pending", []), (10, "rescheduled", [11, 21])]
     bench.attempt_failed(31, 40)
     bench.write()
     bench.update(execute_at=50)
@@ -113,7 +113,7 @@ def test_every_run_is_a_chapter(limit: int) -> None:
     bench.write()
     bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answers.append))
     bench.write()
-    assert bench.told(limit) == [
+    assert bench.summary(limit) == [
         (80, "canceled", []),
         (60, "superseded", [61]),
         (50, "completed", [51]),
@@ -130,7 +130,7 @@ def test_a_run_without_attempts_leaves_no_row_when_its_timer_moves() -> None:
     bench.update(execute_at=20)
     bench.create(30)
     bench.write()
-    assert bench.told() == [(30, "pending", [])]
+    assert bench.summary() == [(30, "pending", [])]
 
 
 def test_an_update_that_leaves_the_instant_continues_the_run() -> None:
@@ -141,13 +141,13 @@ def test_an_update_that_leaves_the_instant_continues_the_run() -> None:
     bench.write()
     bench.update(url="http://i/")
     bench.write()
-    assert bench.told() == [(10, "pending", [11])]
+    assert bench.summary() == [(10, "pending", [11])]
     bench.update(execute_at=30)
     bench.write()
-    assert bench.told() == [(30, "pending", []), (10, "superseded", [11])]
+    assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
-def test_an_attempt_that_a_clients_write_overtook_is_told() -> None:
+def test_an_attempt_that_a_clients_write_overtook_is_recorded() -> None:
     bench = Runs()
     bench.create(10)
     bench.write()
@@ -158,7 +158,7 @@ def test_an_attempt_that_a_clients_write_overtook_is_told() -> None:
     )
     bench.window.answered(bench.attempt, NextAttempt(timer, 15), 0)
     bench.write()
-    assert bench.told() == [(20, "pending", []), (10, "superseded", [11])]
+    assert bench.summary() == [(20, "pending", []), (10, "superseded", [11])]
 
 
 def test_plain_create_keeps_the_run_of_a_retry_that_is_not_in_memory() -> None:
@@ -170,7 +170,7 @@ def test_plain_create_keeps_the_run_of_a_retry_that_is_not_in_memory() -> None:
     assert UUID not in bench.window.rows
     bench.create(30)
     bench.write()
-    assert bench.told() == [(30, "pending", []), (10, "superseded", [11])]
+    assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
 def test_suspended_run_survives_a_plain_create() -> None:
@@ -185,7 +185,7 @@ def test_suspended_run_survives_a_plain_create() -> None:
     bench.write()
     bench.create(30)
     bench.write()
-    assert bench.told() == [(30, "pending", []), (10, "superseded", [11])]
+    assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
 @pytest.mark.parametrize("limit", [1, 10])
@@ -198,11 +198,11 @@ def test_only_the_last_state_of_a_run_is_shown(limit: int) -> None:
     bench.load_up_to(40_000)
     bench.attempt_failed(20_001, 50_000)
     bench.write()
-    assert bench.told(limit) == [(10, "pending", [11, 20_001])]
+    assert bench.summary(limit) == [(10, "pending", [11, 20_001])]
     assert len(at_once(bench.store.runs(0, UUID, None, 10))) == 2
     bench.create(70)
     bench.write()
-    assert bench.told(limit) == [(70, "pending", []), (10, "superseded", [11, 20_001])]
+    assert bench.summary(limit) == [(70, "pending", []), (10, "superseded", [11, 20_001])]
 
 
 def test_conditional_create_keeps_the_run_that_it_read() -> None:
@@ -216,7 +216,7 @@ def test_conditional_create_keeps_the_run_that_it_read() -> None:
     condition = Condition(key=CreateKey("k", "b"))
     bench.window.accept(WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=condition, reply=bench.answers.append))
     bench.write()
-    assert bench.told() == [(30, "pending", []), (10, "superseded", [11])]
+    assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ def timeline(
     """A timer's past and future, the earliest entry first; `policy` is the retry policy in force. The chapters' attempts are
     not repeated."""
     timer = view.timer
-    told = {entry.at for chapter in chapters for entry in chapter.attempts}
+    shown = {entry.at for chapter in chapters for entry in chapter.attempts}
     entries = [TimelineEntry(timer.created_at, "Created", "pending")]
-    entries += [_entry(attempt) for attempt in timer.attempt_log if attempt.at not in told]
+    entries += [_entry(attempt) for attempt in timer.attempt_log if attempt.at not in shown]
     attempts_ended = {entry.at + (entry.attempt.duration_us if entry.attempt else 0) for entry in entries}
     last = max(entry.at for entry in entries)
     updated = timer.updated_at > timer.created_at and timer.status is Status.PENDING
