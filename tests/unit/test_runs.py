@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.test_window import UUID, Bench, at_once
+from tests.unit.test_window import OWNER, UUID, Bench, at_once
 
 from tocsin.model.condition import Condition
 from tocsin.model.errors import InvalidInput
@@ -15,6 +15,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import Attempt, Changes, CreateKey, Status, Timer
 from tocsin.timers.engine.rows import FinalAttempt, NextAttempt, OpKind, WriteOp, decoded_row
+from tocsin.timers.engine.window import Window
 from tocsin.timers.history import runs_page
 
 
@@ -199,10 +200,27 @@ def test_only_the_last_state_of_a_run_is_shown(limit: int) -> None:
     bench.attempt_failed(20_001, 50_000)
     bench.write()
     assert bench.summary(limit) == [(10, "pending", [11, 20_001])]
-    assert len(at_once(bench.store.runs(0, UUID, None, 10))) == 2
+    assert len(at_once(bench.store.runs(0, UUID, None, 10))) == 1
     bench.create(70)
     bench.write()
     assert bench.summary(limit) == [(70, "pending", []), (10, "superseded", [11, 20_001])]
+
+
+def test_each_owner_keeps_one_state_of_a_run_that_is_not_in_memory() -> None:
+    bench = Runs()
+    bench.create(10)
+    bench.write()
+    bench.attempt_failed(11, 20_000)
+    bench.write()
+    bench.window = Window(0, at_once(bench.store.claim(0, expected_epoch=1, owner=OWNER)), OWNER)
+    for at, again_at in ((20_001, 40_000), (40_001, 60_000), (60_001, 90_000)):
+        bench.load_up_to(at)
+        bench.attempt_failed(at, again_at)
+        bench.write()
+    assert len(at_once(bench.store.runs(0, UUID, None, 10))) == 2
+    bench.create(95_000)
+    bench.write()
+    assert bench.summary(1) == [(95_000, "pending", []), (10, "superseded", [11, 20_001, 40_001, 60_001])]
 
 
 def test_conditional_create_keeps_the_run_that_it_read() -> None:
