@@ -11,12 +11,14 @@ from tocsin.stores.memory import MemoryStore
 
 
 @dataclass(slots=True)
-class _Write:
-    """A client's request. `traceable`: it ends a run under the firing that receivers know. A plain create is not, because it
-    reads nothing, nor is an update that leaves the instant, after which the same run has another firing."""
+class Write:
+    """A client's request, which may be sent several times. `traceable`: it ends a run under the firing that receivers know. A
+    plain create does not, because it reads nothing, nor does an update that leaves the instant, after which the same run has
+    another firing."""
 
     token: int
     traceable: bool
+    tries: int = 0
     acknowledged: bool = False
 
 
@@ -32,20 +34,16 @@ class RunLedger:
     def __init__(self, root: dict[int, int], broken: Callable[[str, str], None]) -> None:
         self._root = root
         self._broken = broken
-        self._writes: dict[bytes, list[_Write]] = {}
+        self._writes: dict[bytes, list[Write]] = {}
         self._firings: dict[bytes, dict[str, _Firing]] = {}
         #: The token of which an answer of the receiver made this one, by rescheduling the timer.
         self.parent: dict[int, int] = {}
 
-    def asked(self, uuid: bytes, token: int, *, traceable: bool) -> Callable[[], None]:
-        """Records a client's request; the result records its acknowledgement."""
-        write = _Write(token, traceable)
+    def asked(self, uuid: bytes, token: int, *, traceable: bool) -> Write:
+        """Records a client's request."""
+        write = Write(token, traceable)
         self._writes.setdefault(uuid, []).append(write)
-
-        def acknowledged() -> None:
-            write.acknowledged = True
-
-        return acknowledged
+        return write
 
     def called(self, uuid: bytes, token: int, message_id: str, attempt: int) -> None:
         """Records a call of a receiver."""
@@ -75,7 +73,12 @@ class RunLedger:
         """Whether the next acknowledged write gave the timer of that token another instant, and no request before it may
         have hidden the firing."""
         for write in self._writes.get(uuid, ()):
-            if write.token <= self._root[token]:
+            if write.token < self._root[token]:
+                continue
+            if write.token == self._root[token]:
+                # Its own write. Written twice, it may have begun two firings.
+                if write.tries > 1 and not write.traceable:
+                    return False
                 continue
             if not write.traceable or write.acknowledged:
                 return write.traceable
