@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Annotated, Any
 
@@ -24,7 +23,6 @@ from tocsin.cli.options import (
     checked_duration,
     checked_instant,
     content,
-    duration_us,
     given,
     headers,
     json_content,
@@ -236,7 +234,8 @@ def update(
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in conflict; give only one of them")
     changes = {
-        "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
+        "executeAt": checked_instant("--at", at),
+        "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
         "body": _raw_body(body, content_type, payload),
@@ -287,13 +286,6 @@ def _raw_body(text: str | None, media_type: str | None, payload: str | None) -> 
         import base64
 
         return {"base64": base64.b64encode(raw).decode(), **given}
-
-
-def _from_now(text: str) -> str:
-    """The instant that `--in` means, by this machine's clock."""
-    from tocsin.model.instants import format_instant
-
-    return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:
