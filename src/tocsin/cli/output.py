@@ -23,6 +23,8 @@ STATUS_STYLES = {
     "failed": "bold red",
     "canceled": "yellow",
     "expired": "bold red",
+    "rescheduled": "green",
+    "superseded": "yellow",
     "Scheduled": "cyan",
     "Running": "blue",
     "Retrying": "yellow",

@@ -27,6 +27,8 @@ KEY_MIN: FireKey = (-(2**63), b"")
 KEY_MAX: FireKey = (2**63 - 1, b"\xff" * 16)
 
 GENERATION_BYTES = 32
+#: Sorts after every generation.
+GENERATION_END = b"\xff" * GENERATION_BYTES
 
 
 def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
@@ -74,17 +76,30 @@ class HistoryRow(NamedTuple):
     expires_at: int
 
 
+class RunRow(NamedTuple):
+    """A run that ended while its timer went on, identified by (uuid, generation), so that writing it twice leaves one row.
+
+    `generation` is unlike those of the timer's other runs and of its history rows, and greater than those of earlier ones.
+    `record` is opaque to the store. `expires_at` is when retention ends, in microseconds.
+    """
+
+    uuid: bytes
+    generation: bytes
+    record: bytes
+    expires_at: int
+
+
 @dataclass(slots=True)
 class ShardBatch:
     """One shard's part of a commit, which takes effect as a whole or not at all, and only if its fence holds.
 
     The fence is the first statement: it *updates* the shard row where epoch and owner are these. The others follow in any
     order, because they are disjoint: `upserts` (each replaces the uuid's present row, whatever its key), `deletes` (by uuid),
-    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history` (idempotent). No uuid is in
-    both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
+    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history` and `runs` (both
+    idempotent). No uuid is in both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
 
-    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts and history before
-    deletes, all rows of one uuid in one chunk.
+    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history and runs
+    before deletes, all rows of one uuid in one chunk.
     """
 
     shard_id: int
@@ -94,6 +109,7 @@ class ShardBatch:
     deletes: list[bytes] = field(default_factory=list)
     delete_to: FireKey | None = None
     history: list[HistoryRow] = field(default_factory=list)
+    runs: list[RunRow] = field(default_factory=list)
 
 
 class Applied(Enum):
@@ -282,9 +298,15 @@ class Store(Protocol):
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored for each uuid; a uuid without any row is absent. A strongly consistent read."""
 
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    ) -> builtins.list[HistoryRow | RunRow]:
+        """The ends of a timer's runs: its history rows and run rows with generation < before (None: all of them), greatest
+        generation first, at most `limit`. A strongly consistent read."""
+
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many. A store whose database expires
-        rows by itself returns 0."""
+        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many. A store whose
+        database expires rows by itself returns 0."""
 
     # -- administration
 

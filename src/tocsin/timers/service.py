@@ -36,6 +36,7 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.store import StoredRow
 from tocsin.ports.whereabouts import Whereabouts
 from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.timers.completing import complete
@@ -44,6 +45,7 @@ from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import PAUSE_TEXTS, Explanation, explain
+from tocsin.timers.history import RunPage, runs_page
 from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 from tocsin.timers.locating import ask_owner, located_here
 
@@ -180,6 +182,20 @@ class TimerService:
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return view_of_stored(row, shard_id)
+
+    async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        """A page of the timer's runs, newest first. Raises TimerNotFound, NamespaceNotFound, InvalidInput, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        store = self._context.store
+
+        async def live() -> StoredRow | None:
+            found = (await store.fetch(shard_id, [uuid])).get(uuid)
+            return found.live if found else None
+
+        page = await self._read(runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor))
+        if not page.runs and cursor is None:
+            raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
+        return page
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,

@@ -8,10 +8,10 @@ from itertools import chain
 from asyncmy import errors
 
 from tocsin.model.errors import DefiniteFailure
-from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, ShardBatch, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, SUSPENDED, cut
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut
 from tocsin.sql.tags import tags_text
 from tocsin.stores.mysql.connection import MysqlSettings
 from tocsin.stores.mysql.dialect import DIALECT
@@ -43,6 +43,8 @@ _HISTORY_TAIL = DIALECT.or_update(
     "", "timer_execute_at", "timer_namespace", "timer_id", "timer_tags", "timer_record", "timer_status",
     "timer_finished_at", "timer_expires_at",
 ).encode()  # fmt: skip
+_RUN_HEAD = f"INSERT INTO runs (shard_id, {RUN_COLUMNS}) VALUES ".encode()
+_RUN_TAIL = DIALECT.or_update("", "run_record", "run_expires_at").encode()
 # With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
 # shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
 _ALONG_THE_KEY = b"/*+ INDEX(timers PRIMARY) */"
@@ -137,11 +139,13 @@ async def _delete_ranges(
 def _row_statements(parts: Sequence[ShardBatch], bytes_max: int) -> Iterator[bytes]:
     upserts = chain.from_iterable(_upsert_rows(part) for part in parts)
     history = chain.from_iterable(_history_rows(part) for part in parts)
+    runs = chain.from_iterable(_run_rows(part) for part in parts)
     for part in parts:
         for uuids in cut([hexed(uuid) for uuid in sorted(part.deletes)]):
             yield uuid_delete(part.shard_id, uuids)
     yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, bytes_max)
     yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, bytes_max)
+    yield from inserts(_RUN_HEAD, runs, _RUN_TAIL, bytes_max)
 
 
 def uuid_delete(shard_id: int, uuids: Sequence[bytes]) -> bytes:
@@ -173,11 +177,19 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
         )  # fmt: skip
 
 
-def _check_lengths(row: StoredRow | HistoryRow) -> None:
+def _run_rows(part: ShardBatch) -> Iterator[bytes]:
+    for row in sorted(part.runs):
+        _check_lengths(row)
+        yield b"(%d,%b,%b,%b,%b)" % (
+            part.shard_id, hexed(row.uuid), hexed(row.generation), bytes_literal(row.record), instant(row.expires_at),
+        )  # fmt: skip
+
+
+def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
     # Columns of fixed length silently pad shorter values with zeros.
     if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
         raise DefiniteFailure(
-            f"timer {row.timer_id!r}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
+            f"{row.uuid.hex()}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
         )
 
 

@@ -8,12 +8,14 @@ import msgspec
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import agent_wire, cluster_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
+from tocsin.web.http.history_wire import AttemptOfRun, RunAnswer, RunPageAnswer
 from tocsin.web.http.wire import Attempt, BadField
 
 Json = dict[str, Any]
@@ -45,6 +47,13 @@ _TIMER = wire.Timer(
     updated_at=_CREATED,
     next_attempt_at="2027-01-31T12:00:05.012400Z",
     last_error="HTTP_503",
+)
+_RUN = RunAnswer(
+    run="1-2a",
+    execute_at=_AT,
+    status=RunStatus.PENDING,
+    attempts_made=1,
+    attempts=[AttemptOfRun(_AT, 12.4, 503, "HTTP_503", "upstream not ready")],
 )
 _SECRET = "whsec_c2VjcmV0IG9mIHRoaXMgZXhhbXBsZSBvbmx5"
 _KEY: Json = {
@@ -104,6 +113,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
         next="2027-01-31T12:00:05.012400Z",
     ),
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
+    RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
     wire.NamespaceList(namespaces=[_NAMESPACE]),

@@ -137,6 +137,7 @@ FIELDS: dict[str, dict[str, Json]] = {
         "limit": _ROWS,
         "cursor": {"pattern": f"^[A-Za-z0-9_-]{{{CURSOR_CHARS}}}$"},
     },
+    "TimerHistory": {"namespace": _NAME, "timerId": _ID, "limit": _ROWS, "cursor": {**_CURSOR, "pattern": _NO_CONTROL}},
     "ListTimers": {
         "namespace": _NAME,
         "status": {"type": "array", "items": {"$ref": "#/components/schemas/TimerStatus"}},

@@ -18,6 +18,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
@@ -41,6 +42,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD have no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
+    "RunStatus": (list(RunStatus), "How a run stands or ended."),
     "ServiceCallStatus": (list(CallStatus), "A service call's state."),
     "ServiceCallMethod": ((*METHODS, "OPTIONS"), "The method of a service call's request."),
     "KeyRole": (list(Role), "What an API key allows; each role includes the previous ones."),
@@ -50,6 +52,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
 #: Enums of the code whose name in the document differs.
 _RENAMED = {
     Status.__name__: "TimerStatus",
+    RunStatus.__name__: "RunStatus",
     WaitsFor.__name__: "TimerWaitsFor",
     CallStatus.__name__: "ServiceCallStatus",
     Role.__name__: "KeyRole",
