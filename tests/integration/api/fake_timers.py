@@ -24,8 +24,10 @@ from tocsin.model.errors import (
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.run import run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
+from tocsin.timers.history import RunPage, read_cursor
 from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
 TOTAL_SHARDS = 8
@@ -124,6 +126,11 @@ class FakeTimerService(TimerService):
         return Explanation(
             TimerState.SCHEDULED, WaitsFor.INSTANT, found.execute_at, 0, "n1", "The timer is in the store."
         )
+
+    async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        timer = (await self.get(namespace, timer_id)).timer
+        read_cursor(cursor)
+        return RunPage([run_of(timer, timer.status)], None)
 
     async def _pending(self, namespace: str, timer_id: str) -> Timer:
         timer = (await self.get(namespace, timer_id)).timer
