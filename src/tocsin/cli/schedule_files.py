@@ -32,9 +32,6 @@ READ_ONLY = frozenset(
 
 def export(
     namespace: Namespace = "default",
-    id_prefix: Annotated[
-        str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only schedules whose id has this prefix.")
-    ] = None,
     target: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"),
@@ -44,7 +41,7 @@ def export(
     """Write all active and paused schedules as JSON Lines, ordered by id."""
     from tocsin.cli.rows import JsonLinesWriter, SchedulePage
 
-    body = given(namespace=namespace, idPrefix=id_prefix, limit=PAGE_ROWS)
+    body = given(namespace=namespace, limit=PAGE_ROWS)
     count = 0
     with server.client() as client:
         # The first page before the file: a refused request must not leave an empty file behind.

@@ -25,6 +25,7 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
 TOTAL_SHARDS = 8
@@ -40,13 +41,14 @@ class SystemClock:
 
 class FakeTimerService(TimerService):
     """While set, `fault` is raised by every call; `reasons` are why the service is not ready. While `holding`, single creates
-    wait for `release`; `held` is set when one waits."""
+    wait for `release`; `held` is set when one waits. Schedules keep their definition, whatever is changed."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
         self.timers: dict[tuple[str, str], Timer] = {}
+        self.schedules: dict[bytes, Timer] = {}
         self.fault: Exception | None = None
         self.reasons: list[str] = []
         self.holding = False
@@ -130,6 +132,38 @@ class FakeTimerService(TimerService):
     async def delete(self, namespace: str, timer_id: str) -> None:
         timer = await self._pending(namespace, timer_id)
         self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
+
+    has_schedules = True
+
+    def now_us(self) -> int:
+        return SystemClock().now_us()
+
+    def require_format_2(self, what: str) -> None:
+        pass
+
+    async def shard_of(self, namespace: str, uuid: bytes) -> int:
+        self._check(namespace)
+        return shard_of(namespace_hash(namespace), uuid, 4, TOTAL_SHARDS)
+
+    async def get_by_uuid(self, namespace: str, uuid: bytes) -> TimerView | None:
+        self._check(namespace)
+        timer = self.schedules.get(uuid)
+        return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
+
+    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> list[TimerView]:
+        self._check(namespace)
+        found = sorted((timer.id, uuid) for uuid, timer in self.schedules.items() if timer.namespace == namespace)
+        views = [await self.get_by_uuid(namespace, uuid) for schedule_id, uuid in found if schedule_id > after_id]
+        return [view for view in views if view is not None][:limit]
+
+    async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
+        if op.timer is not None:
+            self.schedules[op.uuid] = op.timer
+        if op.uuid not in self.schedules:
+            raise TimerNotFound
+        if op.kind is OpKind.DELETE:
+            del self.schedules[op.uuid]
+        return await self.get_by_uuid(op.namespace, op.uuid)
 
     def finish(self, namespace: str, timer_id: str, now_us: int) -> None:
         """Makes a timer look as if it had failed after two attempts."""

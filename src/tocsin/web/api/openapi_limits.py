@@ -176,7 +176,6 @@ FIELDS: dict[str, dict[str, Json]] = {
     },
     "ListSchedules": {
         "namespace": _NAME,
-        "idPrefix": {"maxLength": _LIMITS.id_chars_max, "pattern": _NO_CONTROL},
         "limit": _ROWS,
         "cursor": {**_CURSOR, "pattern": _NO_CONTROL},
     },

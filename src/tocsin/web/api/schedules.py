@@ -83,20 +83,6 @@ class ScheduleHandlers:
         return _changed(request, await self._schedules.update(sent.namespace, sent.schedule_id, changes, definition))
 
     @_operation(
-        "deleteSchedule",
-        "/api/v1/schedules/delete",
-        "Delete a schedule",
-        Role.WRITE,
-        status=204,
-        errors=_CHANGE_ERRORS,
-        example=_NAME,
-    )
-    async def delete(self, request: ApiRequest, sent: wire.ScheduleName) -> None:
-        """It does not fire again. An attempt that is in flight may still arrive; it is not retried."""
-        request.permit(Role.WRITE, sent.namespace)
-        await self._schedules.delete(*self._parser.name(sent))
-
-    @_operation(
         "listSchedules",
         "/api/v1/schedules/list",
         "List schedules, ordered by id",
@@ -187,6 +173,20 @@ class ScheduleHandlers:
             view = await self._schedules.get(*wanted)
             wanted, found = view.definition, self._next(view, request.now_us, count)
         return wire.Preview([format_instant(instant) for instant in found], sentence(wanted))
+
+    @_operation(
+        "deleteSchedule",
+        "/api/v1/schedules/delete",
+        "Delete a schedule",
+        Role.WRITE,
+        status=204,
+        errors=_CHANGE_ERRORS,
+        example=_NAME,
+    )
+    async def delete(self, request: ApiRequest, sent: wire.ScheduleName) -> None:
+        """It does not fire again. An attempt that is in flight may still arrive; it is not retried."""
+        request.permit(Role.WRITE, sent.namespace)
+        await self._schedules.delete(*self._parser.name(sent))
 
     @staticmethod
     def _next(view: ScheduleView, now_us: int, count: int) -> builtins.list[int]:

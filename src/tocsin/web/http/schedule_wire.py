@@ -130,7 +130,6 @@ class ListSchedules(RequestStruct):
     """Which schedules of a namespace are listed."""
 
     namespace: NamespaceName
-    id_prefix: Annotated[str | UnsetType, about("Prefix of the schedules' ids.")] = UNSET
     limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
     cursor: Cursor | UnsetType = UNSET
 

@@ -100,8 +100,6 @@ class ScheduleParser:
         rules, errors = self._rules, []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        if sent.id_prefix is not UNSET and sent.id_prefix and (reason := rules.timer_id(sent.id_prefix)):
-            errors.append(FieldError("idPrefix", reason))
         if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
             errors.append(FieldError("limit", reason))
         if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
@@ -110,7 +108,6 @@ class ScheduleParser:
             raise InvalidInput(*errors)
         return ScheduleListRequest(
             sent.namespace,
-            "" if sent.id_prefix is UNSET else sent.id_prefix,
             None if sent.cursor is UNSET else sent.cursor,
             LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
         )
