@@ -28,7 +28,7 @@ _NOTICES = {
 #: Why a schedule is paused, by the reason that it carries.
 _PAUSED = {
     "request": "This schedule was paused by request.",
-    "failures": "This schedule paused by itself, because so many occurrences in a row failed.",
+    "failures": "This schedule paused by itself, because {failures} occurrences in a row failed.",
 }
 
 
@@ -79,7 +79,10 @@ class ScheduleDetail(Part):
 
 
 def _paused_words(view: ScheduleView) -> str:
-    return "" if view.paused is None else _PAUSED.get(view.paused, f"This schedule is paused ({view.paused}).")
+    if view.paused is None:
+        return ""
+    words = _PAUSED.get(view.paused, f"This schedule is paused ({view.paused}).")
+    return words.format(failures=view.definition.pause_after_failures)
 
 
 def _facts(definition: Definition) -> dict[str, str | int]:
