@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
-from tocsin.model.ids import timer_uuid
+from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.instants import format_instant
 from tocsin.ports.callback import Exchange, Invocation
 
@@ -66,6 +66,9 @@ class Receiver:
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Decides at once how this call ends."""
         world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        if invocation.namespace == world.scheduled_namespace:
+            self._invoke_scheduled(invocation, done)
+            return
         token = token_of(invocation.payload)
         uuid = timer_uuid(invocation.namespace, invocation.timer_id)
         if not world.healed and rng.random() < world.unsent_rate:
@@ -90,6 +93,39 @@ class Receiver:
                 done(exchange)
 
         loop.call_later(delay_s, end)
+
+    def _invoke_scheduled(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """A call for an occurrence of a schedule; its receiver may take longer than the interval."""
+        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        uuid = schedule_uuid(invocation.namespace, invocation.timer_id)
+        if not world.healed and rng.random() < world.unsent_rate:
+            world.say("not sent", self._node.name, uuid.hex()[:6], invocation.message_id)
+            loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
+            return
+        world.schedules.begins(uuid, invocation, self._node.name, self._now_us())
+        chance, delay_s = rng.random(), rng.choice((0.001, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
+        broken = self.destination(invocation.url) in world.broken_hosts
+        outcome: Outcome = Response(200)
+        if world.healed:
+            delay_s = min(delay_s, 0.2)
+        elif broken or chance < 0.1 or delay_s * 1e6 >= invocation.timeout_us:
+            outcome, delay_s = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6
+        elif chance < 0.3:
+            outcome = Response(500)
+        elif chance < 0.35:
+            outcome = Response(404)
+        elif chance < 0.45:
+            due = invocation.fired_at + int(rng.choice((0.0, 0.3e6, 0.9e6, 5e6)))
+            outcome = Response(200, b'{"nextExecuteAt":"%s"}' % format_instant(due).encode())
+        exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
+
+        def end() -> None:
+            world.schedules.ends(uuid, invocation.message_id)
+            if self.connected:
+                world.say("answer", self._node.name, uuid.hex()[:6], invocation.message_id, type(outcome).__name__)
+                done(exchange)
+
+        loop.call_later(max(delay_s, 0.0001), end)
 
     def _report(self, done: Callable[[Exchange], None], exchange: Exchange) -> None:
         if self.connected:

@@ -30,6 +30,7 @@ from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
+from .schedules import SCHEDULED_NAMESPACE, ScheduleLedger, Scheduler
 
 SECOND = 1_000_000
 #: How long clients and faults are active; afterwards everything is healed and has to drain.
@@ -56,7 +57,7 @@ class World:
     """The world of one seed. `run` returns its violation, or None. `small_transactions`: a transaction takes a few
     rows of one shard, and the store deletes no ranges."""
 
-    def __init__(self, seed: int, *, small_transactions: bool = False) -> None:
+    def __init__(self, seed: int, *, small_transactions: bool = False, scheduled: bool | None = None) -> None:
         self.seed = seed
         self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
         self.trace: list[tuple[Any, ...]] = []
@@ -66,6 +67,8 @@ class World:
         self.storm = seed % 5 == 4
         #: Whether clients create with idempotency keys and repeat these requests.
         self.repeated = seed % 4 == 2
+        #: Whether there are schedules, too.
+        self.scheduled = seed % 7 in (3, 4, 6) if scheduled is None else scheduled
         self.healed = False
         #: The share of requests that are not sent, which does not count as a fault.
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
@@ -118,6 +121,11 @@ class World:
         if self.repeated:
             self.exists[FORGETFUL_NAMESPACE] = asyncio.Event()
             self.clients += [Repeater(self, 80, "a"), Repeater(self, 81, FORGETFUL_NAMESPACE)]
+        self.schedules = ScheduleLedger(self)
+        self.scheduled_namespace = SCHEDULED_NAMESPACE
+        if self.scheduled:
+            self.exists[SCHEDULED_NAMESPACE] = asyncio.Event()
+            self.clients += [Scheduler(self, number) for number in range(70, 73)]
         if not self.faulty:
             # A timer that the store always refuses: it must not affect others (rule 5).
             refused = Client(self, 90)
@@ -226,7 +234,9 @@ class World:
         tokens = {}
         for row in self.live_rows():
             try:
-                tokens[row.uuid] = token_of(decode_record(row.record).payload)
+                timer = decode_record(row.record)
+                if timer.schedule is None:
+                    tokens[row.uuid] = token_of(timer.payload)
             except RecordUndecodable:
                 continue
         return tokens
@@ -271,6 +281,11 @@ class World:
             )
             await self.store.put_namespace(forgetful, create=True)
             self.exists[FORGETFUL_NAMESPACE].set()
+        if self.scheduled:
+            every = Namespace(SCHEDULED_NAMESPACE, self.total_shards, 0, 0, retry=NAMESPACE_POLICY)
+            await self.store.put_namespace(every, create=True)
+            self.exists[SCHEDULED_NAMESPACE].set()
+            self.schedules.watch()
         if self.crowded:
             await self._crowd()
         for node in self.nodes:
@@ -354,7 +369,7 @@ class World:
                         self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
                     attempts_max = (timer.retry or NAMESPACE_POLICY).max_attempts
                     self.say("history", timer.status.value, timer.attempts, attempts_max)
-                    if timer.payload != NULL_PAYLOAD:
+                    if timer.payload != NULL_PAYLOAD and timer.schedule is None:
                         self.ledger.finished_as(uuid, token_of(timer.payload), timer)
         for uuid, states in self.ledger.possible.items():
             if len(states) == 1 and uuid in self.ledger.created and uuid not in reported:

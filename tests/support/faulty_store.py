@@ -233,6 +233,7 @@ class FaultyStore:
     load = _read(Store.load)
     load_suspended = _read(Store.load_suspended)
     fetch = _read(Store.fetch)
+    runs = _read(Store.runs)
     list = _read(Store.list)
     namespaces = _read(Store.namespaces)
     api_keys = _read(Store.api_keys)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.model.redaction import REDACTED, is_secret_name, redact_url
-from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet
+from tocsin.model.redaction import REDACTED, is_secret_name, redact_url, secrets_of
+from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet
 
 SECRET_NAMES = [
     *("authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "X-API-Key", "x-api_key", "apikey", "api.key"),

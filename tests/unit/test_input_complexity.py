@@ -16,10 +16,10 @@ from tocsin.http_client.plain import check_request
 from tocsin.http_client.request import check_form
 from tocsin.http_client.target import parse_url
 from tocsin.model.answer import Response, judge
-from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url
+from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url, secrets_of
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.validation import CallRules, PageRequest, Submission
-from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
+from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.api.routes import read_query

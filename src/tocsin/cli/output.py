@@ -22,6 +22,8 @@ STATUS_STYLES = {
     "completed": "green",
     "failed": "bold red",
     "canceled": "yellow",
+    "rescheduled": "green",
+    "superseded": "yellow",
     "Scheduled": "cyan",
     "Running": "blue",
     "Retrying": "yellow",

@@ -193,7 +193,7 @@ def list_schedules(
                 schedule["id"],
                 schedule["status"],
                 schedule["sentence"],
-                following := next(iter(schedule["nextInstants"]), None),
+                following := next(iter(schedule["nextInstants"]), None) if schedule["status"] == "active" else None,
                 output.relative(following),
                 schedule.get("lastOccurrence", {}).get("outcome"),
                 schedule["callbackUrl"],
@@ -284,6 +284,29 @@ def backfill(
     _show(server.post("/schedules/backfill", request), as_json)
 
 
+@command(app, "history", example="schedules history nightly-report --limit 10")
+def history(
+    schedule_id: ScheduleId,
+    namespace: Namespace = "default",
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of occurrences.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Show the occurrences of a schedule, newest first, and the instants that did not fire."""
+    request = given(namespace=namespace, scheduleId=schedule_id, limit=limit, cursor=cursor)
+    answer = server.post("/schedules/history", request)
+    if as_json:
+        output.print_json(answer)
+        return
+    output.print_table(
+        ("instant", "source", "status", "attempts", "last response"),
+        [line for occurrence in answer["occurrences"] for line in _occurrence_lines(occurrence)],
+    )
+    if answer.get("nextCursor"):
+        output.note(f"More occurrences: --cursor {answer['nextCursor']}")
+
+
 @command(app, "preview", example='schedules preview --cron "30 2 * * *" --time-zone Europe/Berlin --count 5')
 def preview(
     schedule_id: Annotated[
@@ -313,6 +336,21 @@ def preview(
     else:
         rows = [(at, _local(at, zone), output.relative(at)) for at in answer["instants"]]
         output.print_table(("instant", zone, ""), rows)
+
+
+def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
+    """A line for the occurrence, below those of the instants missed after it: the newest come first."""
+    lines: list[tuple[object, ...]] = [
+        (f"{missed['firstAt']} and {missed['count'] - 1} more" if missed["count"] > 1 else missed["firstAt"],
+         "", "missed", "", missed["reason"])
+        for missed in reversed(occurrence["missed"])
+    ]  # fmt: skip
+    if occurrence["status"] != "missed":
+        latest = occurrence["attempts"][-1] if occurrence["attempts"] else {}
+        came = latest.get("error") or latest.get("status")
+        made = occurrence["attemptsMade"] or ""
+        lines.append((occurrence["instant"], occurrence.get("source"), occurrence["status"], made, came))
+    return lines
 
 
 def _each(server: Server, operation: str, namespace: str, schedule_ids: list[str], done: str) -> None:

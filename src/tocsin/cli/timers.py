@@ -1,4 +1,4 @@
-"""`tocsin timers`: create, get, list, update, delete; `watch`, `import` and `export` are in modules of their own."""
+"""`tocsin timers`: create, get, history, list, update, delete; `watch`, `import` and `export` are in modules of their own."""
 
 from __future__ import annotations
 
@@ -108,6 +108,40 @@ def get(
 ) -> None:
     """Show one timer, pending or finished."""
     _show(server.post("/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
+
+
+@command(app, "history", example="timers history order-17")
+def history(
+    timer_id: TimerId,
+    namespace: Namespace = "default",
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of runs.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Show the runs of a timer with their attempts, newest first."""
+    request = given(namespace=namespace, timerId=timer_id, limit=limit, cursor=cursor)
+    answer = server.post("/timers/history", request)
+    if as_json:
+        output.print_json(answer)
+        return
+    output.print_table(
+        ("run", "status", "due", "attempt", "duration", "result", "answer"),
+        [line for run in answer["runs"] for line in _run_lines(run)],
+    )
+    if answer.get("nextCursor"):
+        output.note(f"More runs: --cursor {answer['nextCursor']}")
+
+
+def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
+    """A run's line, which has its first attempt, and a line for each further attempt."""
+    attempts = [
+        (each["startedAt"], f"{each['durationMs']:g} ms", each.get("error") or each.get("status"), each.get("answer"))
+        for each in run["attempts"]
+    ]
+    first, *others = attempts or [("", "", "", "")]
+    head = (run["run"], run["status"], run["executeAt"])
+    return [(*head, *first), *(("", "", "", *each) for each in others)]
 
 
 @command(app, "list", example="timers list --status failed --tag billing")

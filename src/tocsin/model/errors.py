@@ -99,8 +99,8 @@ class ScheduleEnded(Conflict):
     code = "SCHEDULE_ENDED"
 
 
-class SchedulesUnsupported(TocsinError):
-    """The store can't keep schedules."""
+class SchedulesUnsupported(Conflict):
+    """The store has no schedules. Nothing was written."""
 
     code = "SCHEDULES_UNSUPPORTED"
 

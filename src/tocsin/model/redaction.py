@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import unquote_plus
 
@@ -25,6 +25,17 @@ _CREDENTIAL = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey)\s+\S",
 _USERINFO = re.compile(r"//[^/?#\s]*@")
 #: No character class overlaps its neighbours, so that a search passes each character once.
 _PARAMETER = re.compile(r"([?&;])([^?=&;#\s]+)=([^&;#\s>\"]*)")
+#: A member of a JSON object, whole or cut at the end of the text: its name, and the text or number that it has.
+_MEMBER = re.compile(r'"([^"\\]{1,64})"(\s*:\s*)("(?:[^"\\]|\\.)*(?:"|\\?$)|-?\d[\d.eE+-]*)')
+#: A name and its value in plain text, as in headers, forms and settings.
+_ASSIGNMENT = re.compile(r"(?<![\w.\"-])([\w.-]{1,64})(\s?[:=]\s?)([^\s,;&\"'<>{}\[\]]+)")
+#: A credential within a text, behind its scheme.
+_CREDENTIALS = re.compile(r"\b(basic|bearer|digest|negotiate|apikey)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
+#: In bodies, unlike in URLs, this is the code of an error.
+_PLAIN_IN_TEXTS = "code"
+#: Shorter secrets are not looked for in responses: they would match ordinary words.
+_ECHO_CHARS_MIN = 8
+_VALUE_PARTS = re.compile(r"[\s;,=\"]+")
 #: Longer names are judged each time: a client could fill the cache's memory with them.
 _REMEMBERED_CHARS_MAX = 128
 
@@ -67,6 +78,42 @@ def redact_parameters(text: str) -> str:
     if "@" in text:
         text = _USERINFO.sub(f"//{REDACTED}@", text)
     return _PARAMETER.sub(_redact_parameter, text) if "=" in text else text
+
+
+def redact_text(text: str) -> str:
+    """The text, with what looks like a secret in JSON, forms, headers and URLs replaced by `[redacted]`. The text may be cut
+    anywhere at its end."""
+    text = _CREDENTIALS.sub(rf"\1\2{REDACTED}", redact_parameters(text))
+    text = _MEMBER.sub(_redact_member, text)
+    return _ASSIGNMENT.sub(_redact_assignment, text)
+
+
+def _is_secret_in_text(name: str) -> bool:
+    return name.lower() != _PLAIN_IN_TEXTS and is_secret_name(name)
+
+
+def _redact_member(match: re.Match[str]) -> str:
+    name, colon, _ = match.groups()
+    return f'"{name}"{colon}"{REDACTED}"' if _is_secret_in_text(name) else match[0]
+
+
+def _redact_assignment(match: re.Match[str]) -> str:
+    name, separator, _ = match.groups()
+    return f"{name}{separator}{REDACTED}" if _is_secret_in_text(name) else match[0]
+
+
+def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
+    """The secrets of a request that a response may repeat: values of parameters and headers, whole and in parts (a
+    token without its scheme, each cookie)."""
+    found = secret_parameters(url)
+    for name, value in headers:
+        if is_secret(name, value):
+            found += [value, *_VALUE_PARTS.split(value)]
+    if not found:
+        return ()
+    # The longest first: shorter ones are parts of longer ones.
+    wanted = {text.encode("utf-8", "replace") for text in found if len(text) >= _ECHO_CHARS_MIN}
+    return tuple(sorted(wanted, key=lambda secret: (-len(secret), secret)))
 
 
 def secret_parameters(url: str) -> list[str]:

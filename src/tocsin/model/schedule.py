@@ -59,6 +59,11 @@ class Source(StrEnum):
     BACKFILL = "backfill"
 
 
+def source_of(firing: str) -> Source:
+    """Why the occurrence with this name of its firing fires."""
+    return {"m": Source.TRIGGER, "b": Source.BACKFILL}.get(firing[:1], Source.REGULAR)
+
+
 class Missed(StrEnum):
     """Why an instant did not fire."""
 
@@ -138,7 +143,7 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by
     outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row, `occurrences` the regular
     ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the shard. `postponed`
-    counts how often the receiver has postponed the occurrence. `tzdata` is the version of the time zones that planned it."""
+    counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed the schedule. `tzdata` is the version of the time zones that planned it."""
 
     position: int
     source: Source = Source.REGULAR
@@ -154,6 +159,7 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     paused: str | None = None
     away: bool = False
     postponed: int = 0
+    changed_at: int = 0
     tzdata: str = ""
 
 
@@ -304,7 +310,9 @@ def _check_rule(definition: Definition) -> list[FieldError]:
     if definition.every_us is not None:
         if EVERY_MIN_US <= definition.every_us <= EVERY_MAX_US:
             return []
-        return [FieldError("every", f"must be between {format_duration(EVERY_MIN_US)} and {format_duration(EVERY_MAX_US)}")]
+        return [
+            FieldError("every", f"must be between {format_duration(EVERY_MIN_US)} and {format_duration(EVERY_MAX_US)}")
+        ]
     assert definition.cron is not None
     if definition.anchor is not None:
         return [FieldError("anchor", "applies only to every; leave it out with cron")]

@@ -35,12 +35,14 @@ class Status(StrEnum):
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call of the webhook: when it began, how long it took, the response's status (0: no response), and the error."""
+    """One call of the webhook: when it began, how long it took, the response's status (0: no response), and the error.
+    `answer` is the beginning of the response's body, unless the receiver just accepted the call."""
 
     at: int
     duration_us: int
     status: int = 0
     error: str | None = None
+    answer: str | None = None
 
 
 class CreateKey(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
@@ -27,6 +27,8 @@ KEY_MIN: FireKey = (-(2**63), b"")
 KEY_MAX: FireKey = (2**63 - 1, b"\xff" * 16)
 
 GENERATION_BYTES = 32
+#: Sorts after every generation.
+GENERATION_END = b"\xff" * GENERATION_BYTES
 
 
 def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
@@ -34,11 +36,14 @@ def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
     return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
-class Kind(IntEnum):
-    """What a row is. Lists of timers have only timers. The numbers are stored."""
+#: The end of the name under which a namespace's schedules are stored. No namespace has such a name, so lists of timers have
+#: no schedules.
+SCHEDULES_SUFFIX = "/schedule"
 
-    TIMER = 0
-    SCHEDULE = 1
+
+def schedules_of(namespace: str) -> str:
+    """The name under which a namespace's schedules are stored."""
+    return namespace + SCHEDULES_SUFFIX
 
 
 class StoredRow(NamedTuple):
@@ -56,7 +61,6 @@ class StoredRow(NamedTuple):
     tags: tuple[str, ...]
     record: bytes
     suspended: str | None = None
-    kind: Kind = Kind.TIMER
 
     @property
     def key(self) -> FireKey:
@@ -80,7 +84,19 @@ class HistoryRow(NamedTuple):
     status: Status
     finished_at: int
     expires_at: int
-    kind: Kind = Kind.TIMER
+
+
+class RunRow(NamedTuple):
+    """A run that ended while its timer went on, identified by (uuid, generation), so that writing it twice leaves one row.
+
+    `generation` is unlike those of the timer's other runs and of its history rows, and greater than those of earlier ones.
+    `record` is opaque to the store. `expires_at` is when retention ends, in microseconds.
+    """
+
+    uuid: bytes
+    generation: bytes
+    record: bytes
+    expires_at: int
 
 
 @dataclass(slots=True)
@@ -89,11 +105,11 @@ class ShardBatch:
 
     The fence is the first statement: it *updates* the shard row where epoch and owner are these. The others follow in any
     order, because they are disjoint: `upserts` (each replaces the uuid's present row, whatever its key), `deletes` (by uuid),
-    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history` (idempotent). No uuid is in
-    both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
+    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history` and `runs` (both
+    idempotent). No uuid is in both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
 
-    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts and history before
-    deletes, all rows of one uuid in one chunk.
+    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history and runs
+    before deletes, all rows of one uuid in one chunk.
     """
 
     shard_id: int
@@ -103,6 +119,7 @@ class ShardBatch:
     deletes: list[bytes] = field(default_factory=list)
     delete_to: FireKey | None = None
     history: list[HistoryRow] = field(default_factory=list)
+    runs: list[RunRow] = field(default_factory=list)
 
 
 class Applied(Enum):
@@ -295,12 +312,18 @@ class Store(Protocol):
     async def list_schedules(
         self, namespace: str, shards: Sequence[int], after_id: str, limit: int
     ) -> builtins.list[StoredRow]:
-        """The namespace's live rows of kind SCHEDULE in these shards, suspended ones included, in the order of their ids'
-        UTF-8 bytes: the first `limit` behind `after_id`. Needs the capability `schedules`."""
+        """The live rows stored under `schedules_of(namespace)`, suspended ones included, in the order of their ids' UTF-8
+        bytes: the first `limit` behind `after_id`. All of them are in these shards. Needs the capability `schedules`."""
+
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    ) -> builtins.list[HistoryRow | RunRow]:
+        """The ends of a timer's runs: its history rows and run rows with generation < before (None: all of them), greatest
+        generation first, at most `limit`. A strongly consistent read."""
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many. A store whose database expires
-        rows by itself returns 0."""
+        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many. A store whose
+        database expires rows by itself returns 0."""
 
     # -- administration
 
@@ -348,4 +371,4 @@ class Store(Protocol):
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished; no schedules."""
+        """A page of one namespace's timers, live and finished."""

@@ -31,6 +31,8 @@ class Dialect:
     shards: str
     #: The version in the column `namespace_record`; 0 if it has none.
     namespace_version: str
+    #: `{columns}` of the rows stored under the name `?`, in the order of ids, behind the id `?`, at most `?`.
+    schedules: str
     #: Follows an INSERT that has no effect on a row that exists.
     or_nothing: str = " ON CONFLICT DO NOTHING"
     #: Follows a SELECT whose rows stay unchanged until the transaction ends.

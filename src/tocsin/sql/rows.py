@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import FireKey, Found, HistoryRow, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, StoredRow
 from tocsin.sql.tags import tags_of
 
 T = TypeVar("T")
@@ -19,6 +19,7 @@ _COMMON_COLUMNS = "timer_execute_at, timer_uuid, timer_generation, timer_namespa
 #: The columns of live and suspended rows, and of finished ones.
 ROW_COLUMNS = f"{_COMMON_COLUMNS}, timer_parked_reason"
 HISTORY_COLUMNS = f"{_COMMON_COLUMNS}, timer_status, timer_finished_at, timer_expires_at"
+RUN_COLUMNS = "run_uuid, run_generation, run_record, run_expires_at"
 #: Those of finished rows in a union with others, which `row_of` reads.
 UNION_HISTORY_COLUMNS = HISTORY_COLUMNS.replace("timer_status", "NULL AS timer_parked_reason, timer_status")
 
@@ -56,6 +57,28 @@ def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
     if status is None:
         return new_stored_row((*common, suspended))
     return new_history_row((*common, _STATUSES[status], finished_at, expires_at))
+
+
+def text_row(values: Sequence[Any]) -> StoredRow:
+    """Like `stored_row`, where the record may be a text."""
+    return stored_row((*values[:6], _bytes(values[6]), values[7]))
+
+
+def history_row(values: Sequence[Any]) -> HistoryRow:
+    """A finished row from HISTORY_COLUMNS."""
+    at, uuid, generation, namespace, timer_id, tags, record, status, finished_at, expires_at = values
+    common = (at, uuid, generation, namespace, timer_id, tags_of(tags), _bytes(record))
+    return new_history_row((*common, _STATUSES[status], finished_at, expires_at))
+
+
+def run_row(values: Sequence[Any]) -> RunRow:
+    """A run's row from RUN_COLUMNS."""
+    uuid, generation, record, expires_at = values
+    return RunRow(uuid, generation, _bytes(record), expires_at)
+
+
+def _bytes(record: str | bytes) -> bytes:
+    return record.encode() if isinstance(record, str) else record
 
 
 def found_of(rows: Iterable[StoredRow | HistoryRow], uuids: Sequence[bytes]) -> dict[bytes, Found]:

@@ -18,23 +18,49 @@ from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import (
+    GENERATION_END,
     KEY_MAX,
     AuditQuery,
     Capabilities,
     FireKey,
+    HistoryRow,
     Loaded,
     Member,
+    RunRow,
     ShardState,
     SignIn,
+    StoredRow,
+    schedules_of,
     shards_are_fixed,
 )
 from tocsin.sql.dialect import Dialect, Step, Value
-from tocsin.sql.rows import LIVE, SUSPENDED, LoadQuery, cut
+from tocsin.sql.rows import (
+    HISTORY_COLUMNS,
+    LIVE,
+    ROW_COLUMNS,
+    RUN_COLUMNS,
+    SUSPENDED,
+    LoadQuery,
+    cut,
+    history_row,
+    run_row,
+    text_row,
+)
 
 T = TypeVar("T")
 
 _key_encoder = msgspec.json.Encoder()
 _key_decoder = msgspec.json.Decoder(ApiKey)
+
+#: The end of a timer's runs, newest first, in either table.
+HISTORY_OF_TIMER = (
+    f"SELECT {HISTORY_COLUMNS} FROM history WHERE shard_id = ? AND timer_uuid = ? AND timer_generation < ? "
+    "ORDER BY timer_generation DESC LIMIT ?"
+)
+RUNS_OF_TIMER = (
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE shard_id = ? AND run_uuid = ? AND run_generation < ? "
+    "ORDER BY run_generation DESC LIMIT ?"
+)
 
 #: The LIMIT that means all rows.
 _ROWS_ALL = 2**63 - 1
@@ -158,9 +184,31 @@ class SqlStore(ABC):
         """Suspended rows with key > after, as `load` returns live ones."""
         return await self._page(LoadQuery(SUSPENDED, shard_id, after, KEY_MAX, limit))
 
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The namespace's schedules behind an id, in the order of their ids' bytes, along an index of schedules alone."""
+        sql = self.dialect.schedules.format(columns=ROW_COLUMNS)
+        return [text_row(values) for values in await self._rows(sql, schedules_of(namespace), after_id, limit)]
+
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    ) -> builtins.list[HistoryRow | RunRow]:
+        """The timer's history rows and run rows with generation < before, greatest generation first. Both tables are read
+        along a key; a run that ends meanwhile is newer than all that were read."""
+        below = GENERATION_END if before is None else before
+        history = await self._rows(HISTORY_OF_TIMER, shard_id, uuid, below, limit)
+        runs = await self._rows(RUNS_OF_TIMER, shard_id, uuid, below, limit)
+        found: builtins.list[HistoryRow | RunRow] = [*map(history_row, history), *map(run_row, runs)]
+        return sorted(found, key=lambda row: row.generation, reverse=True)[:limit]
+
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us, longest expired first, and returns how many."""
-        return await self._change(purge_history(self.dialect, now_us, limit))
+        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us, longest expired first, and returns how
+        many."""
+        removed = await self._change(purge_history(self.dialect, now_us, limit))
+        if removed < limit:
+            removed += await self._change(purge_runs(self.dialect, now_us, limit - removed))
+        return removed
 
     # -- administration
 
@@ -272,6 +320,12 @@ def purge_history(dialect: Dialect, now_us: int, limit: int) -> Step:
     key = "shard_id, timer_execute_at, timer_uuid, timer_generation"
     sql = dialect.delete_first("history", key, "timer_expires_at <= ?", "timer_expires_at")
     return Step(sql, (now_us, limit))
+
+
+def purge_runs(dialect: Dialect, now_us: int, limit: int) -> Step:
+    """Deletes the rows of runs that expired first."""
+    key = "shard_id, run_uuid, run_generation"
+    return Step(dialect.delete_first("runs", key, "run_expires_at <= ?", "run_expires_at"), (now_us, limit))
 
 
 def _decoded(decode: Callable[[bytes], T], rows: Sequence[Sequence[Any]]) -> list[T]:

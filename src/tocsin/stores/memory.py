@@ -27,21 +27,23 @@ from tocsin.ports.store import (
     FireKey,
     Found,
     HistoryRow,
-    Kind,
     ListCursor,
     Listed,
     ListQuery,
     Loaded,
     Member,
+    RunRow,
     ShardBatch,
     ShardState,
     SignIn,
     StoredRow,
+    schedules_of,
     shards_are_fixed,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 
 _K = TypeVar("_K", FireKey, ListCursor)
+_R = TypeVar("_R", HistoryRow, RunRow)
 
 #: From this many new keys on, sorting a whole shard's keys once is cheaper than inserting one by one.
 _SORT_FROM_KEYS = 64
@@ -58,6 +60,7 @@ class _Shard:
         self.suspended_keys: list[FireKey] = []
         self.history: dict[bytes, dict[bytes, HistoryRow]] = {}
         self.history_keys: list[ListCursor] = []
+        self.runs: dict[bytes, dict[bytes, RunRow]] = {}
 
     def remove(self, uuid: bytes) -> None:
         row = self.live.pop(uuid, None)
@@ -91,12 +94,27 @@ class _Shard:
             added[_history_place(row)] = None
         _insert_sorted(self.history_keys, list(added))
 
-    def forget(self, row: HistoryRow) -> None:
-        of_timer = self.history[row.uuid]
-        del of_timer[row.generation]
-        if not of_timer:
-            del self.history[row.uuid]
-        del self.history_keys[bisect_left(self.history_keys, _history_place(row))]
+    def expire(self, expires_at: int, uuid: bytes, generation: bytes) -> int:
+        """Removes the history row and the run row of this identity that expire then; returns how many."""
+        # A row that was written again has a later entry, or the same entry twice.
+        ended = self.history.get(uuid, {}).get(generation)
+        if ended is not None and ended.expires_at == expires_at:
+            _forget(self.history, uuid, generation)
+            del self.history_keys[bisect_left(self.history_keys, _history_place(ended))]
+            return 1
+        run = self.runs.get(uuid, {}).get(generation)
+        if run is not None and run.expires_at == expires_at:
+            _forget(self.runs, uuid, generation)
+            return 1
+        return 0
+
+    def runs_before(self, uuid: bytes, before: bytes | None) -> list[HistoryRow | RunRow]:
+        every: list[HistoryRow | RunRow] = [*self.history.get(uuid, {}).values(), *self.runs.get(uuid, {}).values()]
+        return sorted(
+            (row for row in every if before is None or row.generation < before),
+            key=lambda row: row.generation,
+            reverse=True,
+        )
 
     def newest_history(self, uuid: bytes) -> HistoryRow | None:
         of_timer = self.history.get(uuid)
@@ -215,7 +233,10 @@ class MemoryStore:
                 shard.remove_to(batch.delete_to)
             shard.upsert(batch.upserts)
             shard.remember(batch.history)
-            for row in batch.history:
+            for run in batch.runs:
+                shard.runs.setdefault(run.uuid, {})[run.generation] = run
+            rows: builtins.list[HistoryRow | RunRow] = [*batch.history, *batch.runs]
+            for row in rows:
                 heapq.heappush(self._expiries, (row.expires_at, batch.shard_id, row.uuid, row.generation))
             results.append(Applied.DURABLE)
         return results
@@ -277,21 +298,23 @@ class MemoryStore:
             for shard_id in set(shards)
             if (shard := self._shards.get(shard_id)) is not None
             for row in shard.live.values()
-            if row.kind is Kind.SCHEDULE and row.namespace == namespace and row.timer_id.encode() > after_id.encode()
+            if row.namespace == schedules_of(namespace) and row.timer_id.encode() > after_id.encode()
         ]
         return sorted(rows, key=lambda row: row.timer_id.encode())[:limit]
 
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    ) -> builtins.list[HistoryRow | RunRow]:
+        """The timer's history rows and run rows with generation < before, greatest generation first."""
+        shard = self._shards.get(shard_id)
+        return [] if shard is None else shard.runs_before(uuid, before)[:limit]
+
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
+        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many."""
         removed = 0
         while self._expiries and self._expiries[0][0] <= now_us and removed < limit:
             expires_at, shard_id, uuid, generation = heapq.heappop(self._expiries)
-            shard = self._shards[shard_id]
-            row = shard.history.get(uuid, {}).get(generation)
-            # A row that was written again has a later entry, or the same entry twice.
-            if row is not None and row.expires_at == expires_at:
-                shard.forget(row)
-                removed += 1
+            removed += self._shards[shard_id].expire(expires_at, uuid, generation)
         return removed
 
     # -- administration
@@ -376,7 +399,6 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
     status = row.status if isinstance(row, HistoryRow) else Status.PENDING
     return (
         row.namespace == query.namespace
-        and row.kind is Kind.TIMER
         and status in query.statuses
         and row.timer_id.startswith(query.id_prefix)
         and all(tag in row.tags for tag in query.tags)
@@ -399,6 +421,12 @@ def _page(shard: _Shard, keys: list[FireKey], after: FireKey, up_to: FireKey, li
     begin, end = bisect_right(keys, after), bisect_right(keys, up_to)
     rows = [shard.live[uuid] for _, uuid in keys[begin : min(end, begin + limit)]]
     return Loaded(rows, up_to if end - begin <= limit else (rows[-1].key if rows else after))
+
+
+def _forget(rows: dict[bytes, dict[bytes, _R]], uuid: bytes, generation: bytes) -> None:
+    del rows[uuid][generation]
+    if not rows[uuid]:
+        del rows[uuid]
 
 
 def _insert_sorted(keys: list[_K], added: list[_K]) -> None:
@@ -430,6 +458,7 @@ def _check_batches(batches: Sequence[ShardBatch]) -> None:
         if watermark is not None and any(row.suspended is None and row.key <= watermark for row in batch.upserts):
             raise ValueError(f"shard {batch.shard_id}: an upsert lies in the deleted range")
         keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
+        keys += [(0, run.uuid) for run in batch.runs]
         for at, uuid in keys:
             if len(uuid) != 16 or not -(2**63) <= at < 2**63:
                 raise DefiniteFailure(f"shard {batch.shard_id}: a row's key is out of range")

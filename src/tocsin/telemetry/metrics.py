@@ -18,7 +18,10 @@ _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_timers_created": (("namespace",), "Timers durably created or replaced."),
     "tocsin_timers_changed": (("namespace", "kind"), "Timers durably updated or deleted."),
-    "tocsin_occurrences": (("namespace", "source", "outcome"), "Occurrences of schedules that ended: completed, failed."),
+    "tocsin_occurrences": (
+        ("namespace", "source", "outcome"),
+        "Occurrences of schedules that ended: completed, failed.",
+    ),
     "tocsin_occurrences_missed": (
         ("namespace", "reason"),
         "Instants of schedules that did not fire: late, overlap, window (older than the catch-up window), paused. At most "

@@ -17,7 +17,7 @@ from tocsin.testing.store_conformance_durability import (
     ConcurrencyConformance,
     DurabilityConformance,
 )
-from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance
+from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
 
 
@@ -29,6 +29,7 @@ class StoreConformance(
     FetchConformance,
     ListConformance,
     HistoryConformance,
+    ScheduleConformance,
     AdministrationConformance,
     ConcurrencyConformance,
     DurabilityConformance,

@@ -17,6 +17,7 @@ from tocsin.ports.store import (
     Applied,
     FireKey,
     HistoryRow,
+    RunRow,
     ShardBatch,
     Store,
     StoredRow,
@@ -94,6 +95,11 @@ def row(
 def finished(live: StoredRow, status: Status = Status.COMPLETED, *, at: int = 0, expires_at: int = 1_000) -> HistoryRow:
     """The history row of a live row."""
     return HistoryRow(*live[:7], status=status, finished_at=at, expires_at=expires_at)
+
+
+def run(of: StoredRow, record: bytes = b'{"v":1}', *, expires_at: int = 1_000) -> RunRow:
+    """The row of a run that ended with a live row."""
+    return RunRow(of.uuid, of.generation, record, expires_at)
 
 
 async def claimed(store: Store, shard_id: int = 0, owner: bytes = ALICE) -> ShardBatch:

@@ -1,4 +1,4 @@
-"""Store conformance: lists and history."""
+"""Store conformance: lists, history and runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, ListQuery, ShardBatch, Store, StoredRow
-from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, finished, put, row, uuid_of
+from tocsin.ports.store import Applied, HistoryRow, ListQuery, RunRow, ShardBatch, Store, StoredRow, schedules_of
+from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, finished, put, row, run, uuid_of
 
 ALL = frozenset(Status)
 PENDING = frozenset({Status.PENDING})
@@ -165,7 +165,7 @@ class ListConformance(StoreSuite):
 
 
 class HistoryConformance(StoreSuite):
-    """History: finished timers until their retention ends."""
+    """History: finished timers and runs until their retention ends."""
 
     async def test_writing_a_history_row_twice_leaves_one(self, store: Store) -> None:
         batch = await claimed(store)
@@ -197,3 +197,98 @@ class HistoryConformance(StoreSuite):
         await store.apply([replace(batch, history=[done._replace(expires_at=500)])])
         assert await store.purge_history(200, 10) == 0
         assert (await store.fetch(0, [uuid_of(1)]))[uuid_of(1)].finished is not None
+
+    async def test_runs_come_newest_first_from_both_kinds_of_rows(self, store: Store) -> None:
+        batch, elsewhere = await claimed(store), await claimed(store, 1)
+        states = [row(1, i) for i in range(6)]
+        runs = [run(states[0]), run(states[3], '{"answer":"ü"}'.encode()), run(states[4], b"\xff")]
+        ends = [finished(states[1]), finished(states[2], Status.FAILED)]
+        await store.apply([replace(batch, runs=runs[:2]), replace(elsewhere, runs=[run(row(1))])])
+        await store.apply([replace(batch, upserts=[states[5]], runs=[runs[2], run(row(2))], history=ends[:1])])
+        await store.apply([replace(batch, history=ends[1:])])
+        expected: list[HistoryRow | RunRow] = [runs[2], runs[1], ends[1], ends[0], runs[0]]
+        assert await store.runs(0, uuid_of(1), None, 10) == expected
+        assert await store.runs(0, uuid_of(1), None, 2) == expected[:2]
+        assert await store.runs(0, uuid_of(1), expected[1].generation, 2) == expected[2:4]
+        assert await store.runs(0, uuid_of(1), expected[-1].generation, 2) == []
+        assert await store.runs(0, uuid_of(3), None, 10) == await store.runs(2, uuid_of(1), None, 10) == []
+
+    async def test_writing_a_run_twice_leaves_the_last_state(self, store: Store) -> None:
+        batch = await claimed(store)
+        former = run(row(1), expires_at=100)
+        await store.apply([replace(batch, runs=[former])])
+        await store.apply([replace(batch, runs=[latter := former._replace(record=b"{}", expires_at=500)])])
+        assert await store.runs(0, uuid_of(1), None, 10) == [latter]
+        assert await store.purge_history(200, 10) == 0
+        assert await store.runs(0, uuid_of(1), None, 10) == [latter]
+
+    async def test_purge_removes_expired_runs(self, store: Store) -> None:
+        batch = await claimed(store)
+        runs = [run(row(i), expires_at=100 + i) for i in range(1, 6)]
+        await store.apply([replace(batch, runs=runs, history=[finished(row(6), expires_at=102)])])
+        if await store.purge_history(102, 2) == 0:
+            pytest.skip("the database expires rows by itself")
+        assert await store.purge_history(102, 2) == 1
+        left = [await store.runs(0, uuid_of(i), None, 2) for i in range(1, 7)]
+        assert left == [[], [], [runs[2]], [runs[3]], [runs[4]], []]
+        assert await store.purge_history(1_000, 10) == 3
+
+    async def test_runs_of_a_stale_batch_have_no_effect(self, store: Store) -> None:
+        await claimed(store)
+        assert await store.apply([ShardBatch(0, 2, ALICE, runs=[run(row(1))])]) == [Applied.OWNERSHIP_LOST]
+        assert await store.runs(0, uuid_of(1), None, 10) == []
+
+    @pytest.mark.parametrize("rows", [1, 33, 1100])
+    async def test_batches_with_any_number_of_runs_are_complete(self, store: Store, rows: int) -> None:
+        batch = await claimed(store)
+        states = [row(i) for i in range(1, rows + 1)]
+        await store.apply([replace(batch, upserts=states, runs=[run(each) for each in states])])
+        for number in {1, rows}:
+            assert await store.runs(0, uuid_of(number), None, 2) == [run(states[number - 1])]
+        assert await store.purge_history(1_000, 2_000) in (0, rows)
+
+
+class ScheduleConformance(StoreSuite):
+    """Schedules: their rows are listed by id, and not among timers."""
+
+    async def test_schedules_are_listed_by_the_bytes_of_their_ids(self, store: Store) -> None:
+        if not store.capabilities.schedules:
+            pytest.skip("no schedules")
+        ids = ["", "A", "a", "a ", "a%", "ab", "z", "\u00e9", "\uffee", "\U0001f600"][1:]
+        rows = []
+        for shard_id in SHARDS:
+            batch = await claimed(store, shard_id)
+            for number, timer_id in enumerate(ids):
+                if number % len(SHARDS) == shard_id:
+                    suspended = "schedule:paused" if number % 2 else None
+                    live = row(
+                        1 + number, number, namespace=schedules_of("default"), timer_id=timer_id, suspended=suspended
+                    )
+                    batch.upserts.append(live)
+                    rows.append(live)
+            batch.upserts.append(row(100, 1, timer_id="timer"))
+            batch.upserts.append(row(101, 1, namespace=schedules_of("other"), timer_id="b"))
+            await store.apply([batch])
+        rows.sort(key=lambda each: each.timer_id.encode())
+        assert await store.list_schedules("default", SHARDS, "", 100) == rows
+        assert await store.list_schedules("default", SHARDS, "", 2) == rows[:2]
+        assert await store.list_schedules("default", SHARDS, rows[3].timer_id, 3) == rows[4:7]
+        timers = await listed(store, ListQuery("default", SHARDS, ALL))
+        assert [each.timer_id for each in timers] == ["timer"] * len(SHARDS)
+
+    async def test_an_ended_schedule_is_no_longer_listed(self, store: Store) -> None:
+        if not store.capabilities.schedules:
+            pytest.skip("no schedules")
+        batch = await claimed(store)
+        live = row(1, 1, namespace=schedules_of("default"), timer_id="a")
+        await put(store, live)
+        # Its next occurrence.
+        await put(store, later := live._replace(execute_at=2))
+        assert await store.list_schedules("default", (0,), "", 10) == [later]
+        batch.deletes.append(live.uuid)
+        batch.history.append(finished(later))
+        await store.apply([batch])
+        assert await store.list_schedules("default", (0,), "", 10) == []
+        assert await listed(store, ListQuery("default", (0,), ALL)) == []
+        await put(store, again := row(1, 3, namespace=schedules_of("default"), timer_id="a"))
+        assert await store.list_schedules("default", (0,), "", 10) == [again]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from tocsin.ports.store import (
     FireKey,
     HistoryRow,
     ListQuery,
+    RunRow,
     ShardBatch,
     Store,
     StoredRow,
@@ -50,6 +52,7 @@ fates = st.fixed_dictionaries(
         "tags": st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
         "record": records,
         "history": st.none() | st.tuples(finished_statuses, st.integers(0, 10)),
+        "run": st.none() | st.tuples(records, st.integers(0, 10)),
     }
 )
 
@@ -128,6 +131,9 @@ class _Machine(RuleBasedStateMachine):
                 status, expires_at = fate["history"]
                 ended = live._replace(generation=generation(batch.epoch, batch.owner, next(self.sequence)))
                 batch.history.append(HistoryRow(*ended[:7], status, 0, expires_at))
+            if fate["run"] is not None:
+                of = generation(batch.epoch, batch.owner, next(self.sequence))
+                batch.runs.append(RunRow(uuid, of, *fate["run"]))
         return batch
 
     @rule(shard_id=st.sampled_from(SHARDS), after=keys, up_to=keys | st.just(KEY_MAX), page_rows=st.integers(1, 5))
@@ -138,6 +144,13 @@ class _Machine(RuleBasedStateMachine):
     @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=8))
     def fetch(self, shard_id: int, some: list[bytes]) -> None:
         self.both(lambda store: store.fetch(shard_id, some))
+
+    @rule(shard_id=st.sampled_from(SHARDS), uuid=uuids, limit=st.integers(1, 3))
+    def runs(self, shard_id: int, uuid: bytes, limit: int) -> None:
+        page, before = limit, None
+        while page == limit:
+            rows = self.both(partial(_runs, shard_id, uuid, before, limit))
+            page, before = len(rows), rows[-1].generation if rows else None
 
     @rule(
         namespace=st.sampled_from(NAMESPACES),
@@ -177,6 +190,12 @@ class _Machine(RuleBasedStateMachine):
         self.runner.run(self.store.close())
         self.runner.close()
         self.folder.cleanup()
+
+
+async def _runs(
+    shard_id: int, uuid: bytes, before: bytes | None, limit: int, store: Store
+) -> list[HistoryRow | RunRow]:
+    return await store.runs(shard_id, uuid, before, limit)
 
 
 class MachineConformance(StoreSuite):

@@ -11,11 +11,11 @@ import msgspec
 
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
-    ConfigError,
     FieldError,
     InvalidInput,
     ScheduleEnded,
     ScheduleNotFound,
+    SchedulesUnsupported,
     TimerNotFound,
     TimerNotPending,
 )
@@ -42,6 +42,7 @@ from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.timers.engine.rows import OpKind, WriteOp
 
 if TYPE_CHECKING:
+    from tocsin.timers.history import RunPage
     from tocsin.timers.listing import TimerView
     from tocsin.timers.service import TimerService
 
@@ -50,8 +51,8 @@ NEXT_INSTANTS = 3
 
 
 class ScheduleView(msgspec.Struct, frozen=True, gc=False):
-    """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` and
-    `timer.updated_at` are those of the schedule. `occurrence_at` is the instant of the occurrence at hand, `next_attempt_at`
+    """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of
+    the schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the occurrence at hand, `next_attempt_at`
     that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones. `counts` has the
     occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be fired. `unchanged`:
     a create or update has found nothing to change."""
@@ -61,6 +62,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     shard_id: int
     definition: Definition
     status: ScheduleStatus
+    updated_at: int
     paused: str | None
     next_instants: list[int]
     occurrence_at: int | None
@@ -75,7 +77,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
-    """What to list, in the order of ids: those that come after `cursor`, which is the id of the last schedule of the page before."""
+    """What to list, in the order of ids. `cursor` is the id of the last schedule of the page before."""
 
     namespace: str
     cursor: str | None = None
@@ -94,7 +96,7 @@ class Schedules:
         its state: one with another timing is planned anew, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
-        Raises InvalidInput, ClusterUpgrading, ConfigError where the store has no schedules, and ScheduleEnded if the
+        Raises InvalidInput, ClusterUpgrading, SchedulesUnsupported where the store has no schedules, and ScheduleEnded if the
         definition has no instant left."""
         self._require_schedules()
         if withheld(timer.url, timer.headers):
@@ -164,11 +166,22 @@ class Schedules:
         return await self._change(namespace, schedule_id, Refill(after - 1, before))
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
-        """A page of live schedules in the order of ids, and the cursor of the next page if one may follow."""
+        """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page with large
+        payloads is shorter."""
         self._require_schedules()
         found = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit + 1)
         views = [self._view(view) for view in found[: request.limit]]
         return views, views[-1].timer.id if len(found) > request.limit else None
+
+    async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        """A page of the schedule's occurrences, newest first, the one at hand included. Raises InvalidInput for a bad
+        cursor."""
+        uuid = schedule_uuid(namespace, schedule_id)
+        shard_id = await self._timers.shard_of(namespace, uuid)
+        page = await self._timers.runs_by_uuid(shard_id, uuid, limit, cursor)
+        if not page.runs and cursor is None:
+            raise _not_found(namespace, schedule_id)
+        return page
 
     # ------------------------------------------------------------------ inside
 
@@ -183,7 +196,7 @@ class Schedules:
 
     def _require_schedules(self) -> None:
         if not self._timers.has_schedules:
-            raise ConfigError("schedules are not available with this store; use SQLite, PostgreSQL or MySQL")
+            raise SchedulesUnsupported("this store has no schedules; use SQLite, PostgreSQL or MySQL")
         self._timers.require_format_2("a schedule")
 
     async def _change(
@@ -218,6 +231,7 @@ class Schedules:
             view.shard_id,
             schedule.definition,
             status_of(state) if live else ScheduleStatus.ENDED,
+            state.changed_at,
             state.paused,
             next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS) if live else [],
             timer.execute_at if live else None,

@@ -36,12 +36,14 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.store import StoredRow
 from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.timers.completing import complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.history import RunPage, runs_page
 from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
@@ -186,6 +188,14 @@ class TimerService:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return view_of_stored(row, shard_id)
 
+    async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        """A page of the timer's runs, newest first. Raises TimerNotFound, NamespaceNotFound, InvalidInput, Unavailable."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        page = await self.runs_by_uuid(shard_id, uuid, limit, cursor)
+        if not page.runs and cursor is None:
+            raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
+        return page
+
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
         Unavailable."""
@@ -250,6 +260,16 @@ class TimerService:
         found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
         row = found and (found.live or found.finished)
         return view_of_stored(row, shard_id) if row else None
+
+    async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
+        """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
+        store = self._context.store
+
+        async def live() -> StoredRow | None:
+            found = (await store.fetch(shard_id, [uuid])).get(uuid)
+            return found.live if found else None
+
+        return await self._read(runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor))
 
     async def list_schedules(self, namespace: str, after_id: str, limit: int) -> list[TimerView]:
         """The first live schedules behind an id, in the order of ids. Raises NamespaceNotFound, Unavailable."""

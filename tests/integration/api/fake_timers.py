@@ -24,8 +24,10 @@ from tocsin.model.errors import (
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.history import RunPage
 from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
 TOTAL_SHARDS = 8
@@ -155,6 +157,13 @@ class FakeTimerService(TimerService):
         found = sorted((timer.id, uuid) for uuid, timer in self.schedules.items() if timer.namespace == namespace)
         views = [await self.get_by_uuid(namespace, uuid) for schedule_id, uuid in found if schedule_id > after_id]
         return [view for view in views if view is not None][:limit]
+
+    async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
+        return RunPage([run_of((await self.get(namespace, timer_id)).timer, RunStatus.PENDING)], None)
+
+    async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
+        timer = self.schedules.get(uuid)
+        return RunPage([] if timer is None else [run_of(timer, RunStatus.PENDING)], None)
 
     async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
         if op.timer is not None:

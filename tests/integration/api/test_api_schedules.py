@@ -105,7 +105,9 @@ def test_too_large_payload_has_a_status_of_its_own(server: Served) -> None:
     assert (answer.status_code, answer.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
-@pytest.mark.parametrize("operation", ["get", "update", "pause", "resume", "trigger", "backfill", "preview", "delete"])
+@pytest.mark.parametrize(
+    "operation", ["get", "update", "pause", "resume", "trigger", "backfill", "preview", "history", "delete"]
+)
 def test_unknown_schedule_is_not_found(server: Served, operation: str) -> None:
     more = {
         "update": {"jitter": "1s"},

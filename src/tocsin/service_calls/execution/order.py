@@ -8,12 +8,12 @@ import msgspec
 
 from tocsin.model.answer import NoResponse
 from tocsin.model.envelope import Envelope
-from tocsin.model.redaction import redact_url
+from tocsin.model.redaction import redact_url, secrets_of
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery
 from tocsin.ports.http import Reply, Request, Result
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.service_calls.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
+from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     ErrorMeta,

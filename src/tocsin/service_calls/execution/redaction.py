@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from tocsin.model.redaction import REDACTED, is_secret, redact_parameters, secret_parameters
+from tocsin.model.redaction import REDACTED, is_secret, redact_parameters
 
 #: Headers whose values are URLs or contain them.
 _URL_HEADERS = frozenset({"location", "content-location", "referer", "link", "refresh"})
-#: Shorter secrets are not redacted in responses: they would match ordinary words.
-_ECHO_CHARS_MIN = 8
-_VALUE_PARTS = re.compile(r"[\s;,=\"]+")
 
 #: Control characters become visible: as control pictures or as the replacement character. Tabs and line breaks stay.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"}
@@ -41,20 +38,6 @@ def redact_header(name: str, value: str, bytes_max: int) -> str:
     if name.lower() in _URL_HEADERS:
         value = redact_parameters(value)
     return cut_text(value, bytes_max).text
-
-
-def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
-    """The secrets of a request that a response may repeat: values of parameters and headers, whole and in parts (a
-    token without its scheme, each cookie)."""
-    found = secret_parameters(url)
-    for name, value in headers:
-        if is_secret(name, value):
-            found += [value, *_VALUE_PARTS.split(value)]
-    if not found:
-        return ()
-    # The longest first: shorter ones are parts of longer ones.
-    wanted = {text.encode("utf-8", "replace") for text in found if len(text) >= _ECHO_CHARS_MIN}
-    return tuple(sorted(wanted, key=lambda secret: (-len(secret), secret)))
 
 
 def snippet(data: bytes, bytes_max: int, secrets: Collection[bytes] = ()) -> Snippet:

@@ -2,14 +2,14 @@
 
 Attribute names have one letter, because they count towards the size of each item: `g` generation, `n` namespace, `i` id,
 `t` tags, `r` record, `w` reason of suspension; of finished timers also `z` status, `f` finished at, and `ttl`, the time to
-live in seconds since 1970.
+live in seconds since 1970. A run has `r`, `e` and `ttl`.
 """
 
 from __future__ import annotations
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, HistoryRow, RunRow, StoredRow
 from tocsin.stores.dynamodb.keys import (
     FINISHED,
     LIVE,
@@ -17,11 +17,13 @@ from tocsin.stores.dynamodb.keys import (
     SUSPENDED,
     Item,
     generation_of,
+    generation_of_run,
     history_key,
     instant_bytes,
     instant_of,
     is_timer,
     order,
+    run_key,
     timer_key,
     uuid_of,
 )
@@ -45,20 +47,29 @@ def stored_item(shard_id: int, row: StoredRow) -> Item:
 
 def history_item(shard_id: int, row: HistoryRow) -> Item:
     """The item of a finished row. Raises DefiniteFailure if the row exceeds a limit."""
-    try:
-        expiry = instant_bytes(row.expires_at)
-    except OverflowError:
-        raise DefiniteFailure(f"{row.timer_id!r}: the end of its retention is out of range") from None
     item = {
         **history_key(shard_id, row.uuid, row.generation),
         "o": {"B": _order(FINISHED, row, row.generation)},
-        "e": {"B": expiry},
         "z": {"S": row.status.value},
         "f": {"N": str(row.finished_at)},
-        "ttl": {"N": str(-(-row.expires_at // 1_000_000))},
+        **_expiry(row),
         **_common(row),
     }
     return _checked(item, row)
+
+
+def run_item(shard_id: int, row: RunRow) -> Item:
+    """The item of a run. Raises DefiniteFailure if the row exceeds a limit."""
+    _check_lengths(row)
+    return _checked({**run_key(shard_id, row.uuid, row.generation), "r": {"B": row.record}, **_expiry(row)}, row)
+
+
+def _expiry(row: HistoryRow | RunRow) -> Item:
+    try:
+        expiry = instant_bytes(row.expires_at)
+    except OverflowError:
+        raise DefiniteFailure(f"{row.uuid.hex()}: the end of its retention is out of range") from None
+    return {"e": {"B": expiry}, "ttl": {"N": str(-(-row.expires_at // 1_000_000))}}
 
 
 def _common(row: StoredRow | HistoryRow) -> Item:
@@ -69,20 +80,24 @@ def _common(row: StoredRow | HistoryRow) -> Item:
 
 
 def _order(kind: bytes, row: StoredRow | HistoryRow, generation: bytes = b"") -> bytes:
-    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
-        raise DefiniteFailure(f"{row.timer_id!r}: a uuid has {_UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
+    _check_lengths(row)
     try:
         return order(kind, row.execute_at, row.uuid, generation)
     except OverflowError:
         raise DefiniteFailure(f"{row.timer_id!r}: the instant {row.execute_at} is out of range") from None
 
 
-def _checked(item: Item, row: StoredRow | HistoryRow) -> Item:
+def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
+    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
+        raise DefiniteFailure(f"{row.uuid.hex()}: a uuid has {_UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
+
+
+def _checked(item: Item, row: StoredRow | HistoryRow | RunRow) -> Item:
     # Entries in local indexes count towards the limit.
     indexed = {name: item[name] for name in ("p", "s", "o", *PROJECTED) if name in item}
     if (size := item_bytes(item) + item_bytes(indexed) + _EXPIRY_ENTRY_BYTES) > ITEM_BYTES_MAX:
         raise DefiniteFailure(
-            f"{row.timer_id!r}: {size} bytes; an item of DynamoDB, with its entries in indexes, takes {ITEM_BYTES_MAX}"
+            f"{row.uuid.hex()}: {size} bytes; an item of DynamoDB, with its entries in indexes, takes {ITEM_BYTES_MAX}"
         )
     return item
 
@@ -122,3 +137,11 @@ def _row(item: Item) -> StoredRow | HistoryRow:
     expires_at = instant_of(bytes(item["e"]["B"]))
     status, finished_at = _STATUSES[item["z"]["S"]], int(item["f"]["N"])
     return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, finished_at, expires_at)
+
+
+def run_row_of(item: Item) -> RunRow:
+    """The row of a run's item."""
+    sort = bytes(item["s"]["B"])
+    generation = generation_of_run(sort)
+    uuid = sort[-len(generation) - _UUID_BYTES : -len(generation)]
+    return RunRow(uuid, generation, bytes(item["r"]["B"]), instant_of(bytes(item["e"]["B"])))

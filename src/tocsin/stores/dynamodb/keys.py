@@ -6,17 +6,18 @@ partition key:
     p = "shard/3"   s = "shard"                    the shard item: epoch, owner
                     s = uuid "t"                   a timer, live or suspended: one item, whatever its instant
                     s = uuid "h" generation        a finished timer
+                    s = "run" uuid generation      a run that ended while its timer went on
 
 The local index `by_instant` sorts by `o`: a letter for the kind, the instant, the uuid, and the generation of a finished
-one. The local index `by_expiry` sorts finished timers by `e`, the instant at which they expire. Instants are eight bytes
-that sort as the numbers do.
+one. The local index `by_expiry` sorts finished timers and runs by `e`, the instant at which they expire. Instants are eight
+bytes that sort as the numbers do.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tocsin.ports.store import FireKey, ListCursor
+from tocsin.ports.store import GENERATION_END, FireKey, ListCursor
 
 #: An item, or an attribute's value, in DynamoDB's own notation: {"S": text}, {"B": bytes}, {"N": digits}, {"L": values}.
 Item = dict[str, Any]
@@ -30,10 +31,11 @@ PROJECTED = ("g", "n", "i", "t", "z")
 LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
 
 _TIMER, _HISTORY = b"t", b"h"
+#: Begins the sort key of a run. Not behind the uuid: reads of a timer, also those of earlier releases, take all items with
+#: its uuid.
+_RUN = b"run"
 _UUID_BYTES = 16
 _SIGN = 2**63
-#: Sorts after every generation.
-GENERATION_END = b"\xff" * 32
 
 META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
     "meta", "members", "namespaces", "api_keys", "secrets", "sign_ins", "audit",
@@ -65,6 +67,11 @@ def history_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
     return key(partition_of(shard_id), uuid + _HISTORY + generation)
 
 
+def run_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
+    """The primary key of a run."""
+    return key(partition_of(shard_id), _RUN + uuid + generation)
+
+
 def is_timer(sort: bytes) -> bool:
     """Whether the sort key is a live or suspended timer's; otherwise it is a finished one's."""
     return sort[_UUID_BYTES:] == _TIMER
@@ -73,6 +80,11 @@ def is_timer(sort: bytes) -> bool:
 def uuid_of(sort: bytes) -> bytes:
     """The uuid in a sort key of a timer."""
     return sort[:_UUID_BYTES]
+
+
+def generation_of_run(sort: bytes) -> bytes:
+    """The generation in a sort key of a run."""
+    return sort[len(_RUN) + _UUID_BYTES :]
 
 
 def generation_of(sort: bytes) -> bytes:

@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import GENERATION_END, HistoryRow, ListCursor, Listed, ListQuery, StoredRow
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import row_of
 from tocsin.stores.dynamodb.keys import (
     FINISHED,
-    GENERATION_END,
     LIVE,
     SUSPENDED,
     Item,

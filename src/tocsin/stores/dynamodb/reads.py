@@ -3,21 +3,23 @@ item as of some committed transaction, which suffices because each shard has one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
+from tocsin.ports.store import GENERATION_END, FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
 from tocsin.stores.dynamodb.client import DynamoClient
-from tocsin.stores.dynamodb.items import row_of
+from tocsin.stores.dynamodb.items import row_of, run_row_of
 from tocsin.stores.dynamodb.keys import (
     BY_EXPIRY,
     BY_INSTANT,
     MEMBERS,
     Item,
     behind,
+    history_key,
     instant_bytes,
     partition_of,
     place_of,
+    run_key,
     shard_key,
     up_to,
 )
@@ -86,6 +88,38 @@ async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> 
     return {uuid: found for uuid, found in zip(asked, answers, strict=True) if found != (None, None)}
 
 
+async def runs(
+    client: DynamoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+) -> list[HistoryRow | RunRow]:
+    """Finished rows and runs of one timer with generation < before, greatest generation first: one query for each kind."""
+
+    async def of_kind(key_of: Callable[[int, bytes, bytes], Item]) -> list[Item]:
+        first, last = (key_of(shard_id, uuid, each)["s"] for each in (b"", before or GENERATION_END))
+        found: list[Item] = []
+        more: dict[str, Any] = {}
+        # One item more: the range includes its ends.
+        while len(found) <= limit:
+            page = await client.query(
+                partition_of(shard_id),
+                KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
+                ExpressionAttributeValues={":first": first, ":last": last},
+                ScanIndexForward=False,
+                Limit=limit + 1 - len(found),
+                **more,
+            )
+            found += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                break
+            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        return found
+
+    finished, others = await client.in_parallel(of_kind, [history_key, run_key])
+    rows: list[HistoryRow | RunRow] = [row for item in finished if isinstance(row := row_of(item), HistoryRow)]
+    rows += map(run_row_of, others)
+    below = [row for row in rows if before is None or row.generation < before]
+    return sorted(below, key=lambda row: row.generation, reverse=True)[:limit]
+
+
 async def shards(client: DynamoClient, total_shards: int) -> list[ShardState]:
     """Every shard item, by number."""
     items = await client.batch_get([shard_key(shard_id) for shard_id in range(total_shards)])
@@ -108,7 +142,7 @@ async def members(client: DynamoClient) -> list[Member]:
 
 
 async def expired(client: DynamoClient, shard_id: int, now_us: int, limit: int) -> list[Item]:
-    """The primary keys of finished timers whose retention is over, those that expired first, at most `limit`."""
+    """The primary keys of finished timers and runs whose retention is over, those that expired first, at most `limit`."""
     found: list[Item] = []
     more: dict[str, Any] = {}
     while len(found) < limit:

@@ -25,13 +25,16 @@ from tocsin.ports.store import (
     Capabilities,
     FireKey,
     Found,
+    HistoryRow,
     Listed,
     ListQuery,
     Loaded,
     Member,
+    RunRow,
     ShardBatch,
     ShardState,
     SignIn,
+    StoredRow,
 )
 from tocsin.stores.dynamodb import access, lists, reads, writes
 from tocsin.stores.dynamodb.client import DynamoClient, Kind, time_of
@@ -41,7 +44,7 @@ from tocsin.stores.dynamodb.settings import DynamoSettings, parse_address
 
 T = TypeVar("T")
 
-#: Timers in one transaction: each may need a delete and a history item, beside the fence.
+#: Timers in one transaction: each may need a delete and a history item, or a put and a run, beside the fence.
 _BATCH_ROWS_MAX = 49
 #: Half of a transaction's limit, because the last row of a batch may exceed it.
 _BATCH_BYTES_MAX = 2 * 1024 * 1024
@@ -60,6 +63,7 @@ class DynamoStore:
         shards_together=False,
         batch_rows_max=_BATCH_ROWS_MAX,
         batch_bytes_max=_BATCH_BYTES_MAX,
+        schedules=False,
     )
 
     def __init__(
@@ -176,13 +180,25 @@ class DynamoStore:
         """What is stored for each uuid; a uuid without any row is absent."""
         return await reads.fetch(self._open, shard_id, uuids) if uuids else {}
 
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """Raises DefiniteFailure: this store has no schedules."""
+        raise DefiniteFailure("schedules are not available with DynamoDB")
+
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished. It is not a snapshot."""
         return await lists.list_rows(self._open, query)
 
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    ) -> builtins.list[HistoryRow | RunRow]:
+        """The timer's finished rows and runs with generation < before, greatest generation first."""
+        return await reads.runs(self._open, shard_id, uuid, before, limit)
+
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` finished timers with expires_at ≤ now_us and returns how many, shard by shard. Deletes need
-        no condition: the same finished timer, if it is written again meanwhile, expires at the same instant."""
+        """Removes up to `limit` finished timers and runs with expires_at ≤ now_us and returns how many, shard by shard.
+        Deletes need no condition: the same row, if it is written again meanwhile, expires at the same instant."""
         found: builtins.list[Item] = []
         for shard_id in range(self._total_shards):
             if len(found) < limit:

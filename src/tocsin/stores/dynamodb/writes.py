@@ -10,7 +10,7 @@ from tocsin.ports.observer import ShardSizeEstimated
 from tocsin.ports.store import Applied, Member, ShardBatch
 from tocsin.stores.dynamodb.client import DynamoClient, Kind, Response
 from tocsin.stores.dynamodb.errors import ConditionFailed
-from tocsin.stores.dynamodb.items import history_item, item_bytes, stored_item
+from tocsin.stores.dynamodb.items import history_item, item_bytes, run_item, stored_item
 from tocsin.stores.dynamodb.keys import MEMBERS, META, Item, key, shard_key, timer_key
 from tocsin.stores.dynamodb.settings import DynamoSettings
 
@@ -49,6 +49,8 @@ def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
         atoms.setdefault(row.uuid, Atom(row.uuid)).put(table, stored_item(shard_id, row))
     for ended in batch.history:
         atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(table, history_item(shard_id, ended))
+    for run in batch.runs:
+        atoms.setdefault(run.uuid, Atom(run.uuid)).put(table, run_item(shard_id, run))
     for uuid in batch.deletes:
         atoms.setdefault(uuid, Atom(uuid)).delete(table, timer_key(shard_id, uuid))
     return sorted(atoms.values(), key=lambda atom: atom.deletes)

@@ -20,6 +20,11 @@ class MysqlDialect(Dialect):
         "INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner, shard_batches) "
         "VALUES (?, 1, 0, '', 1, ?, 0)"
     )
+    schedules = (
+        "SELECT {columns} FROM schedules STRAIGHT_JOIN timers FORCE INDEX (timers_by_uuid) "
+        "ON shard_id = schedule_shard AND timer_uuid = schedule_uuid WHERE schedule_namespace = ? AND schedule_id > ? "
+        "ORDER BY schedule_id LIMIT ?"
+    )
     now = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
     namespace_version = "CAST(COALESCE(JSON_EXTRACT(namespace_record, '$.version'), 0) AS SIGNED)"
 

@@ -9,9 +9,19 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch, ShardState
+from tocsin.ports.store import (
+    Applied,
+    Found,
+    Listed,
+    ListQuery,
+    Loaded,
+    ShardBatch,
+    ShardState,
+    StoredRow,
+    schedules_of,
+)
 from tocsin.sql.dialect import Step, Value
-from tocsin.sql.rows import LoadQuery, cut
+from tocsin.sql.rows import ROW_COLUMNS, LoadQuery, cut, stored_row
 from tocsin.sql.server_store import ServerStore
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.mysql import lists, reads, writes
@@ -49,6 +59,14 @@ class MysqlStore(ServerStore[MysqlSettings, Connection]):
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored for each uuid; a uuid without any row is absent."""
         return await self._load(lambda connection: reads.fetch(connection, shard_id, uuids)) if uuids else {}
+
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The namespace's schedules behind an id, in the order of their ids' bytes, along the table of their ids."""
+        sql = self.dialect.schedules.format(columns=ROW_COLUMNS)
+        values = (schedules_of(namespace).encode(), after_id.encode(), limit)
+        return [stored_row(found) for found in await self._rows(sql, *values)]
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""

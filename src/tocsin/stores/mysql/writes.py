@@ -8,10 +8,10 @@ from itertools import chain
 from asyncmy import errors
 
 from tocsin.model.errors import DefiniteFailure
-from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, ShardBatch, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, Applied, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, SUSPENDED, cut
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut
 from tocsin.sql.tags import tags_text
 from tocsin.stores.mysql.connection import MysqlSettings
 from tocsin.stores.mysql.dialect import DIALECT
@@ -43,6 +43,10 @@ _HISTORY_TAIL = DIALECT.or_update(
     "", "timer_execute_at", "timer_namespace", "timer_id", "timer_tags", "timer_record", "timer_status",
     "timer_finished_at", "timer_expires_at",
 ).encode()  # fmt: skip
+_RUN_HEAD = f"INSERT INTO runs (shard_id, {RUN_COLUMNS}) VALUES ".encode()
+_SCHEDULE_HEAD = b"INSERT INTO schedules (schedule_namespace, schedule_id, schedule_shard, schedule_uuid) VALUES "
+_SCHEDULE_TAIL = DIALECT.or_update("", "schedule_shard", "schedule_uuid").encode()
+_RUN_TAIL = DIALECT.or_update("", "run_record", "run_expires_at").encode()
 # With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
 # shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
 _ALONG_THE_KEY = b"/*+ INDEX(timers PRIMARY) */"
@@ -137,11 +141,17 @@ async def _delete_ranges(
 def _row_statements(parts: Sequence[ShardBatch], bytes_max: int) -> Iterator[bytes]:
     upserts = chain.from_iterable(_upsert_rows(part) for part in parts)
     history = chain.from_iterable(_history_rows(part) for part in parts)
+    runs = chain.from_iterable(_run_rows(part) for part in parts)
     for part in parts:
         for uuids in cut([hexed(uuid) for uuid in sorted(part.deletes)]):
             yield uuid_delete(part.shard_id, uuids)
     yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, bytes_max)
     yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, bytes_max)
+    yield from inserts(_RUN_HEAD, runs, _RUN_TAIL, bytes_max)
+    hints = chain.from_iterable(_schedule_rows(part) for part in parts)
+    yield from inserts(_SCHEDULE_HEAD, hints, _SCHEDULE_TAIL, bytes_max)
+    for part in parts:
+        yield from _ended_schedules(part)
 
 
 def uuid_delete(shard_id: int, uuids: Sequence[bytes]) -> bytes:
@@ -173,11 +183,36 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
         )  # fmt: skip
 
 
-def _check_lengths(row: StoredRow | HistoryRow) -> None:
+def _schedule_rows(part: ShardBatch) -> Iterator[bytes]:
+    for row in part.upserts:
+        if row.namespace.endswith(SCHEDULES_SUFFIX):
+            yield b"(%b,%b,%d,%b)" % (
+                hexed(row.namespace.encode()), hexed(row.timer_id.encode()), part.shard_id, hexed(row.uuid),
+            )  # fmt: skip
+
+
+def _ended_schedules(part: ShardBatch) -> Iterator[bytes]:
+    """Deletes of the hints of schedules that end."""
+    for row in part.history:
+        if row.namespace.endswith(SCHEDULES_SUFFIX) and row.uuid in part.deletes:
+            yield b"DELETE FROM schedules WHERE schedule_namespace = %b AND schedule_id = %b" % (
+                hexed(row.namespace.encode()), hexed(row.timer_id.encode()),
+            )  # fmt: skip
+
+
+def _run_rows(part: ShardBatch) -> Iterator[bytes]:
+    for row in sorted(part.runs):
+        _check_lengths(row)
+        yield b"(%d,%b,%b,%b,%b)" % (
+            part.shard_id, hexed(row.uuid), hexed(row.generation), bytes_literal(row.record), instant(row.expires_at),
+        )  # fmt: skip
+
+
+def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
     # Columns of fixed length silently pad shorter values with zeros.
     if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
         raise DefiniteFailure(
-            f"timer {row.timer_id!r}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
+            f"{row.uuid.hex()}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
         )
 
 

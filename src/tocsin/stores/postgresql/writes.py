@@ -8,13 +8,24 @@ from typing import Any
 from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
+from tocsin.sql.rows import RUN_COLUMNS
 from tocsin.sql.tags import tags_text
 from tocsin.stores.postgresql.dialect import numbered
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable
 
 _PARAMETERS = 30
-APPLY = f"SELECT apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
+_CALL = f"apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
+APPLY = f"SELECT {_CALL}"
+#: The same for batches with rows of runs, as one statement. Few have any.
+APPLY_WITH_RUNS = (
+    f"WITH applied AS MATERIALIZED (SELECT {_CALL} AS held), kept AS ("
+    f"INSERT INTO runs (shard_id, {RUN_COLUMNS}) SELECT r.* FROM applied, "
+    f"unnest(${_PARAMETERS + 1}::integer[], ${_PARAMETERS + 2}::uuid[], ${_PARAMETERS + 3}::bytea[], "
+    f"${_PARAMETERS + 4}::bytea[], ${_PARAMETERS + 5}::bigint[]) AS r (shard, uuid, generation, record, expires) "
+    "WHERE r.shard = ANY (applied.held) ON CONFLICT (shard_id, run_uuid, run_generation) DO UPDATE SET "
+    "run_record = excluded.run_record, run_expires_at = excluded.run_expires_at) SELECT held FROM applied"
+)
 
 
 async def apply(connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges) -> list[Applied]:
@@ -30,7 +41,11 @@ async def apply(connection: Connection, batches: Sequence[ShardBatch], edges: Le
         *_upserts(parts),
         *_history(parts),
     )
-    held = set(await connection.fetchval(APPLY, *arguments))
+    runs = _runs(parts)
+    if runs[0]:
+        held = set(await connection.fetchval(APPLY_WITH_RUNS, *arguments, *runs))
+    else:
+        held = set(await connection.fetchval(APPLY, *arguments))
     for part in parts:
         if part.shard_id in held:
             edges.put(part, known[part.shard_id])
@@ -84,6 +99,11 @@ def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
         return ((),) * 11
     *columns, tags, records, statuses, finished_at, expires_at = zip(*rows, strict=True)
     return shards, *columns, _tags(tags), records, [status.value for status in statuses], finished_at, expires_at
+
+
+def _runs(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
+    rows = [(part.shard_id, *row) for part in parts for row in part.runs]
+    return tuple(zip(*rows, strict=True)) if rows else ((),)
 
 
 def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:

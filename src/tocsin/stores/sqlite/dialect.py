@@ -22,6 +22,10 @@ class SqliteDialect(Dialect):
         "t.shard_id = every.shard_id AND t.row_type = 1 AND t.timer_execute_at = 0 AND t.timer_uuid = x''"
     )
     namespace_version = "coalesce(json_extract(namespace_record, '$.version'), 0)"
+    schedules = (
+        "SELECT {columns} FROM timers WHERE substr(timer_namespace, -9) = '/schedule' AND timer_namespace = ? "
+        "AND timer_id > ? ORDER BY timer_id LIMIT ?"
+    )
     locked = ""
 
 

@@ -14,7 +14,7 @@ import apsw
 
 from tocsin.ports.store import Applied, HistoryRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, SUSPENDED
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED
 from tocsin.sql.tags import tags_text
 
 #: Rows of one statement. Larger ones are not faster, and apsw caches no statement above 16 KiB of text.
@@ -24,8 +24,10 @@ _SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, CHUNK_ROWS
 
 _UPSERT_COLUMNS = f"shard_id, row_type, {ROW_COLUMNS}"
 _HISTORY_COLUMNS = f"shard_id, {HISTORY_COLUMNS}"
+_RUN_COLUMNS = f"shard_id, {RUN_COLUMNS}"
 _UPSERT_WIDTH = _UPSERT_COLUMNS.count(",") + 1
 _HISTORY_WIDTH = _HISTORY_COLUMNS.count(",") + 1
+_RUN_WIDTH = _RUN_COLUMNS.count(",") + 1
 
 DELETE_RANGE = "DELETE FROM timers WHERE shard_id = ? AND row_type = 2 AND (timer_execute_at, timer_uuid) <= (?, ?)"
 
@@ -75,6 +77,7 @@ def apply(connection: apsw.Connection, batches: Sequence[ShardBatch]) -> list[Ap
     _delete(connection, parts)
     _insert(connection, "timers", _UPSERT_COLUMNS, _UPSERT_WIDTH, _upsert_values(parts))
     _insert(connection, "history", _HISTORY_COLUMNS, _HISTORY_WIDTH, _history_values(parts))
+    _insert(connection, "runs", _RUN_COLUMNS, _RUN_WIDTH, _run_values(parts))
     return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]
 
 
@@ -140,6 +143,14 @@ def _history_values(parts: Sequence[ShardBatch]) -> list[object]:
             text = tags_text(tags) if tags else None
             extend((shard_id, at, uuid, generation, namespace, timer_id, text, _stored(record)))
             extend((status.value, finished_at, expires_at))
+    return values
+
+
+def _run_values(parts: Sequence[ShardBatch]) -> list[object]:
+    values: list[object] = []
+    for part in parts:
+        for uuid, generation, record, expires_at in part.runs:
+            values += (part.shard_id, uuid, generation, _stored(record), expires_at)
     return values
 
 

@@ -21,9 +21,10 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.namespace import HistoryMode
+from tocsin.model.run import Run
 from tocsin.model.schedule import Put
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
-from tocsin.ports.store import FireKey, Found, HistoryRow, Kind, ShardBatch, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.rows import (
@@ -36,8 +37,10 @@ from tocsin.timers.engine.rows import (
     WriteOp,
     decoded_row,
     stored,
+    stored_namespace,
     undecodable_row,
 )
+from tocsin.timers.engine.runs import attempted_run, run_row, superseded_run, suspended_run
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
 #: Which finished timers of a namespace are kept, and for how many microseconds.
@@ -104,16 +107,19 @@ class Assembly:
         if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:
-                return self._write(Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+                row = Row((op.timer.execute_at, uuid), op.generation, op.timer, 0)
+                return self._write(row, run=self._superseded_run(uuid))
             finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
-            return self._write(answer) if type(answer) is Row else answer
+            return self._write(answer, run=self._superseded_run(uuid)) if type(answer) is Row else answer
         if kind is OpKind.RETRY:
             assert op.timer is not None
             answered = window.retrying.get(uuid)
             if uuid in batch.final or answered is None or answered.generation != op.expected:
                 return None
-            return self._write(Row((op.execute_at, uuid), op.generation, op.timer, 0))
+            return self._write(
+                Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._attempted_run(answered, op)
+            )
         if kind is OpKind.HAND_OVER:
             attempt = window.deciding(uuid, op.expected)
             if uuid in batch.final or attempt is None:
@@ -141,15 +147,18 @@ class Assembly:
         if present.generation != op.expected:
             return None
         if kind is OpKind.MOVE_ON:
-            return self._turn(op, recurring.move_on(present.timer, uuid, self._now_us))
+            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us))
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
-                return self._write(Row((op.execute_at, uuid), op.generation, op.timer, 0))
+                return self._write(
+                    Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._attempted_run(present, op)
+                )
             self._end(op, present, op.timer)
             return None
         if kind is OpKind.SUSPEND:
-            return self._write(Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
+            row = Row(present.key, op.generation, present.timer, 0, present.raw)
+            return self._write(row, op.reason, self._run_row(present, suspended_run(present)))
         return self._write(Row(present.key, op.generation, present.timer, 0))
 
     def _present(self, op: WriteOp) -> Answer:
@@ -186,8 +195,10 @@ class Assembly:
             return error
         # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
         timer.firing = self._window.firing_of(op)
-        instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
-        return self._write(Row((instant, op.uuid), op.generation, timer, 0))
+        if op.changes.execute_at is msgspec.UNSET:
+            return self._write(Row((present.key[0], op.uuid), op.generation, timer, 0))
+        run = self._superseded_run(op.uuid, present)
+        return self._write(Row((timer.execute_at, op.uuid), op.generation, timer, 0), run=run)
 
     # ------------------------------------------------------------------ schedules
 
@@ -196,7 +207,8 @@ class Assembly:
         assert op.timer is not None
         if present is None or present.identity != op.expected:
             return None
-        return self._turn(op, recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us))
+        turn = recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us)
+        return self._turn(op, present, turn)
 
     def _change_schedule(self, op: WriteOp, present: Answer) -> Answer:
         """Applies a client's change to the schedule, or creates it."""
@@ -215,7 +227,7 @@ class Assembly:
         begun = isinstance(present, Row) and window.has_begun(present)
         outcome = recurring.change(op, recurring.Found(live, ended, at, begun, window.firing_of(op)), self._now_us)
         if isinstance(outcome, recurring.Turn):
-            return self._turn(op, outcome)
+            return self._turn(op, present if isinstance(present, Row) else None, outcome)
         if isinstance(outcome, Timer):
             return ExistingRow(Row((at, op.uuid), op.generation, outcome, 0), Outcome.EXISTING)
         return outcome
@@ -232,20 +244,27 @@ class Assembly:
         except RecordUndecodable:
             return None
 
-    def _turn(self, op: WriteOp, turn: recurring.Turn) -> Row:
-        """Writes what becomes of a schedule's row: its next occurrence, or its end."""
+    def _turn(self, op: WriteOp, former: Row | None, turn: recurring.Turn) -> Row:
+        """Writes what becomes of a schedule's row: its next occurrence, or its end; and with it what came before."""
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
+        run = None if former is None else self._run_row(former, recurring.ended_run(turn))
         if timer.status is Status.PENDING:
-            self._write(row, recurring.held_back(timer))
+            self._write(row, recurring.held_back(timer), run)
         else:
             self._end(op, row, timer)
+            if run is not None:
+                batch.store.runs.append(run)
         batch.events += recurring.events(shard_id, turn)
         return row
 
-    def _write(self, row: Row, suspended: str | None = None) -> Row:
+    def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
+        """Writes the row, and with it the run that it ends."""
         uuid, batch = row.key[1], self._batch
         batch.upserts[uuid] = stored(row, suspended)
+        if run is not None:
+            batch.store.runs.append(run)
+            batch.bytes += len(run.record)
         batch.final[uuid] = row
         batch.bytes += row.size
         if suspended is None:
@@ -253,6 +272,41 @@ class Assembly:
         else:
             batch.suspended.add(uuid)
         return row
+
+    def _superseded_run(self, uuid: bytes, former: Row | None = None) -> RunRow | None:
+        """The run that a client's new instant ends, if it has attempts; None too if a create does not know of it."""
+        former = former or self._replaced(uuid)
+        if former is None:
+            return None
+        window = self._window
+        conclusion = window.superseded.get(uuid) if window.awaiting_write.get(uuid) is former else None
+        return self._run_row(former, superseded_run(former, conclusion))
+
+    def _replaced(self, uuid: bytes) -> Row | None:
+        """The live row that a create replaces, as far as memory has it or it was read anyway."""
+        window = self._window
+        if uuid in self._batch.final:
+            return self._batch.final[uuid]
+        if uuid in window.finished:
+            return None
+        present = window.present(uuid)
+        if present is None and (found := self._fetched.get(uuid)) is not None and found.live is not None:
+            try:
+                return decoded_row(found.live)
+            except RecordUndecodable:
+                return None
+        return present
+
+    def _attempted_run(self, former: Row, op: WriteOp) -> RunRow | None:
+        assert op.timer is not None
+        in_memory = (op.execute_at, op.uuid) <= self._window.horizon
+        return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory))
+
+    def _run_row(self, former: Row, run: Run | None) -> RunRow | None:
+        if run is None:
+            return None
+        mode, retention_us = self._history_rule(former.timer.namespace)
+        return run_row(former, run, mode, retention_us, self._now_us)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
         """The operation ends the timer: its row is deleted, and its history is written."""
@@ -331,9 +385,8 @@ class Assembly:
             return
         ended = timer.executed_at or self._now_us
         kept = HistoryRow(
-            row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags,
+            row.key[0], row.key[1], row.generation, stored_namespace(timer), timer.id, timer.tags,
             encode_record(timer), timer.status, ended, ended + retention_us,
-            Kind.TIMER if timer.schedule is None else Kind.SCHEDULE,
         )  # fmt: skip
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)

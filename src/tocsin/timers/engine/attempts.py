@@ -7,7 +7,9 @@ import msgspec
 from tocsin.model.answer import Done, NoResponse, Reschedule, Response, judge
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.raw_body import JSON_TYPE, RawBody
+from tocsin.model.redaction import secrets_of
 from tocsin.model.retry import next_attempt_at
+from tocsin.model.snippet import answer_snippet
 from tocsin.model.timer import Attempt, Status
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.recurring import postponed
@@ -37,7 +39,7 @@ def conclude(
         strict=namespace is not None and namespace.answers is Answers.STRICT,
     )
     error = None if isinstance(verdict, Done | Reschedule) else verdict.error
-    entry = Attempt(attempt.fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
+    entry = _entry(attempt, outcome, duration_us, error, accepted=isinstance(verdict, Done))
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,
@@ -77,3 +79,17 @@ def conclude(
         after.status, after.executed_at = Status.FAILED, now_us
         return FinalAttempt(after), "failed"
     return NextAttempt(after, again_at), "retried"
+
+
+def _entry(
+    attempt: InFlightAttempt, outcome: Response | NoResponse, duration_us: int, error: str | None, *, accepted: bool
+) -> Attempt:
+    """The attempt for the timer's log. What an accepting receiver answers says nothing more, and is not kept."""
+    if not isinstance(outcome, Response):
+        return Attempt(attempt.fired_at, duration_us, 0, error)
+    if accepted or not outcome.body:
+        return Attempt(attempt.fired_at, duration_us, outcome.status, error)
+    timer = attempt.row.timer
+    secrets = secrets_of(timer.url, (timer.headers or {}).items())
+    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
+    return Attempt(attempt.fired_at, duration_us, outcome.status, error, answer)

@@ -238,7 +238,7 @@ class CommitLane:
             self._committed(shard, batch)
             upserts += len(batch.store.upserts)
             deletes += len(batch.store.deletes)
-            history += len(batch.store.history)
+            history += len(batch.store.history) + len(batch.store.runs)
             written.append(batch)
         self._report_writes(written)
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))

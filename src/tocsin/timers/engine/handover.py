@@ -46,9 +46,7 @@ class HandedOverResults:
         deadline = clock.boottime_us() + limits.drain_timeout_us
         try:
             while True:
-                answer = await self._ask(
-                    shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion)
-                )
+                answer = await self._ask(shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion))
                 if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
                     break
                 await asyncio.sleep(limits.store_retry_interval_us / 1e6)

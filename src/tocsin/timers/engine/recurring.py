@@ -14,6 +14,7 @@ import msgspec
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded, TocsinError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.recurrence import tzdata_version
+from tocsin.model.run import MissedInstants, Run, RunStatus, run_of
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
     TRIGGERS_MAX,
@@ -106,8 +107,10 @@ def _plan(timer: Timer, uuid: bytes, now_us: int, why: Missed) -> Turn:
     state, backfilled = _backfilled(state, occurrences, now_us)
     regular, state, missed = _regular(definition, state, occurrences, now_us, why)
     chosen = _triggered(state) or regular
-    if not state.triggers and backfilled is not None and (
-        regular is None or regular.instant > now_us or state.turn is Source.BACKFILL
+    if (
+        not state.triggers
+        and backfilled is not None
+        and (regular is None or regular.instant > now_us or state.turn is Source.BACKFILL)
     ):
         chosen = backfilled
     state = msgspec.structs.replace(
@@ -170,7 +173,11 @@ def _regular(
         position = now_us if at is None else at - 1
     missed = []
     if position > state.position:
-        too_old = max(state.position, min(oldest - 1, position)) if definition.catch_up is not CatchUp.NONE else state.position
+        too_old = (
+            max(state.position, min(oldest - 1, position))
+            if definition.catch_up is not CatchUp.NONE
+            else state.position
+        )
         missed += _missed(occurrences, Missed.WINDOW, state.position, too_old)
         missed += _missed(occurrences, why, too_old, position)
         state = msgspec.structs.replace(state, position=position)
@@ -248,7 +255,9 @@ def recur(present: Timer, uuid: bytes, result: Timer, again_at: int, now_us: int
     definition, state = _of(present)
     if (result.firing, result.attempts, result.status) == (present.firing, present.attempts, Status.PENDING):
         # The request was not sent. The row is due as before.
-        timer = msgspec.structs.replace(present, schedule=Schedule(definition, msgspec.structs.replace(state, away=False)))
+        timer = msgspec.structs.replace(
+            present, schedule=Schedule(definition, msgspec.structs.replace(state, away=False))
+        )
         return Turn(timer, again_at)
     after = msgspec.structs.replace(
         present,
@@ -338,6 +347,14 @@ class Found:
 
 def change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
     """What the change makes of the row; or the timer, if there is nothing to change; or why it is refused."""
+    turn = _change(op, found, now_us)
+    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill):
+        definition, state = _of(turn.timer)
+        turn.timer.schedule = Schedule(definition, msgspec.structs.replace(state, changed_at=now_us))
+    return turn
+
+
+def _change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
     asked = op.change
     if isinstance(asked, Put):
         return _put(op, found, now_us)
@@ -434,18 +451,17 @@ def _paused(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
     if found.in_flight or state.away or not has_begun(timer):
         return Turn(timer, found.at, changed="paused")
     # It waits for another attempt, which a paused schedule does not make.
-    timer.status, timer.executed_at = Status.FAILED, now_us
+    timer.status, timer.executed_at = (Status.FAILED if timer.last_error else Status.COMPLETED), now_us
     turn = _ended(timer, uuid, now_us)
     turn.changed = "paused"
     return turn
 
 
 def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
-    definition, state = _of(timer)
-    missed = _missed(occurrences_of(timer, uuid), Missed.PAUSED, state.position, now_us)
-    if found.in_flight or has_begun(timer):
-        # Its own instant is not skipped.
-        missed = _missed(occurrences_of(timer, uuid), Missed.PAUSED, max(state.position, timer.execute_at), now_us)
+    state = _of(timer)[1]
+    fires = state.source is Source.REGULAR and (found.in_flight or has_begun(timer))
+    after = max(state.position, timer.execute_at) if fires else state.position
+    missed = _missed(occurrences_of(timer, uuid), Missed.PAUSED, after, now_us)
     state = msgspec.structs.replace(
         state,
         paused=None,
@@ -463,7 +479,9 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: in
     before = min(asked.before, now_us)
     following = occurrences_of(timer, uuid).after(asked.after)
     if following is None or following >= before:
-        return InvalidInput(FieldError("before", "has no instant of the schedule before it in the past; choose another range"))
+        return InvalidInput(
+            FieldError("before", "has no instant of the schedule before it in the past; choose another range")
+        )
     if len(state.backfills) >= BACKFILLS_MAX:
         return BacklogFull(f"{BACKFILLS_MAX} backfills of the schedule wait already; try again later")
     # Also different from those of a schedule of the same id that was deleted.
@@ -474,8 +492,15 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: in
     return _with_state(timer, state, uuid, found, now_us, "backfilled")
 
 
+# ---------------------------------------------------------------------- what is told of it
 
-# ---------------------------------------------------------------------- events
+
+def ended_run(turn: Turn) -> Run | None:
+    """The record of the occurrence that has ended, with the instants missed after it; or of instants missed without one."""
+    missed = tuple(MissedInstants(*each) for each in turn.missed)
+    if turn.run is not None:
+        return msgspec.structs.replace(run_of(turn.run, turn.run.status), missed=missed)
+    return Run(missed[0].first_at, RunStatus.MISSED, missed=missed) if missed else None
 
 
 def events(shard_id: int, turn: Turn) -> list[Event]:
@@ -486,7 +511,14 @@ def events(shard_id: int, turn: Turn) -> list[Event]:
         source = _of(ended)[1].source
         told.append(
             OccurrenceEnded(
-                shard_id, timer.namespace, timer.id, source, ended.execute_at, ended.firing, ended.status, ended.attempts
+                shard_id,
+                timer.namespace,
+                timer.id,
+                source,
+                ended.execute_at,
+                ended.firing,
+                ended.status,
+                ended.attempts,
             )
         )
     told += [OccurrencesMissed(shard_id, timer.namespace, timer.id, *missed) for missed in turn.missed]

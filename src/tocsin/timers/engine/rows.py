@@ -14,7 +14,7 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.observer import Event
-from tocsin.ports.store import FireKey, Kind, ShardBatch, StoredRow
+from tocsin.ports.store import FireKey, ShardBatch, StoredRow, schedules_of
 
 
 class Row:
@@ -250,10 +250,14 @@ def stored(row: Row, suspended: str | None = None) -> StoredRow:
     timer = row.timer
     record = encode_record(timer)
     row.size = len(record)
-    kind = Kind.TIMER if timer.schedule is None else Kind.SCHEDULE
     return StoredRow(
-        row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended, kind
+        row.key[0], row.key[1], row.generation, stored_namespace(timer), timer.id, timer.tags, record, suspended
     )
+
+
+def stored_namespace(timer: Timer) -> str:
+    """The name by which the store lists the row."""
+    return timer.namespace if timer.schedule is None else schedules_of(timer.namespace)
 
 
 def decoded_row(found: StoredRow) -> Row:

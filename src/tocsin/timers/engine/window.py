@@ -231,9 +231,10 @@ class Window:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
         any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
         row = attempt.row
-        if self._end_attempt(attempt) and not attempt.stale and row.key <= self.horizon:
-            if row.timer.schedule is None or held_back(row.timer) is None:
-                self._add(row)
+        if not self._end_attempt(attempt) or attempt.stale or row.key > self.horizon:
+            return
+        if row.timer.schedule is None or held_back(row.timer) is None:
+            self._add(row)
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:
         """Removes the attempt from those in flight; False if this window doesn't know it."""
@@ -573,9 +574,10 @@ class Window:
                 continue
             self._add(row)
         for committed in self._changed_since_load.values():
-            if committed is not None and request.after < committed.key <= complete_to:
-                if committed.timer.schedule is None or not self._known(committed):
-                    self._add(committed)
+            if committed is None or not request.after < committed.key <= complete_to:
+                continue
+            if committed.timer.schedule is None or not self._known(committed):
+                self._add(committed)
         self._changed_since_load = {}
         self.horizon = complete_to
         return True
@@ -617,7 +619,8 @@ class Window:
         return self._known(row)
 
     def _known(self, row: Row) -> bool:
-        """Whether this very generation, or a schedule's attempt, is in flight, awaiting a write, retrying or finished here."""
+        """Whether this very generation, or the same attempt of a schedule, is in flight, awaiting a write, retrying or
+        finished here."""
         uuid, identity = row.key[1], row.identity
         for attempt in self.in_flight.get(uuid, ()):
             if attempt.row.identity == identity:

@@ -30,7 +30,7 @@ _INSTANTS = (
     *("firedAt", "nextExecuteAt"),
     *("previousUntil", "previousSecretUntil", "expiresAt"),
     *("submittedAt", "dueAt", "startedAt", "finishedAt"),
-    *("anchor", "startAt", "endAt", "occurrenceAt", "instant"),
+    *("anchor", "startAt", "endAt", "occurrenceAt", "instant", "firstAt", "lastAt"),
 )
 #: Fields of responses that hold a duration.
 _DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention", "every", "jitter", "catchUpWindow")

@@ -8,12 +8,14 @@ import msgspec
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http import agent_wire, cluster_wire, schedule_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
+from tocsin.web.http.history_wire import AttemptOfRun, RunAnswer, RunPageAnswer
 from tocsin.web.http.wire import Attempt, BadField
 
 Json = dict[str, Any]
@@ -82,6 +84,13 @@ _SCHEDULE = schedule_wire.Schedule(
         attempts=1,
     ),
 )
+_RUN = RunAnswer(
+    run="1-2a",
+    execute_at=_AT,
+    status=RunStatus.PENDING,
+    attempts_made=1,
+    attempts=[AttemptOfRun(_AT, 12.4, 503, "HTTP_503", "upstream not ready")],
+)
 _SECRET = "whsec_c2VjcmV0IG9mIHRoaXMgZXhhbXBsZSBvbmx5"
 _KEY: Json = {
     "key_id": "1f0c9a7be2d4",
@@ -134,9 +143,23 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
     _SCHEDULE,
     schedule_wire.SchedulePage(schedules=[_SCHEDULE], next_cursor="standup"),
+    schedule_wire.OccurrencePage(
+        occurrences=[
+            schedule_wire.OccurrenceRun(
+                run="s-1801209600000000",
+                instant="2027-01-29T08:00:00Z",
+                status=RunStatus.COMPLETED,
+                attempts_made=1,
+                attempts=[AttemptOfRun("2027-01-29T08:00:00.001200Z", 86.3, 200)],
+                missed=[],
+                source=Source.REGULAR,
+            )
+        ]
+    ),
     schedule_wire.Preview(
         instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"], sentence="Every weekday at 09:00, Europe/Berlin"
     ),
+    RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
     wire.NamespaceList(namespaces=[_NAMESPACE]),

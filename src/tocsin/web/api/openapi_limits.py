@@ -154,6 +154,7 @@ FIELDS: dict[str, dict[str, Json]] = {
         "limit": _ROWS,
         "cursor": {"pattern": f"^[A-Za-z0-9_-]{{{CURSOR_CHARS}}}$"},
     },
+    "TimerHistory": {"namespace": _NAME, "timerId": _ID, "limit": _ROWS, "cursor": {**_CURSOR, "pattern": _NO_CONTROL}},
     "ListTimers": {
         "namespace": _NAME,
         "status": {"type": "array", "items": {"$ref": "#/components/schemas/TimerStatus"}},
@@ -167,6 +168,12 @@ FIELDS: dict[str, dict[str, Json]] = {
     "CreateSchedule": {"id": _ID, **_CALL, **_DEFINITION},
     "UpdateSchedule": {"scheduleId": _ID, **_CALL, **_DEFINITION},
     "ScheduleName": {"namespace": _NAME, "scheduleId": _ID},
+    "ScheduleHistory": {
+        "namespace": _NAME,
+        "scheduleId": _ID,
+        "limit": _ROWS,
+        "cursor": {**_CURSOR, "pattern": _NO_CONTROL},
+    },
     "BackfillSchedule": {"namespace": _NAME, "scheduleId": _ID, "after": INSTANT, "before": INSTANT},
     "PreviewSchedule": {
         "namespace": _NAME,

@@ -18,6 +18,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
@@ -39,6 +40,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD have no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
+    "RunStatus": (list(RunStatus), "How a run stands or ended."),
     "ScheduleStatus": (list(ScheduleStatus), "A schedule's state. Only `active` schedules fire at their instants."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
     "OccurrenceSource": (list(Source), "Why an occurrence fired."),
@@ -51,6 +53,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
 #: Enums of the code whose name in the document differs.
 _RENAMED = {
     Status.__name__: "TimerStatus",
+    RunStatus.__name__: "RunStatus",
     CallStatus.__name__: "ServiceCallStatus",
     Source.__name__: "OccurrenceSource",
     Role.__name__: "KeyRole",

@@ -15,7 +15,7 @@ from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser, traceparent_of
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.schedules import ScheduleParser, schedule_answer, sentence
+from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_answer, sentence
 
 _UNCHANGED = (b"tocsin-existing", b"true")
 
@@ -173,6 +173,20 @@ class ScheduleHandlers:
             view = await self._schedules.get(*wanted)
             wanted, found = view.definition, self._next(view, request.now_us, count)
         return wire.Preview([format_instant(instant) for instant in found], sentence(wanted))
+
+    @_operation(
+        "scheduleHistory",
+        "/api/v1/schedules/history",
+        "List the occurrences of a schedule, newest first",
+        Role.READ,
+        errors=_READ_ERRORS,
+        example={**_NAME, "limit": 20},
+    )
+    async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
+        """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
+        says. Paginated: send nextCursor back as cursor until a response has none."""
+        request.permit(Role.READ, sent.namespace)
+        return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
 
     @_operation(
         "deleteSchedule",

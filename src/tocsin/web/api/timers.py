@@ -19,6 +19,7 @@ from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
 from tocsin.web.http.convert import RequestParser, below_path, timer_answer, traceparent_of
 from tocsin.web.http.errors import MalformedBody, item_error
+from tocsin.web.http.history_wire import RunPageAnswer, TimerHistory, page_answer
 from tocsin.web.http.reading import JsonReader, check_utf8
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
 from tocsin.web.http.repeated import condition_of, key_in
@@ -54,7 +55,7 @@ _TIMER = {
 
 
 class TimerHandlers:
-    """Handles create, get, update, delete, list, and create in batches."""
+    """Handles create, get, history, update, delete, list, and create in batches."""
 
     def __init__(self, service: TimerService, parser: RequestParser, limits: ApiLimits) -> None:
         self._service = service
@@ -101,6 +102,21 @@ class TimerHandlers:
         """Pending, or finished within its namespace's retention."""
         request.permit(Role.READ, sent.namespace)
         return timer_answer(await self._service.get(*self._parser.name(sent)))
+
+    @_operation(
+        "timerHistory",
+        "/api/v1/timers/history",
+        "Get the runs of a timer, newest first",
+        Role.READ,
+        errors=_READ_ERRORS,
+        example={**_NAME, "limit": 20},
+    )
+    async def history(self, request: ApiRequest, sent: TimerHistory) -> RunPageAnswer:
+        """A run is what became of one instant of the timer. The current run comes first. Earlier ones stay within the
+        namespace's retention, whatever became of the timer: rescheduled, changed, created again. The namespace's history mode
+        decides which runs are kept. Paginated like lists."""
+        request.permit(Role.READ, sent.namespace)
+        return page_answer(await self._service.history(*self._parser.history_request(sent)))
 
     @_operation(
         "updateTimer",

@@ -23,6 +23,7 @@ from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
 from tocsin.web.http import cluster_wire, schedule_wire, wire
+from tocsin.web.http.history_wire import TimerHistory
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
@@ -104,6 +105,18 @@ class RequestParser:
         if errors:
             raise InvalidInput(*errors)
         return sent.namespace, timer_id
+
+    def history_request(self, sent: TimerHistory) -> tuple[str, str, int, str | None]:
+        """The timer's namespace and id, and the limit and cursor of the page of its runs."""
+        errors: list[FieldError] = []
+        timer_id = self._name(sent, errors)
+        if sent.limit is not UNSET and (reason := self.rules.list_limit(sent.limit)):
+            errors.append(FieldError("limit", reason))
+        if sent.cursor is not UNSET and (reason := self.rules.cursor(sent.cursor)):
+            errors.append(FieldError("cursor", reason))
+        if errors:
+            raise InvalidInput(*errors)
+        return sent.namespace, timer_id, _or(sent.limit, LIST_ROWS_DEFAULT), _or(sent.cursor, None)
 
     def list_request(self, sent: wire.ListTimers) -> ListRequest:
         """The requested list."""

@@ -7,7 +7,9 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
+from tocsin.web.http.history_wire import AttemptOfRun
 from tocsin.web.http.wire import (
     Body,
     CallbackUrl,
@@ -162,6 +164,44 @@ class Preview(ResponseStruct):
 
     instants: Annotated[list[Instant], about("The next instants, in UTC. Those of a schedule include its jitter.")]
     sentence: Annotated[str, about("When it runs, in words.", "Every weekday at 09:00, Europe/Berlin")]
+
+
+class ScheduleHistory(ScheduleName):
+    """The schedule whose occurrences are wanted."""
+
+    limit: Annotated[int | UnsetType, about("Maximum number of occurrences on the page. Default 100.")] = UNSET
+    cursor: Cursor | UnsetType = UNSET
+
+
+class MissedRange(ResponseStruct):
+    """Instants that did not fire, from the first to the last."""
+
+    reason: Annotated[str, about("late, overlap, window or paused.", "overlap")]
+    count: Annotated[int, Meta(description="How many; 1,000 stands for more, too.", ge=1)]
+    first_at: Instant
+    last_at: Instant
+
+
+class OccurrenceRun(ResponseStruct):
+    """One occurrence with its attempts. `pending` is the one at hand. `missed`: instants that did not fire, with no
+    occurrence before them."""
+
+    run: Annotated[str, about("Its name, which is part of the webhook-id of its attempts.", "s-1801126800000000")]
+    instant: Instant
+    status: RunStatus
+    attempts_made: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
+    attempts: Annotated[list[AttemptOfRun], about("The latest attempts, oldest first.")]
+    missed: Annotated[list[MissedRange], about("Instants between this occurrence and the next that did not fire.")]
+    source: Annotated[
+        Source | UnsetType, about("Why it fired: regular, trigger or backfill; absent if it did not.")
+    ] = UNSET
+
+
+class OccurrencePage(ResponseStruct):
+    """A page of occurrences, newest first. A page without `nextCursor` is the last."""
+
+    occurrences: list[OccurrenceRun]
+    next_cursor: Cursor | UnsetType = UNSET
 
 
 class Occurrence(ResponseStruct):

@@ -13,9 +13,11 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration
 from tocsin.model.recurrence import EVERY_MIN_US
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.schedule import Definition, DefinitionChanges, LastOccurrence, ScheduleStatus, check
+from tocsin.model.run import Run, RunStatus
+from tocsin.model.schedule import Definition, DefinitionChanges, LastOccurrence, ScheduleStatus, check, source_of
 from tocsin.model.schedule_words import cron_sentence, every_sentence
 from tocsin.model.timer import Changes, Timer
+from tocsin.timers.history import RunPage
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import (
@@ -28,6 +30,7 @@ from tocsin.web.http.convert import (
     retry_answer,
     seconds_answer,
 )
+from tocsin.web.http.history_wire import attempt_answer
 from tocsin.web.http.instants import format_instant, optional_instant
 
 T = TypeVar("T")
@@ -100,17 +103,18 @@ class ScheduleParser:
         rules, errors = self._rules, []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
-            errors.append(FieldError("limit", reason))
-        if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
-            errors.append(FieldError("cursor", reason))
+        errors += self._page_errors(sent)
         if errors:
             raise InvalidInput(*errors)
-        return ScheduleListRequest(
-            sent.namespace,
-            None if sent.cursor is UNSET else sent.cursor,
-            LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
-        )
+        limit, cursor = _page(sent)
+        return ScheduleListRequest(sent.namespace, cursor, limit)
+
+    def history_request(self, sent: wire.ScheduleHistory) -> tuple[str, str, int, str | None]:
+        """The schedule's namespace and id, and the limit and cursor of the page of its occurrences."""
+        errors = self._name_errors(sent.namespace, sent.schedule_id) + self._page_errors(sent)
+        if errors:
+            raise InvalidInput(*errors)
+        return sent.namespace, sent.schedule_id, *_page(sent)
 
     def preview(self, sent: wire.PreviewSchedule, now_us: int) -> tuple[tuple[str, str] | Definition, int]:
         """The named schedule or the given definition, and how many instants are wanted."""
@@ -146,6 +150,14 @@ class ScheduleParser:
             errors.append(FieldError("scheduleId", reason))
         return errors
 
+    def _page_errors(self, sent: wire.ListSchedules | wire.ScheduleHistory) -> list[FieldError]:
+        errors = []
+        if sent.limit is not UNSET and (reason := self._rules.list_limit(sent.limit)):
+            errors.append(FieldError("limit", reason))
+        if sent.cursor is not UNSET and (reason := self._rules.cursor(sent.cursor)):
+            errors.append(FieldError("cursor", reason))
+        return errors
+
     def _definition_changes(
         self, sent: wire.CreateSchedule | wire.UpdateSchedule | wire.PreviewSchedule, errors: list[FieldError]
     ) -> DefinitionChanges:
@@ -173,6 +185,13 @@ class ScheduleParser:
             catch_up_window_us=read.duration("catchUpWindow", sent.catch_up_window),
             pause_after_failures=sent.pause_after_failures,
         )
+
+
+def _page(sent: wire.ListSchedules | wire.ScheduleHistory) -> tuple[int, str | None]:
+    return (
+        LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
+        None if sent.cursor is UNSET else sent.cursor,
+    )
 
 
 def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definition, now_us: int) -> list[FieldError]:
@@ -258,6 +277,26 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         next_attempt_at=optional_instant(view.next_attempt_at),
         last_error=_if_any(timer.last_error),
         last_occurrence=UNSET if view.last_occurrence is None else _occurrence_answer(view.last_occurrence),
+    )
+
+
+def history_answer(page: RunPage) -> wire.OccurrencePage:
+    """The page of occurrences as clients see it."""
+    return wire.OccurrencePage([_run_answer(run) for run in page.runs], UNSET if page.cursor is None else page.cursor)
+
+
+def _run_answer(run: Run) -> wire.OccurrenceRun:
+    return wire.OccurrenceRun(
+        run.firing,
+        format_instant(run.execute_at),
+        run.status,
+        run.made,
+        [attempt_answer(attempt) for attempt in run.attempts],
+        [
+            wire.MissedRange(each.reason, each.instants, format_instant(each.first_at), format_instant(each.last_at))
+            for each in run.missed
+        ],
+        UNSET if run.status is RunStatus.MISSED else source_of(run.firing),
     )
 
 

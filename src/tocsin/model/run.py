@@ -1,0 +1,77 @@
+"""Runs: a run is what becomes of one instant of a timer, with all of its attempts. It begins when the timer is created, gets
+another instant, or is rescheduled by its receiver, and ends when the timer ends or its next run begins."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from tocsin.model.errors import RecordUndecodable
+from tocsin.model.timer import UNUSABLE, Attempt, Status, Timer
+
+
+class RunStatus(StrEnum):
+    """How a run ended. The first four are also statuses of timers; after the others, the timer went on: its receiver
+    rescheduled it, or a client gave it another instant or created it again."""
+
+    PENDING = "pending"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    RESCHEDULED = "rescheduled"
+    SUPERSEDED = "superseded"
+    #: Instants of a schedule that did not fire, with no occurrence before them.
+    MISSED = "missed"
+
+
+class MissedInstants(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Instants of a schedule that did not fire, from the first to the last. At most 1,000 are counted."""
+
+    reason: str
+    instants: int
+    first_at: int
+    last_at: int
+
+
+class Run(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One run. Instants are microseconds. `firing` is that of its timer. `made` attempts were made, the first at
+    `first_attempt_at`, of which `attempts` has the last ones, oldest first. `missed` are instants between this occurrence of
+    a schedule and the next."""
+
+    execute_at: int
+    status: RunStatus
+    firing: str = ""
+    made: int = 0
+    first_attempt_at: int | None = None
+    attempts: tuple[Attempt, ...] = ()
+    missed: tuple[MissedInstants, ...] = ()
+
+    @property
+    def identity(self) -> tuple[int, int | None]:
+        """The same for every state of this run that is stored, different for any other run of the timer with attempts."""
+        return (self.execute_at, self.first_attempt_at)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Run)
+
+
+def run_of(timer: Timer, status: RunStatus | Status) -> Run:
+    """The run of a timer as it stands. The timer's log also has the attempts of earlier runs."""
+    made = timer.attempts
+    attempts = timer.attempt_log[-made:] if made else ()
+    return Run(timer.execute_at, RunStatus(status), timer.firing, made, timer.first_attempt_at, attempts)
+
+
+def encode_run(run: Run) -> bytes:
+    """The stored form: JSON text."""
+    return _encoder.encode(run)
+
+
+def decode_run(record: bytes) -> Run:
+    """The run of a stored record. Raises RecordUndecodable."""
+    try:
+        return _decoder.decode(record)
+    except UNUSABLE as error:
+        raise RecordUndecodable(str(error) or type(error).__name__) from error

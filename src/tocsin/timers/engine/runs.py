@@ -1,0 +1,56 @@
+"""What is kept of runs whose timers go on. Pure.
+
+A run that ends with its timer is in the timer's history row. The others get a row of their own, in the batch that ends them.
+Its generation is that of the live row which the batch replaces, and of no history row."""
+
+from __future__ import annotations
+
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.run import Run, RunStatus, encode_run, run_of
+from tocsin.model.timer import Timer
+from tocsin.ports.store import RunRow
+from tocsin.timers.engine.rows import Conclusion, Row
+
+
+def superseded_run(former: Row, conclusion: Conclusion | None) -> Run | None:
+    """The run that a client's new instant ends; None if it has no attempts. `conclusion` is that of an attempt of the former
+    row which decides nothing, because the client's write came first."""
+    timer = former.timer
+    if conclusion is not None and conclusion.timer.attempt_log != timer.attempt_log:
+        return _after_attempt(timer, conclusion.timer, RunStatus.SUPERSEDED)
+    return run_of(timer, RunStatus.SUPERSEDED) if timer.attempts else None
+
+
+def attempted_run(former: Row, after: Timer, *, in_memory: bool) -> Run | None:
+    """The run whose attempt led to another one, by the timer as it was before and is after the attempt; None if there is
+    nothing to keep, because the run goes on.
+
+    `in_memory` is whether the timer's next row stays in memory. If not, the run is kept as if it ended here: a plain create,
+    which reads nothing, may replace the row unseen. If the run goes on, a later record of it counts."""
+    if after.attempts:
+        return None if in_memory else run_of(after, RunStatus.SUPERSEDED)
+    if after.attempt_log == former.timer.attempt_log:
+        # The request was not sent.
+        return None
+    return _after_attempt(former.timer, after, RunStatus.RESCHEDULED)
+
+
+def suspended_run(row: Row) -> Run | None:
+    """The run of a row that leaves memory to be suspended, likewise."""
+    return run_of(row.timer, RunStatus.SUPERSEDED) if row.timer.attempts else None
+
+
+def run_row(former: Row, run: Run, mode: HistoryMode, retention_us: int, now_us: int) -> RunRow | None:
+    """The row of a run that ended with a live row; None if the namespace's history mode does not keep it. To be rescheduled
+    is no failure."""
+    fine = run.status in (RunStatus.RESCHEDULED, RunStatus.COMPLETED) and not run.missed
+    if mode is HistoryMode.NONE or (mode is HistoryMode.FAILURES and fine):
+        return None
+    return RunRow(former.key[1], former.generation, encode_run(run), now_us + retention_us)
+
+
+def _after_attempt(former: Timer, after: Timer, status: RunStatus) -> Run:
+    """The former state's run with one attempt more, the last of the later state's log."""
+    made = former.attempts + 1
+    first = after.attempt_log[-1].at if former.first_attempt_at is None else former.first_attempt_at
+    return Run(former.execute_at, status, former.firing, made, first, after.attempt_log[-made:])

@@ -1,0 +1,129 @@
+"""A timer's runs as clients see them, and the pages in which they are listed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import msgspec
+
+from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, RecordUndecodable
+from tocsin.model.run import Run, RunStatus, decode_run, run_of
+from tocsin.model.timer import decode_record
+from tocsin.ports.store import HistoryRow, RunRow, StoredRow
+
+#: Reads of the ends of runs: those with a generation less than the given one, at most that many.
+ReadEnds = Callable[[bytes | None, int], Awaitable[list[HistoryRow | RunRow]]]
+#: Reads the timer's live row.
+ReadLive = Callable[[], Awaitable[StoredRow | None]]
+
+#: Rows of one read, at most.
+_READ_ROWS_MAX = 200
+#: Reads of the live row for one page. Each one beyond the first means that a run ended during the call.
+_LIVE_READS_MAX = 5
+_CURSOR = struct.Struct(">32sq?q")
+#: The parts of a generation that name a firing. Records of early releases lack the name.
+_EPOCH, _SEQUENCE = slice(0, 8), slice(-8, None)
+
+
+class RunPage(NamedTuple):
+    """Runs, newest first, and the cursor of the next page if there is one."""
+
+    runs: list[Run]
+    cursor: str | None
+
+
+class _Place(NamedTuple):
+    """Where a page ended: the generation of its last row, and the identity of that row's run."""
+
+    generation: bytes
+    identity: tuple[int, int | None]
+
+
+async def runs_page(read_live: ReadLive, read_ends: ReadEnds, limit: int, cursor: str | None) -> RunPage:
+    """The requested page. Its first run is the current one, if there is one. Raises InvalidInput for a bad cursor, and
+    DefiniteFailure for a stored run that can't be read."""
+    after = read_cursor(cursor)
+    first = None
+    if after is None:
+        for _ in range(_LIVE_READS_MAX):
+            live = await read_live()
+            newest = await read_ends(None, 1)
+            if live is None or not newest or newest[0].generation < live.generation:
+                break
+            # The run ended between the two reads.
+        else:
+            live = None
+        first = None if live is None else (live.generation, _current(live))
+    found = [] if first is None else [first]
+    before = after.generation if after is not None else None
+    identity = after.identity if after is not None else None
+    if first is not None:
+        before, identity = first[0], first[1].identity
+    while len(found) <= limit:
+        rows_max = min(limit + 1 - len(found), _READ_ROWS_MAX)
+        rows = await read_ends(before, rows_max)
+        for row in rows:
+            run = _ended(row)
+            before = row.generation
+            # Older states of one run follow its last one.
+            if run.identity != identity or run.first_attempt_at is None:
+                found.append((row.generation, run))
+                identity = run.identity
+        if len(rows) < rows_max:
+            break
+    page = found[:limit]
+    more = len(found) > limit
+    return RunPage([run for _, run in page], _write_cursor(page[-1]) if more else None)
+
+
+def _current(live: StoredRow) -> Run:
+    try:
+        return _named(run_of(decode_record(live.record), RunStatus.PENDING), live.generation)
+    except RecordUndecodable:
+        # As the timer itself is shown.
+        return _named(Run(live.execute_at, RunStatus.PENDING), live.generation)
+
+
+def _ended(row: HistoryRow | RunRow) -> Run:
+    try:
+        if isinstance(row, RunRow):
+            return _named(decode_run(row.record), row.generation)
+        return _named(run_of(decode_record(row.record), row.status), row.generation)
+    except RecordUndecodable as error:
+        if isinstance(row, HistoryRow):
+            return _named(Run(row.execute_at, RunStatus(row.status)), row.generation)
+        raise DefiniteFailure(f"a stored run can't be read: {error}") from error
+
+
+def _named(run: Run, generation: bytes) -> Run:
+    if run.firing:
+        return run
+    epoch, sequence = (int.from_bytes(generation[part], "big") for part in (_EPOCH, _SEQUENCE))
+    return msgspec.structs.replace(run, firing=f"{epoch:x}-{sequence:x}")
+
+
+def _write_cursor(last: tuple[bytes, Run]) -> str:
+    generation, run = last
+    first = run.first_attempt_at
+    packed = _CURSOR.pack(generation, run.execute_at, first is not None, first or 0)
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def read_cursor(text: str | None) -> _Place | None:
+    """The place of a page's end. Raises InvalidInput for a text that no page had."""
+    if text is None:
+        return None
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+        generation, execute_at, attempted, first = _CURSOR.unpack(data)
+    except (binascii.Error, struct.error, ValueError):
+        raise InvalidInput(
+            FieldError(
+                "cursor", "is not a cursor that a history call returned; leave it out to start at the newest run"
+            )
+        ) from None
+    return _Place(generation, (execute_at, first if attempted else None))

@@ -1,0 +1,104 @@
+"""`tocsin schedules` against a real server, with a scripted receiver."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.support.patience import PATIENCE_S
+from tocsin.cli.receiver import ReceiverResponse
+
+
+def until(condition):
+    """Polls, since commands have no notifications."""
+    ends_at = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+
+
+def test_a_schedule_is_created_paused_triggered_changed_and_deleted(cli, scripted):
+    scripted.script = [ReceiverResponse(200)] * 3
+    rule = ("--cron", "0 9 * * MON-FRI", "--time-zone", "Europe/Berlin")
+    options = ("--catch-up", "all", "--jitter", "1m", "--payload", '{"a": 1}', "--retry-attempts", "3")
+    created = cli("schedules", "create", "life", scripted.url, *rule, *options)
+    assert created.code == 0, created.err
+    assert "Every weekday at 09:00, Europe/Berlin" in created.out
+    again = cli("schedules", "create", "life", scripted.url, *rule, *options, "--json")
+    assert (again.code, "nothing was written" in again.err) == (0, True)
+    assert cli("schedules", "pause", "life").code == 0
+    assert cli("schedules", "trigger", "life").code == 0
+    until(lambda: cli("schedules", "get", "life", "--json").json()["counts"] == {"completed": 1})
+    shown = cli("schedules", "history", "life")
+    assert "trigger" in shown.out
+    assert "completed" in shown.out
+    listed = cli("schedules", "list")
+    assert "paused" in listed.out
+    updated = cli("schedules", "update", "life", "--every", "1h", "--max-occurrences", "5", "--json")
+    assert updated.code == 0, updated.err
+    assert (updated.json()["sentence"], updated.json()["payload"]) == ("Every hour", {"a": 1})
+    cleared = cli("schedules", "update", "life", "--clear", "max-occurrences", "--json").json()
+    assert "maxOccurrences" not in cleared
+    assert cli("schedules", "resume", "life").code == 0
+    past = ("--after", "2020-01-01T00:00:00Z", "--before", "2020-01-01T01:00:00Z")
+    assert cli("schedules", "backfill", "life", *past).code == 0
+    assert cli("schedules", "delete", "life").code == 0
+    refused = cli("schedules", "pause", "life")
+    assert (refused.code, "SCHEDULE_ENDED" in refused.err) == (1, True)
+
+
+def test_preview_shows_what_the_clocks_show(cli):
+    shown = cli("schedules", "preview", "--cron", "30 2 * * *", "--time-zone", "Europe/Berlin",
+                "--start", "2099-03-28T12:00:00Z", "--count", "2")  # fmt: skip
+    assert shown.code == 0, shown.err
+    assert "Every day at 02:30, Europe/Berlin" in shown.out
+    assert "Sun 2099-03-29 03:00:00 CEST" in shown.out
+    assert cli("schedules", "create", "seen", "http://127.0.0.1:9/", "--every", "1h").code == 0
+    assert len(cli("schedules", "preview", "seen", "--count", "4", "--json").json()["instants"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("create", "x", "http://127.0.0.1:9/"), 2, "give exactly one of --cron"),
+        (("create", "x", "http://127.0.0.1:9/", "--cron", "@daily", "--every", "5m"), 2, "--cron and --every conflict"),
+        (("create", "x", "http://127.0.0.1:9/", "--cron", "61 * * * *"), 1, "cron: "),
+        (("create", "x", "http://127.0.0.1:9/", "--every", "5x"), 2, "--every"),
+        (("update", "x"), 2, "no change given"),
+        (("update", "x", "--clear", "cron"), 2, "--clear: 'cron' is not one of"),
+        (("update", "x", "--clear", "end", "--end", "2099-01-01T00:00:00Z"), 2, "--clear end conflicts with --end"),
+        (("preview",), 2, "give an ID, --cron or --every"),
+        (("preview", "x", "--every", "5m"), 2, "conflict"),
+        (("get", "nobody"), 1, "SCHEDULE_NOT_FOUND"),
+    ],
+)
+def test_refusals_name_the_option_and_the_remedy(cli, arguments, code, text):
+    ran = cli("schedules", *arguments)
+    assert ran.code == code
+    assert text in ran.err
+
+
+def test_exported_schedules_can_be_imported_again(cli, tmp_path):
+    for name in ("from", "to"):
+        assert cli("namespaces", "create", f"{name}-schedules").code == 0
+    source = ("--namespace", "from-schedules")
+    hook = "http://127.0.0.1:9/"
+    created = cli("schedules", "create", "a", hook, "--every", "90m", "--body", "<a/>", *source, "--json").json()
+    assert cli("schedules", "create", "b", hook, "--cron", "@yearly", "--tag", "x", *source).code == 0
+    assert cli("schedules", "pause", "b", *source).code == 0
+    out = tmp_path / "out.jsonl"
+    assert cli("schedules", "export", *source, "-o", out).code == 0
+    bad = json.dumps({"id": "bad", "callbackUrl": hook, "cron": "61 * * * *"})
+    out.write_text(out.read_text().replace("from-schedules", "to-schedules") + bad + "\nno json\n")
+    imported = cli("schedules", "import", out, "--json")
+    assert (imported.code, imported.json()) == (1, {"created": 2, "unchanged": 0, "failed": 2})
+    assert "line 3: INVALID_INPUT" in imported.err
+    assert "line 4: is not a JSON object" in imported.err
+    copied = cli("schedules", "get", "a", "--namespace", "to-schedules", "--json").json()
+    # An interval keeps its beat, though it counts from the schedule's creation.
+    assert (copied["every"], copied["anchor"], copied["body"]) == ("1h30m", created["createdAt"], created["body"])
+    paused = cli("schedules", "get", "b", "--namespace", "to-schedules", "--json").json()
+    assert (paused["status"], paused["cron"], paused["tags"]) == ("paused", "@yearly", ["x"])
+    assert cli("schedules", "import", out, "--json").json() == {"created": 0, "unchanged": 2, "failed": 2}
