@@ -10,9 +10,12 @@ from tocsin.model.instants import format_duration
 from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, version, zone_of, zoned
+from tocsin.web.pages.presentation import with_query
+from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, schedule_path, version, zone_of, zoned
 from tocsin.web.pages.site import Part, Site, route
 
+#: Occurrences on one page.
+_OCCURRENCES = 20
 #: Notices after an action, by the `notice` parameter of the redirect.
 _NOTICES = {
     "created": "Schedule created.",
@@ -55,6 +58,9 @@ class ScheduleDetail(Part):
         known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
         if known is None:
             raise NamespaceNotFound(f"no namespace {namespace!r}")
+        cursor = context.query.get("cursor")
+        occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)
+        here = schedule_path(namespace, schedule_id)
         zone = zone_of(view.definition)
         return self._pages.page(
             "schedules/detail_live.html" if context.fragment else "schedules/detail.html",
@@ -68,6 +74,10 @@ class ScheduleDetail(Part):
             namespace=known,
             zone=zone,
             following=zoned(view.next_instants, zone),
+            occurrences=occurrences,
+            cursor=cursor,
+            here=here,
+            older=with_query(here, {"cursor": occurrences.cursor or ""}),
             facts=_facts(view.definition),
             paused_words=_paused_words(view),
             may_write=context.principal.may(Role.WRITE, namespace),

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import CatchUp, Definition, LastOccurrence, ScheduleStatus, Source
+from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, source_of
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.presentation import State, count, path_below
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The tones of an occurrence's outcomes.
-_TONES = {"completed": "done", "failed": "failed"}
+_TONES = {"completed": "done", "failed": "failed", "pending": "pending"}
 _SOURCES = {Source.REGULAR: "", Source.TRIGGER: "fired by hand", Source.BACKFILL: "backfilled"}
 _MISSED = {
     "late": "passed before it could fire",
@@ -67,14 +67,14 @@ def _triggered(view: ScheduleView) -> bool:
     return schedule is not None and schedule.state.source is Source.TRIGGER
 
 
-def outcome(last: LastOccurrence) -> State:
-    """How an occurrence ended."""
-    return State(last.outcome, _TONES.get(last.outcome, "canceled"))
+def outcome(name: str) -> State:
+    """How an occurrence ended, by its status; the one at hand is pending."""
+    return State(name, _TONES.get(name, "canceled"))
 
 
-def source_words(source: Source) -> str:
-    """Why an occurrence fired; empty for one at its instant."""
-    return _SOURCES[source]
+def source_words(firing: str) -> str:
+    """Why the occurrence with this name of its firing fired; empty for one at its instant."""
+    return _SOURCES[source_of(firing)]
 
 
 def counted(counts: Mapping[str, int]) -> str:
