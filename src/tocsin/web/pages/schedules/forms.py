@@ -99,7 +99,9 @@ class ScheduleForm(CallbackForm):
         try:
             zone = time_zone(self.zone or "UTC")
         except ValueError as error:
-            errors.append(FieldError("timeZone", str(error)))
+            if "timeZone" not in body:
+                errors.append(FieldError("timeZone", str(error)))
+            # Otherwise the API refuses it, together with other fields.
         for name, path in self.paths.items():
             if (text := getattr(self, name)) and not (name == "anchor" and self.rule != "every"):
                 body[path] = local_instant(path, text, zone, errors)
