@@ -55,6 +55,7 @@ _TIMER_IN_STORE = """
 MACHINES = {
     "README.md": Machine(bare=True),
     "docs/tutorial/first-timer.md": Machine(bare=True),
+    "docs/tutorial/first-schedule.md": Machine(bare=True),
     "docs/tutorial/service-calls.md": Machine(bare=True),
     "docs/how-to/backup.md": Machine(
         running=(_SERVE,),

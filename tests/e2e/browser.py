@@ -89,6 +89,10 @@ class Window:
         await expect(self.page.get_by_role("heading", name=heading)).to_be_visible()
         await self.page.wait_for_load_state()
 
+    async def painted(self) -> None:
+        """Waits until the browser has painted the page: before, it drops key presses."""
+        await self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
     async def text(self, selector: str) -> str:
         """The visible text of the first match."""
         return (await self.page.locator(selector).first.inner_text()).strip()

@@ -58,7 +58,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     async with shown.stopped_clock():
         await page.get_by_role("button", name="Create timer").click()
         await expect(page.get_by_text("Timer created.")).to_be_visible()
-        assert "notice=" not in page.url
+        await expect(page).not_to_have_url(re.compile("notice="))
     await expect(page.locator(".lead .relative-time")).to_have_text(re.compile(r"in \d+ s"))
     await shown.picture("journey-counting")
     await api("timers/update", namespace="default", timerId="first", delay="1s")

@@ -213,6 +213,7 @@ async def test_focused_row_is_never_covered_by_the_list_head(shown: Window, api:
     page = shown.page
     await named(api, "keys", *({"id": f"k{number:02d}"} for number in range(50)))
     await shown.go("/timers?namespace=keys")
+    await shown.painted()
     for _ in range(45):
         await page.keyboard.press("j")
     for _ in range(30):

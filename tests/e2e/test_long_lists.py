@@ -163,6 +163,7 @@ async def test_failed_loading_of_rows_is_shown_and_can_be_retried(shown: Window,
     page = shown.page
     await page.route("**/ui/more/**", lambda route: route.abort())
     await shown.go("/timers?namespace=long&rows=50")
+    await shown.painted()
     await page.keyboard.press("End")
     await expect(page.get_by_role("link", name="Try again")).to_be_visible()
     await expect(page.locator(".toast")).to_contain_text("could not be loaded")

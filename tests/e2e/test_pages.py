@@ -201,6 +201,7 @@ async def test_keyboard_shortcuts(shown: Window, api: Api) -> None:
     for name in "abc":
         await api.create(name, URL, delay="1h")
     await shown.go("/timers")
+    await shown.painted()
     await page.keyboard.press("j")
     await page.keyboard.press("j")
     await page.keyboard.press("k")
@@ -216,6 +217,7 @@ async def test_keyboard_shortcuts(shown: Window, api: Api) -> None:
     await page.keyboard.press("Enter")
     await expect(page.locator("h1")).to_contain_text(identifier or "?")
     await page.wait_for_load_state()
+    await shown.painted()
     await page.keyboard.press("n")
     await shown.arrived("New timer")
     await page.locator("h1").click()

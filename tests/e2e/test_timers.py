@@ -144,6 +144,7 @@ async def test_timer_search_and_filters_are_in_the_url(shown: Window, api: Api) 
     for name, tags in (("order-1", ["eu"]), ("order-10", ["us"]), ("invoice-1", ["eu"])):
         await api.create(name, URL, tags=tags, **LATER)
     await shown.go(f"/timers?namespace={api.namespace}")
+    await shown.painted()
     await page.keyboard.press("/")
     await page.keyboard.type("order-1")
     rows = page.locator("#results tbody tr")

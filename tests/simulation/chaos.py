@@ -89,6 +89,7 @@ class Chaos:
         for name in world.paused_namespaces.copy():
             await self._set_paused(name, False)
         world.healed = True
+        world.all_healed.set()
         world.healed_at_us = world.true_us()
         world.say("healed")
 

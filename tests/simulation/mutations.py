@@ -8,6 +8,7 @@ from . import (
     mutations_of_claims,
     mutations_of_creates,
     mutations_of_forwarding,
+    mutations_of_schedules,
     mutations_of_writes,
 )
 
@@ -17,4 +18,5 @@ MUTATIONS = (
     + mutations_of_attempts.MUTATIONS
     + mutations_of_forwarding.MUTATIONS
     + mutations_of_creates.MUTATIONS
+    + mutations_of_schedules.MUTATIONS
 )

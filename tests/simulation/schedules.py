@@ -1,5 +1,5 @@
-"""Schedules in the simulation: a client that creates, changes, pauses, triggers, backfills and deletes one, with a receiver that
-may be slower than its interval; and the ledger of what it may and must do."""
+"""Schedules in the simulation: a client that creates, changes, pauses, triggers, backfills and deletes one, with a receiver
+that may be slower than its interval; and the ledger of what it may and must do."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class _Life:
     greatest_ended: int = -1
     called: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
+    in_flight: list[str] = field(default_factory=list)
 
 
 class ScheduleLedger:
@@ -72,8 +73,6 @@ class ScheduleLedger:
     def __init__(self, world: World) -> None:
         self._world = world
         self._lives: dict[bytes, _Life] = {}
-        #: Calls in flight: message ids by schedule.
-        self._in_flight: dict[bytes, list[str]] = {}
         #: The oldest version with which an attempt may begin, by schedule; and those that may not begin at all.
         self.version: dict[bytes, int] = {}
         self.deleted: set[bytes] = set()
@@ -101,16 +100,22 @@ class ScheduleLedger:
         self._world.store.apply = watched  # type: ignore[method-assign]
 
     def _written(self, batch: ShardBatch) -> None:
-        runs = {row.uuid: decode_run(row.record) for row in batch.runs}
+        runs: dict[bytes, list[Run]] = {}
+        for each in batch.runs:
+            runs.setdefault(each.uuid, []).append(decode_run(each.record))
         for row in batch.upserts:
             timer = decode_record(row.record) if row.namespace.endswith("/schedule") else None
             if timer is not None:
-                self._moved(row.uuid, timer, runs.get(row.uuid))
+                self._moved(row.uuid, timer, runs.get(row.uuid, []))
+        recorded = {row.uuid for row in batch.history}
+        for uuid in batch.deletes:
+            if uuid in self._lives and uuid not in recorded:
+                self._broken("LOST", uuid, "its row was deleted without its end")
         for ended in batch.history:
             if ended.namespace.endswith("/schedule"):
-                self._moved(ended.uuid, decode_record(ended.record), runs.get(ended.uuid))
+                self._moved(ended.uuid, decode_record(ended.record), runs.get(ended.uuid, []))
 
-    def _moved(self, uuid: bytes, timer: Timer, run: Run | None) -> None:
+    def _moved(self, uuid: bytes, timer: Timer, runs: list[Run]) -> None:
         """Checks one transition of a schedule's row: nothing goes back, and every instant passed is accounted for."""
         life = self._lives.get(uuid)
         before, self_after = (None if life is None else life.timer.schedule), timer.schedule
@@ -122,11 +127,12 @@ class ScheduleLedger:
         old, new = before.state.position, self_after.state.position
         if new < old:
             self._broken("WENT BACK", uuid, f"position {old} became {new}")
-        if run is not None and run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
-            self._ended(uuid, life, run)
+        for run in runs:
+            if run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
+                self._ended(uuid, life, run)
         if timer.status is Status.CANCELED or before.definition.timing != self_after.definition.timing:
             return
-        self._account(uuid, timer, before.state, self_after.state, run)
+        self._account(uuid, timer, before.state, self_after.state, runs)
 
     def _ended(self, uuid: bytes, life: _Life, run: Run) -> None:
         name = run.firing.partition(".")[0]
@@ -140,7 +146,7 @@ class ScheduleLedger:
         if run.firing.partition(".")[0] not in life.called:
             self._broken("NEVER CALLED", uuid, f"{run.firing} ended as {run.status}")
 
-    def _account(self, uuid: bytes, timer: Timer, old: State, new: State, run: Run | None) -> None:
+    def _account(self, uuid: bytes, timer: Timer, old: State, new: State, runs: list[Run]) -> None:
         assert timer.schedule is not None
         occurrences = Occurrences(timer.schedule.definition, uuid, timer.created_at)
         passed = []
@@ -148,12 +154,12 @@ class ScheduleLedger:
             if at > new.position:
                 break
             passed.append(at)
-        missed = () if run is None else run.missed
-        fired = {run.execute_at} if run is not None and run.firing.startswith("s-") else set()
+        missed = [each for run in runs for each in run.missed]
+        fired = {run.execute_at for run in runs if run.firing.startswith("s-")}
         begun = {timer.execute_at} if new.source is Source.REGULAR else set()
         for at in passed:
             if at not in fired | begun and not any(each.first_at <= at <= each.last_at for each in missed):
-                self._broken("UNACCOUNTED", uuid, f"{at} neither fired nor is missed: {run}")
+                self._broken("UNACCOUNTED", uuid, f"{at} neither fired nor is missed: {runs}")
         if sum(each.instants for each in missed) > len(passed):
             self._broken("UNACCOUNTED", uuid, f"{missed} of {passed}")
 
@@ -178,13 +184,12 @@ class ScheduleLedger:
             self._broken("PAUSED", uuid, f"{what} after an acknowledged pause")
         if firing.startswith("s-"):
             self._regular(uuid, life, firing, invocation, node_now)
-        others = [each for each in self._in_flight.get(uuid, ())]
-        if others and not world.faulty:
-            self._broken("OVERLAP", uuid, f"{what} beside {others}")
+        if life.in_flight and not world.faulty:
+            self._broken("OVERLAP", uuid, f"{what} beside {life.in_flight}")
         if not world.faulty and firing.partition(".")[0] in life.ended:
             self._broken("AGAIN", uuid, f"{what} after it has ended")
         life.called.add(firing.partition(".")[0])
-        self._in_flight.setdefault(uuid, []).append(firing)
+        life.in_flight.append(firing)
 
     def _regular(self, uuid: bytes, life: _Life, firing: str, invocation: Invocation, node_now: int) -> None:
         at = invocation.execute_at
@@ -198,8 +203,10 @@ class ScheduleLedger:
             self._broken("EARLY", uuid, f"{firing} {at - node_now} us before its instant")
 
     def ends(self, uuid: bytes, message_id: str) -> None:
-        """A call has ended, whether or not its node still waits for it."""
-        self._in_flight[uuid].remove(message_id.rpartition("_")[2])
+        """A call has ended, whether or not its node still waits for it. It may be one of a schedule that was deleted."""
+        life, firing = self._lives.get(uuid), message_id.rpartition("_")[2]
+        if life is not None and firing in life.in_flight:
+            life.in_flight.remove(firing)
 
     def check_called(self, uuid: bytes) -> None:
         """Checks that a schedule without faults has ended what it began, and has fired what was triggered."""
@@ -256,8 +263,7 @@ class Scheduler(Client):
             elif choice < 0.94:
                 await self._delete()
             await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 1), rng.uniform(0, 8))))
-        while not world.healed:
-            await asyncio.sleep(0.5)
+        await world.all_healed.wait()
         await self._finish()
 
     def _definition(self) -> Definition:
@@ -364,6 +370,10 @@ class Scheduler(Client):
             if world.loop.time() > deadline:
                 ledger._broken("STUCK", self.uuid, f"{ledger.state(self.uuid)}")
                 return
+            schedule = ledger.state(self.uuid)
+            if schedule is not None and schedule.state.paused is not None:
+                # An attempt from before the healing has failed since.
+                await self._change(Resume())
             await asyncio.sleep(0.5)
         ledger.check_called(self.uuid)
         for _ in range(30):

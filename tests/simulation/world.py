@@ -70,6 +70,7 @@ class World:
         #: Whether there are schedules, too.
         self.scheduled = seed % 7 in (3, 4, 6) if scheduled is None else scheduled
         self.healed = False
+        self.all_healed = asyncio.Event()
         #: The share of requests that are not sent, which does not count as a fault.
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
         self.violation: Violation | None = None

@@ -230,12 +230,11 @@ class Occurrences:
 
     def count(self, after_us: int, until_us: int) -> int:
         """How many instants are later than the first and not later than the second, at most MISSED_MAX."""
-        number = 0
-        at = self.after(after_us)
-        while at is not None and at <= until_us and number < MISSED_MAX:
-            number += 1
-            at = self.after(at)
-        return number
+        begin, end = self._without_jitter(after_us), self._without_jitter(until_us)
+        start_at, end_at = self._definition.start_at, self._definition.end_at
+        begin = begin if start_at is None else max(begin, start_at - 1)
+        end = end if end_at is None else min(end, end_at - 1)
+        return self._recurrence.count(begin, end, MISSED_MAX) if begin < end else 0
 
     def following(self, after_us: int) -> Iterator[int]:
         """The instants later than this one."""
@@ -247,6 +246,11 @@ class Occurrences:
     def _in_range(self, at: int) -> bool:
         start, end = self._definition.start_at, self._definition.end_at
         return (start is None or at >= start) and (end is None or at < end)
+
+    def _without_jitter(self, instant_us: int) -> int:
+        """The instant up to which those without jitter lie whose jitter does not lead beyond the given one."""
+        at = self._recurrence.until(instant_us) if self._definition.jitter_us else None
+        return instant_us if at is None or self._delayed(at) <= instant_us else at - 1
 
     def _delayed(self, at: int) -> int:
         jitter = self._definition.jitter_us

@@ -46,9 +46,9 @@ def cron_sentence(expression: str, time_zone: str) -> str:
     if times is not None:
         return f"{_capital(days or 'every day')} at {times}, {time_zone}"
     assert often is not None
-    words, tells_time = often
+    words, names_time = often
     sentence = _capital(f"{words}, {days}" if days else words)
-    return f"{sentence}, {time_zone}" if days or tells_time else sentence
+    return f"{sentence}, {time_zone}" if days or names_time else sentence
 
 
 def every_sentence(every_us: int) -> str:

@@ -51,11 +51,11 @@ NEXT_INSTANTS = 3
 
 
 class ScheduleView(msgspec.Struct, frozen=True, gc=False):
-    """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of
-    the schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the occurrence at hand, `next_attempt_at`
-    that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones. `counts` has the
-    occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be fired. `unchanged`:
-    a create or update has found nothing to change."""
+    """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
+    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the occurrence at hand,
+    `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
+    `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
+    fired. `unchanged`: a create or update has found nothing to change."""
 
     timer: Timer
     uuid: bytes

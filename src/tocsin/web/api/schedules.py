@@ -55,7 +55,7 @@ class ScheduleHandlers:
     )
     async def create(self, request: ApiRequest, sent: wire.CreateSchedule) -> wire.Schedule:
         """The schedule is durable when the response arrives. A schedule with the same id gets the new definition and keeps
-        its state: counts, history and anchor. If its timing changes, it is planned anew, from now on; if nothing
+        its state: counts, history and anchor. If its timing changes, it is planned again, from now on; if nothing
         changes, nothing is written. So a deployment can create its schedules each time."""
         request.permit(Role.WRITE, sent.namespace)
         traceparent = traceparent_of(request.headers.get(b"traceparent"))
