@@ -21,6 +21,9 @@ from tocsin.web.pages.schedules.forms import local_instant
 from tocsin.web.pages.schedules.presentation import schedule_path, zone_of, zoned
 from tocsin.web.pages.site import Part, Site, route
 
+#: The labels of the backfill's fields by their names in the API.
+_LABELS = {"after": "From", "before": "To"}
+
 
 class ScheduleActions(Part):
     """Each action redirects to a page that confirms it, or responds with the schedule's page and why it was refused."""
@@ -106,7 +109,14 @@ class ScheduleActions(Part):
     async def _refused(
         self, context: RequestContext, name: tuple[str, str], error: InvalidInput | ScheduleEnded | BacklogFull
     ) -> Response:
-        return await self._detail.of(context, *name, status=problem_kind(error).status, problem=sentence(error))
+        return await self._detail.of(context, *name, status=problem_kind(error).status, problem=_reason(error))
+
+
+def _reason(error: InvalidInput | ScheduleEnded | BacklogFull) -> str:
+    """Why an action was refused, with the labels of the backfill's fields."""
+    if not isinstance(error, InvalidInput):
+        return sentence(error)
+    return " ".join(f"{_LABELS.get(bad.path, bad.path)} {bad.reason}." for bad in error.errors)
 
 
 def _writable(context: RequestContext) -> tuple[str, str]:

@@ -95,7 +95,8 @@ def schedule_path(namespace: str, schedule_id: str) -> str:
 def version(view: ScheduleView) -> str:
     """A version that changes whenever what a row of the list shows does."""
     following = view.next_instants[0] if view.next_instants else 0
+    ended_at = view.last_occurrence.finished_at if view.last_occurrence else 0
     return (
-        f"{view.timer.updated_at:x}.{view.next_attempt_at or 0:x}.{following:x}.{view.timer.attempts:x}"
-        f".{view.status[0]}{view.triggers:x}"
+        f"{view.updated_at:x}.{ended_at:x}.{view.next_attempt_at or 0:x}.{following:x}.{view.timer.attempts:x}"
+        f".{view.status[0]}{view.triggers:x}.{view.backfills:x}.{sum(view.missed.values()):x}"
     )
