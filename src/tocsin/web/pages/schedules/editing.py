@@ -68,9 +68,11 @@ class ScheduleEditing(Part):
     @route("GET", "/schedules/new")
     async def new(self, context: RequestContext) -> Response:
         """An empty form."""
-        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
+        query = context.query
+        namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
         context.permit(Role.WRITE, namespace)
-        form = ScheduleForm(namespace=namespace, id=f"schedule-{uuid.uuid4().hex[:8]}", cron=CRONS[0][0], every="15m")
+        form = ScheduleForm(namespace=namespace, url=query.get("url"), cron=CRONS[0][0], every="15m")
+        form.id = f"schedule-{uuid.uuid4().hex[:8]}"
         return await self._form(context, form)
 
     @route("POST", "/schedules/new")
