@@ -53,7 +53,10 @@ def test_expression_is_due(expression: str, zone: str, after: str, due: str) -> 
     [
         ("* * * *", "UTC", "five fields"),
         ("61 * * * *", "UTC", "bad minute"),
-        ("@reboot", "UTC", "five fields"),
+        ("0 0 * * FRI-MON", "UTC", "bad day-of-week; write 0 to 7 or SUN to SAT"),
+        ("@reboot", "UTC", "nothing reboots"),
+        ("0 0 ? * MON", "UTC", r"has \?; write \* instead"),
+        ("CRON_TZ=Europe/Berlin 0 0 * * *", "UTC", "send the zone as timeZone"),
         ("0 0 31 2,4 *", "UTC", "day-of-month"),
         ("0 0 * 2 MON#6", "UTC", "day-of-week"),
         ("0 0 29 2 */8#5", "UTC", "day-of-week"),

@@ -106,6 +106,7 @@ def check(zone: str, chosen: Iterable[Change], expression: str) -> None:
         while (at := cron.after(at) or 0) <= due[-1]:
             found.append(at)
         assert found == due, (change, expression)
+        assert cron.count(due[0] - 1, due[-1], len(due) + 1) == len(due), (change, expression)
         assert [cron.until(at) for at in due] == due, (change, expression)
         assert [cron.until(at - 1) for at in due[1:]] == due[:-1], (change, expression)
 

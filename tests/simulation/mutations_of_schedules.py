@@ -13,8 +13,11 @@ RECURRING = "tocsin.timers.engine.recurring:"
 PROOFS = (("tests.simulation.scheduled", 0),)
 
 
-def _mutation(name: str, rule: int, *edits: Edit) -> Mutation:
-    return Mutation(name, rule, edits, PROOFS)
+_TESTS = "tests/unit/test_schedules.py::"
+
+
+def _mutation(name: str, rule: int, *edits: Edit, caught_by: str = "") -> Mutation:
+    return Mutation(name, rule, edits, PROOFS, (_TESTS + caught_by,) if caught_by else ())
 
 
 MUTATIONS = [
@@ -28,7 +31,18 @@ MUTATIONS = [
         10,
         replace(ASSEMBLY + "_recur", "present.timer", by="op.timer"),
     ),
-    _mutation("a page does not show an attempt its definition", 10, drop(WINDOW + "loaded", "self._adopt")),
+    _mutation(
+        "a page does not show an attempt its definition",
+        10,
+        drop(WINDOW + "loaded", "self._adopt"),
+        caught_by="test_a_page_shows_an_attempt_that_outlived_its_claim_the_present_row",
+    ),
+    _mutation(
+        "a page brings a schedule's former row",
+        9,
+        drop(WINDOW + "_adopt", "self._changed_since_load[uuid] = row"),
+        caught_by="test_a_page_read_before_a_change_does_not_bring_the_former_row",
+    ),
     _mutation("a change does not reach the attempt in flight", 10, drop(WINDOW + "committed", "self._adopt")),
     _mutation(
         "the next occurrence is written by a later batch",
@@ -45,14 +59,22 @@ MUTATIONS = [
         ),
     ),
     _mutation(
-        "an attempt begins while a client changes its schedule", 10, never(DISPATCHER + "_waits", "window.is_changing")
+        "an attempt begins while a client changes its schedule",
+        10,
+        never(DISPATCHER + "_waits", "window.is_changing"),
+        caught_by="test_no_attempt_begins_while_a_client_changes_its_schedule",
     ),
     _mutation(
         "an attempt left to a former owner does not count as begun",
         25,
         drop(ASSEMBLY + "_resolve", "timer = recurring.left(timer)"),
     ),
-    _mutation("a paused schedule tries again", 0, never(RECURRING + "_may_try_again", "state.paused")),
+    _mutation(
+        "a paused schedule tries again",
+        0,
+        never(RECURRING + "_may_try_again", "state.paused"),
+        caught_by="test_a_pause_lets_the_attempt_end_and_skips_instants",
+    ),
     _mutation(
         "missed instants are not accounted for",
         0,

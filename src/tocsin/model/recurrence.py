@@ -42,6 +42,22 @@ _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+#: What other schedulers write, and how it is said here.
+_FOREIGN = {
+    "tz=": "send the zone as timeZone",
+    "@every": "send the interval as every",
+    "@reboot": "nothing reboots here; send a time",
+    "?": "write * instead",
+}
+#: What each field takes.
+_TAKEN = {
+    "second": "write 0 to 59, *, lists, ranges such as 0-29 and steps such as */10",
+    "minute": "write 0 to 59, *, lists, ranges such as 0-29 and steps such as */15",
+    "hour": "write 0 to 23, *, lists, ranges such as 9-17 and steps such as */2",
+    "day-of-month": "write 1 to 31, as far as the months have them, *, lists, ranges and steps, L or LW",
+    "month": "write 1 to 12 or JAN to DEC, *, lists, ranges and steps",
+    "day-of-week": "write 0 to 7 or SUN to SAT (0 and 7 are Sunday), *, lists, ranges and steps, MON#2 or 5L",
+}
 _CHANGED_DAYS_MAX = 4
 #: Zones whose rules are kept in memory; there are about 600 names.
 _ZONES_MAX = 1_024
@@ -113,12 +129,16 @@ def parsed(expression: str) -> CronSim:
     if not expression.isascii():
         raise ValueError("has characters beyond ASCII; use digits, names such as MON, and * , - / L #")
     fields = _MACROS.get(expression.strip().lower(), expression).split()
+    for foreign, remedy in _FOREIGN.items():
+        if foreign in expression.lower():
+            raise ValueError(f"has {foreign.upper()}; {remedy}")
     if len(fields) not in (5, 6):
         raise ValueError("has to have five fields (minute hour day month weekday), or six with the seconds first")
     try:
         return CronSim(" ".join(fields), datetime(2000, 1, 1))
     except CronSimError as error:
-        raise ValueError(f"is not a cron expression: {str(error).lower()}") from None
+        field = str(error).lower().removeprefix("bad ")
+        raise ValueError(f"has a bad {field}; {_TAKEN.get(field, 'correct it')}") from None
 
 
 class Cron:
@@ -153,13 +173,19 @@ class Cron:
 
     def count(self, after_us: int, until_us: int, most: int) -> int:
         """See Recurrence. Whole days are counted at once."""
-        number = 0
+        number, latest = 0, None
         try:
             last = _local(until_us, self.zone).date() + _DAY
             for day in self._matching(_local(after_us, self.zone).date() - _DAY, _DAY):
                 if day > last or number >= most:
                     break
                 base_us, minutes = self._minutes_of(day)
+                if not minutes:
+                    continue
+                first, latest_before, latest = base_us + minutes[0], latest, base_us + minutes[-1]
+                if first == latest_before:
+                    # Times of two dates that the clocks skip at midnight run together.
+                    minutes = minutes[1:]
                 number += self._passed(minutes, until_us - base_us) - self._passed(minutes, after_us - base_us)
         except OverflowError:
             pass

@@ -16,7 +16,7 @@ import msgspec
 
 from tocsin.model.errors import FieldError
 from tocsin.model.instants import INSTANT_MAX, US_PER_DAY, US_PER_SECOND, format_duration
-from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron, Every, Recurrence
+from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron, Every, Recurrence, time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,6 @@ MISSED_MAX = 1_000
 #: The greatest lateness of an occurrence where the definition has none: with `none`, and otherwise.
 WINDOW_NONE_US, WINDOW_US = 60 * US_PER_SECOND, US_PER_DAY
 WINDOW_MAX_US = 366 * US_PER_DAY
-CRON_CHARS_MAX = 255
 OCCURRENCES_MAX = 2**53
 #: Definitions whose instants are kept in memory ready to be reckoned.
 _RECURRENCES_MAX = 4_096
@@ -80,8 +79,8 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """When a schedule is due. Either `cron` (in `time_zone`) or `every_us` is set.
 
     Intervals count from `anchor`, or from the schedule's creation. `start_at` is inclusive, `end_at` exclusive; at most
-    `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24 hours,
-    or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
+    `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24
+    hours, or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
 
     cron: str | None = None
     time_zone: str = "UTC"
@@ -143,7 +142,8 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by
     outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row, `occurrences` the regular
     ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the shard. `postponed`
-    counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed the schedule. `tzdata` is the version of the time zones that planned it."""
+    counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed it. `tzdata` is the
+    version of the time zones that planned it."""
 
     position: int
     source: Source = Source.REGULAR
@@ -171,8 +171,8 @@ class Schedule(msgspec.Struct, frozen=True, gc=False):
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a definition that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it. A new
-    `cron` replaces `every_us`, and the other way round."""
+    """The fields of a definition that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it. A
+    new `cron` replaces `every_us`, and the other way round."""
 
     cron: str | None | msgspec.UnsetType = msgspec.UNSET
     time_zone: str | msgspec.UnsetType = msgspec.UNSET
@@ -320,17 +320,16 @@ def _check_rule(definition: Definition) -> list[FieldError]:
     assert definition.cron is not None
     if definition.anchor is not None:
         return [FieldError("anchor", "applies only to every; leave it out with cron")]
-    if len(definition.cron) > CRON_CHARS_MAX:
-        return [FieldError("cron", f"is longer than {CRON_CHARS_MAX} characters")]
+    errors = []
     try:
-        _cron("* * * * *", definition.time_zone)
+        time_zone(definition.time_zone)
     except ValueError as error:
-        return [FieldError("timeZone", str(error))]
+        errors.append(FieldError("timeZone", str(error)))
     try:
-        _cron(definition.cron, definition.time_zone)
+        _cron(definition.cron, "UTC" if errors else definition.time_zone)
     except ValueError as error:
-        return [FieldError("cron", str(error))]
-    return []
+        errors.append(FieldError("cron", str(error)))
+    return errors
 
 
 def _check_numbers(definition: Definition) -> list[FieldError]:

@@ -59,7 +59,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     with an update of the instant or a reschedule by the receiver. `firing` identifies the firing and is part of every
     attempt's `webhook-id`; it changes with each of these and with any other update. `payload` is the JSON text as sent; if
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
-    applies. `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
+    applies. `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence.
+    `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
     """
 
     namespace: str

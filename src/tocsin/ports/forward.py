@@ -33,8 +33,8 @@ class Write(NamedTuple):
     """A client's write, or the result of an attempt that a former owner had in flight when it handed the shard over.
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
-    while the timer is pending; it applies to the row with the identity `expected`. SCHEDULE has the `change` of a schedule, with `timer` or `changes` where
-    that needs them. The write must not begin at or after `deadline_us`
+    while the timer is pending; it applies to the row with the identity `expected`. SCHEDULE has the `change` of a schedule,
+    with `timer` or `changes` where that needs them. The write must not begin at or after `deadline_us`
     (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 
     kind: WriteKind

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import Served
+from tocsin.model.access import Role
 
 SCHEDULE = {
     "namespace": "default",
@@ -64,7 +65,7 @@ def test_definition_without_options_has_no_optional_fields(server: Served) -> No
         ({"cron": "61 * * * *"}, {"cron"}),
         ({"cron": "0 0 * * \u017fUN"}, {"cron"}),
         ({"cron": "0 0 29 2 */8#5"}, {"cron"}),
-        ({"timeZone": "Mars/Olympus"}, {"timeZone"}),
+        ({"timeZone": "Mars/Olympus", "cron": "0 24 * * *"}, {"timeZone", "cron"}),
         ({"every": "5m"}, {"cron"}),
         ({"cron": None}, {"cron"}),
         ({"anchor": "2027-01-01T00:00:00Z"}, {"anchor"}),
@@ -183,3 +184,21 @@ def test_schedules_are_listed_by_id_in_pages(server: Served) -> None:
         "limit",
         "cursor",
     }
+
+
+READS, WRITES = ("get", "list", "preview", "history"), ("create", "update", "pause", "resume", "trigger", "backfill")
+
+
+def test_a_key_reaches_schedules_of_its_namespaces_with_its_role(server: Served) -> None:
+    reader, elsewhere = server.keys.add("reads", Role.READ, "default"), server.keys.add("other", Role.ADMIN, "other")
+    times = {"after": "2026-01-01T00:00:00Z", "before": "2026-01-02T00:00:00Z"}
+    sent = {"create": SCHEDULE, "list": {"namespace": "default"}, "update": {**NAMED, "jitter": "1s"}}
+    sent["backfill"] = {**NAMED, **times}
+    for operation in (*READS, *WRITES, "delete"):
+        body = sent.get(operation, NAMED)
+        refused = server.post(f"schedules/{operation}", body, headers=elsewhere)
+        assert (refused.status_code, refused.json()["error"]) == (403, "FORBIDDEN"), operation
+        read = server.post(f"schedules/{operation}", body, headers=reader)
+        assert (read.status_code == 403) == (operation not in READS), operation
+    # A definition belongs to no namespace.
+    assert server.post("schedules/preview", {"every": "1h"}, headers=elsewhere).status_code == 200

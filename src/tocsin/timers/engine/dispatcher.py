@@ -198,8 +198,8 @@ class Dispatcher:
         admission.settle(destination)
 
     def _waits(self, shard: Shard, row: Row, now: int) -> bool:
-        """Whether a schedule's due row must not fire: a client is changing it, or it is late and is planned anew. It has to be
-        deferred until that is durable."""
+        """Whether a schedule's due row must not fire: a client is changing it, or it is late and is planned anew. It has to
+        be deferred until that is durable."""
         window = shard.window
         assert window is not None
         if window.is_changing(row.key[1]):

@@ -424,10 +424,13 @@ def _redefined(
     if present == definition and _same(timer, wanted):
         return timer
     fields = {name: getattr(wanted, name) for name in _DEFINED}
+    begun = found.in_flight or has_begun(timer)
     if present.timing != definition.timing:
-        state = msgspec.structs.replace(state, position=max(state.position, now_us))
+        # Also after the occurrence that goes on, whose node's clock may be ahead.
+        at_hand = timer.execute_at if begun and state.source is Source.REGULAR else now_us
+        state = msgspec.structs.replace(state, position=max(state.position, now_us, at_hand))
     changed = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state), **fields)
-    if present.timing == definition.timing or found.in_flight or has_begun(timer):
+    if present.timing == definition.timing or begun:
         return Turn(changed, found.at, changed="changed")
     turn = _plan(changed, uuid, now_us, Missed.LATE)
     turn.changed = "changed"
