@@ -84,7 +84,7 @@ class ScheduleDetail(Part):
             problem=problem,
             notice_text=_NOTICES.get(context.query.get("notice"), ""),
             change_counter=change_counter,
-            live=f"/ui/schedules/live?namespace={namespace}",
+            live=f"/ui/live/schedules?namespace={namespace}",
         )
 
 

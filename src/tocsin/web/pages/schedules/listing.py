@@ -4,46 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
-from tocsin.model.access import Role
 from tocsin.model.errors import ScheduleNotFound
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.lists import Listing, ListPart
+from tocsin.web.pages.lists import Listing, NamespaceList
 from tocsin.web.pages.schedules.filters import ScheduleFilters
 from tocsin.web.pages.schedules.presentation import version
-from tocsin.web.pages.site import Site, preferred
 
 
-class ScheduleList(ListPart[ScheduleFilters, ScheduleView]):
+class ScheduleList(NamespaceList[ScheduleFilters, ScheduleView]):
     """The list of a namespace's schedules."""
 
     kind = "schedules"
     title = "Schedules"
     rows_path = "/ui/schedules/rows"
-    live_path = "/ui/schedules/live"
+    live_path = "/ui/live/schedules"
     filters_type = ScheduleFilters
     version = staticmethod(version)
-
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self.change_counter = site.statistics.change_counter
-
-    async def filters(self, context: RequestContext) -> ScheduleFilters:
-        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context))
-        self.permit(context, namespace)
-        return ScheduleFilters.read(context.query, self._limits, namespace)
-
-    def permit(self, context: RequestContext, scope: str) -> bool:
-        context.permit(Role.READ, scope)
-        return context.principal.may(Role.WRITE, scope)
-
-    async def choices(self, context: RequestContext, filters: ScheduleFilters) -> dict[str, Any]:
-        namespaces = await self.visible_namespaces(context)
-        chosen = next((known for known in namespaces if known.name == filters.scope), None)
-        return {"namespaces": namespaces, "chosen": chosen}
 
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, ScheduleView]:
         return await self._site.schedules.get_many(scope, ids)
