@@ -24,6 +24,9 @@ by name (`INVALID_INPUT`); only `/healthz`, `/readyz`, `/metrics` and the docume
 timer's id as `id` or as `timerId`, whichever is described, and a single value in place of an array of enum values. Send an
 API key as `Authorization: Bearer tk_…`.
 
+A server started with `tocsin dev` also has `dev/clock/get` and `dev/clock/advance`, which no document lists:
+[test a flow of days](../how-to/test-flows.md).
+
 Limits are the defaults; the [settings](settings.md) in parentheses change them.
 
 Errors are `application/problem+json` (RFC 9457), a [Problem](#problem), with a stable `error` code: [all codes](errors.md).

@@ -13,8 +13,8 @@ OTHERS = 0o077
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 #: Suffixes of the files that SQLite keeps beside a database, with the database's mode.
 _BESIDE = ("", "-wal", "-shm", "-journal")
-#: The names of databases and locks in a data folder.
-_OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z")
+#: The names of databases, locks and the clock's file in a data folder.
+_OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z|dev-clock\.json\Z")
 
 
 def make_folder(folder: Path) -> None:

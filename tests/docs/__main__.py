@@ -26,7 +26,7 @@ from tests.support.postgresql import PostgresServer
 #: Commands that run until they are stopped, and their output when they are ready. A second one of the same kind on
 #: a page takes the place of the first.
 SERVERS = {
-    r"make run|tocsin serve": "serves on http",
+    r"make run|tocsin serve|tocsin dev": "serves on http",
     r"tocsin echo": "listening on",
     r"nats-server": "server is ready",
     r"\S*python3? examples/receiver\.py": "listening on",

@@ -81,6 +81,7 @@ MACHINES = {
     "docs/how-to/nats.md": Machine(nats=True),
     "docs/how-to/secure.md": Machine(),
     "docs/how-to/web-pages.md": Machine(),
+    "docs/how-to/test-flows.md": Machine(),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
     "docs/how-to/verify-signatures.md": Machine(
         running=(_SERVE, _ECHO), before="export TOCSIN_TENANT=$(tocsin calls new-tenant)\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from . import (
     mutations_of_attempts,
     mutations_of_claims,
+    mutations_of_clocks,
     mutations_of_creates,
     mutations_of_forwarding,
     mutations_of_schedules,
@@ -19,4 +20,5 @@ MUTATIONS = (
     + mutations_of_forwarding.MUTATIONS
     + mutations_of_creates.MUTATIONS
     + mutations_of_schedules.MUTATIONS
+    + mutations_of_clocks.MUTATIONS
 )

@@ -14,10 +14,11 @@ _LINE = re.compile(rb"serves on http://(.+?):(\d+) ")
 
 
 class ServerProcess:
-    """`tocsin serve` under test. Its log goes to `server.log` in the data folder."""
+    """`tocsin serve` under test, or another command that serves. Its log goes to `server.log` in the data folder."""
 
-    def __init__(self, data_dir: Path, *flags: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, data_dir: Path, *flags: str, env: dict[str, str] | None = None, command: str = "serve") -> None:
         self.data_dir = data_dir
+        self.command = command
         self.flags = flags
         self.env = env or {}
         self.port = 0
@@ -38,7 +39,7 @@ class ServerProcess:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         log = self.log_path.open("ab")
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(self.data_dir), *self.flags,
+            sys.executable, "-m", "tocsin", self.command, "--port", "0", "--data-dir", str(self.data_dir), *self.flags,
             stdout=asyncio.subprocess.PIPE, stderr=log, env={**os.environ, **self.env},
         )  # fmt: skip
         log.close()

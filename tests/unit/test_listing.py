@@ -10,7 +10,7 @@ import pytest
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.store import Listed, ListQuery, StoredRow
-from tocsin.timers.listing import LIST_BYTES_MAX, ListRequest, list_page
+from tocsin.timers.listing import LIST_BYTES_MAX, ListRequest, list_page, rows_by_id
 
 ROWS = 1_000
 
@@ -39,3 +39,22 @@ def test_page_of_one_bounded_read_is_full_unless_its_rows_are_large(payload_char
     views, cursor = asyncio.run(list_page(request, namespace, 4, ManyRows(payload_chars).read))
     assert cursor is not None
     assert len(views) == pytest.approx(rows, abs=20)
+
+
+@pytest.mark.parametrize(
+    ("payload_chars", "limit", "rows", "more"),
+    [(10, 250, 250, True), (10, 999, 999, True), (10, 1_000, 1_000, False), (200_000, 1_000, 100, True)],
+)
+def test_page_in_the_order_of_ids_is_full_unless_its_rows_are_large(
+    payload_chars: int, limit: int, rows: int, more: bool
+) -> None:
+    record = ManyRows(payload_chars).record
+
+    async def read(after_id: str, limit: int) -> list[StoredRow]:
+        first = int(after_id or "0") + 1
+        last = min(first + limit, ROWS + 1)
+        return [StoredRow(0, bytes(16), bytes(8), "shop", f"{number:04}", (), record) for number in range(first, last)]
+
+    page, follow = asyncio.run(rows_by_id(read, "", limit))
+    assert [row.timer_id for row in page] == [f"{number:04}" for number in range(1, rows + 1)]
+    assert follow == more

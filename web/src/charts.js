@@ -1,7 +1,7 @@
 // The charts of the overview: statistics of the last hour, one point per bucket.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { clock } from "./times.js";
+import { clock, nowMs } from "./times.js";
 
 const HEIGHT_PX = 176;
 const GAP_PX_MIN = 3;
@@ -68,7 +68,7 @@ function options(wanted, width, statistics) {
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
     scales: {
-      x: { range: () => { const now = Date.now() / 1000; return [Math.max(now - statistics().span, Math.min(statistics().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
+      x: { range: () => { const now = nowMs() / 1000; return [Math.max(now - statistics().span, Math.min(statistics().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
       y: wanted.log ? { distr: 3, range: decades } : { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] },
       ...(two ? { seconds: { range: (_, low, high) => [0, Math.max(high * 1.15, 10)] } } : {}),
     },

@@ -1,5 +1,5 @@
 // The form of a timer or a call: quick choices, header rows, time zones, and the editor, which only this form loads.
-import { localWords, zoneMinutes } from "./times.js";
+import { localWords, nowMs, zoneMinutes } from "./times.js";
 
 // Sets the zone fields whenever a form's data is read.
 function setZones(event) {
@@ -69,7 +69,7 @@ function newId() {
 // Fills an empty field with a time half an hour from now.
 function offerTime(input) {
   if (input.value) return;
-  const at = new Date(Date.now() + 30 * 60000);
+  const at = new Date(nowMs() + 30 * 60000);
   const two = (number) => String(number).padStart(2, "0");
   input.value = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
 }

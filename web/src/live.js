@@ -1,6 +1,6 @@
 // Live updates of a page: the server sends an event when something has changed, and the page fetches what it shows of it.
 // Nothing moves: rows change in place, and new rows wait behind a button.
-import { showTimes } from "./times.js";
+import { serverShows, showTimes } from "./times.js";
 import { above, head, isShown, known, left, rowsInView } from "./rows.js";
 import { post } from "./toast.js";
 
@@ -34,6 +34,7 @@ function open() {
   source = new EventSource(url);
   source.onopen = found;
   source.onmessage = (event) => { found(); update(JSON.parse(event.data)); };
+  source.addEventListener("clock", (event) => serverShows(Number(event.data)));
   source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
   source.onerror = () => {
     lost();

@@ -5,11 +5,18 @@ const elapsed = performance.now() - (performance.getEntriesByType("navigation")[
 const SKEW_MIN_MS = 1500;
 // A small difference is explained by the network's latency and ignored.
 const skew = Number(root.dataset.now) + elapsed - Date.now();
-const skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
+let skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 let utc = localStorage.getItem("tocsin.zone") === "utc";
 
 export const nowMs = () => Date.now() + skewMs;
+
+// The server's clock, which can be moved, shows this instant.
+export function serverShows(ms) {
+  if (Math.abs(ms - nowMs()) < SKEW_MIN_MS) return;
+  skewMs = ms - Date.now();
+  showTimes();
+}
 
 const formats = {};
 function formatted(ms) {

@@ -11,9 +11,11 @@ import typer
 from tocsin.cli import (
     audit,
     calls,
+    clock,
     cluster,
     config,
     demo,
+    dev,
     echo,
     keys,
     migrate,
@@ -42,6 +44,8 @@ app = typer.Typer(
 )
 command(app, "serve", example="serve --port 9000 --data-dir /var/lib/tocsin", cls=SettingFlags)(serve.serve)
 command(app, "demo", example="demo --plain")(demo.demo)
+command(app, "dev", example="dev --data-dir /tmp/flow", cls=SettingFlags)(dev.dev)
+app.add_typer(clock.app, name="clock")
 command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(echo.echo)
 app.add_typer(timers.app, name="timers")
 app.add_typer(schedules.app, name="schedules")

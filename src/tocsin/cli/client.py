@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import httpx
 import msgspec
 
+from tocsin.cli import output
 from tocsin.cli.failure import Refused, Unreachable, WrongUsage
 
 CONNECT_TIMEOUT_S = 5.0
@@ -40,14 +41,14 @@ class ServerRefused(Refused):
 class Client:
     """Calls one server. Safe to share between threads; a context manager."""
 
-    def __init__(self, server: str, key: str | None = None) -> None:
+    def __init__(self, server: str, key: str | None = None, answer_timeout_s: float | None = ANSWER_TIMEOUT_S) -> None:
         if not server.startswith(("http://", "https://")):
             raise WrongUsage(f"--server: {server!r} is not a URL; write it as http://127.0.0.1:8080")
         self.server = server.rstrip("/")
         self._http = httpx.Client(
             base_url=self.server,
             headers={"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})},
-            timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            timeout=httpx.Timeout(answer_timeout_s, connect=CONNECT_TIMEOUT_S),
         )
 
     def __enter__(self) -> Self:
@@ -104,6 +105,8 @@ class Client:
                 break
             time.sleep(_pause_s(response.headers.get("retry-after")))
         if response.is_success:
+            if (shown := response.headers.get("tocsin-now")) is not None:
+                output.server_shows(shown)
             return response
         raise self._refusal(response)
 

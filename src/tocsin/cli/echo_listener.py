@@ -22,6 +22,10 @@ PAYLOAD_CHARS_MAX = 60
 COUNTED_TIMERS_MAX = 100_000
 
 
+#: A callback of a sender that goes by this machine's clock arrives within this time after it was fired.
+_SAME_CLOCK_US = 60_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     """How callbacks are answered. With a `fail_rate`, that share gets `status` and the rest 200; else all get `status`."""
@@ -142,7 +146,9 @@ class Echo:
             status = 200
         answer = b""
         if status < 300 and behaviour.reschedule_us is not None and self._wanted_again(body):
-            answer = b'{"ok":true,"nextExecuteAt":"%s"}' % format_instant(now_us + behaviour.reschedule_us).encode()
+            # The sender's clock counts, which may not be this machine's.
+            again_us = (_instant(body, "firedAt") or now_us) + behaviour.reschedule_us
+            answer = b'{"ok":true,"nextExecuteAt":"%s"}' % format_instant(again_us).encode()
         self.printer(callback, body, self._lag_us(body, now_us), status)
         return ReceiverResponse(status, answer, behaviour.delay_s)
 
@@ -167,12 +173,19 @@ class Echo:
 
     def _lag_us(self, body: dict[str, Any], now_us: int) -> int | None:
         """The lag behind the due time. None for a retry, and for an instant before this receiver started: only the server
-        knows when those could have arrived."""
-        try:
-            execute_at = parse_instant(body["executeAt"])
-        except (KeyError, TypeError, ValueError):
+        knows when those could have arrived. None if the sender goes by another clock."""
+        execute_at, fired_at = _instant(body, "executeAt"), _instant(body, "firedAt")
+        if execute_at is None or body.get("attempt") != 1 or execute_at < self._started_us:
             return None
-        return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._started_us else None
+        return None if fired_at is not None and abs(fired_at - now_us) > _SAME_CLOCK_US else now_us - execute_at
+
+
+def _instant(body: dict[str, Any], name: str) -> int | None:
+    """An instant of a callback's body; None if it has none of that name."""
+    try:
+        return parse_instant(body[name])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _text(callback: ReceivedCallback) -> str:

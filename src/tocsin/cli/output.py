@@ -166,13 +166,25 @@ def each_done(ids: Iterable[str], act: Callable[[str], object], done: str) -> No
         raise Refused("\n".join(refused))
 
 
+#: How far the server's clock is ahead of this machine's, as far as `server_shows` has said.
+_ahead_us = 0
+
+
+def server_shows(instant: str) -> None:
+    """The server's clock, which can be moved, shows this instant: what is relative to now counts from it."""
+    from tocsin.model.instants import parse_instant
+
+    global _ahead_us
+    _ahead_us = parse_instant(instant) - time.time_ns() // 1_000
+
+
 def relative(instant: str | None) -> str:
     """The approximate distance of an instant from now: `in 5m`, `2h ago`."""
     if not instant:
         return ""
     from tocsin.model.instants import format_duration, parse_instant
 
-    distance_us = parse_instant(instant) - time.time_ns() // 1_000
+    distance_us = parse_instant(instant) - time.time_ns() // 1_000 - _ahead_us
     size = abs(distance_us)
     for unit in (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000):
         if size >= unit:

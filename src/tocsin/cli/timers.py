@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Annotated, Any
 
@@ -25,7 +24,6 @@ from tocsin.cli.options import (
     TimerFilters,
     checked_duration,
     checked_instant,
-    duration_us,
     given,
 )
 
@@ -193,7 +191,8 @@ def update(
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in conflict; give only one of them")
     changes = {
-        "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
+        "executeAt": checked_instant("--at", at),
+        "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **callback.fields(),
     }
@@ -214,13 +213,6 @@ def delete(
         output.each_done(
             timer_ids, lambda one: client.post("/timers/delete", {"namespace": namespace, "timerId": one}), "canceled"
         )
-
-
-def _from_now(text: str) -> str:
-    """The instant that `--in` means, by this machine's clock."""
-    from tocsin.model.instants import format_instant
-
-    return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:

@@ -37,7 +37,8 @@ class HttpCaller:
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
-    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `lookup` and `tls` replace the system's resolver
+    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `signed_by` is the clock of `webhook-timestamp` if that
+    is not `clock`: receivers compare it with their own. `lookup` and `tls` replace the system's resolver
     and trusted certificate authorities.
     """
 
@@ -47,11 +48,12 @@ class HttpCaller:
         egress: EgressPolicy,
         clock: Clock,
         *,
+        signed_by: Clock | None = None,
         lookup: Lookup | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._limits = limits
-        self._clock = clock
+        self._clock = signed_by or clock
         self._system_lookup = SystemLookup()
         self._resolver = Resolver(limits, lookup or self._system_lookup)
         connector = Connector(self._resolver, egress, tls)

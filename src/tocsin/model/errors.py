@@ -135,6 +135,12 @@ class TooManyKeys(Conflict):
     code = "TOO_MANY_KEYS"
 
 
+class ClockHalted(Conflict):
+    """A clock that can be moved did not get to the instant asked for. It shows an earlier one and may be advanced again."""
+
+    code = "CLOCK_HALTED"
+
+
 class ServiceCallNotScheduled(Conflict):
     """The service call has begun, so it can't be deleted."""
 

@@ -58,7 +58,8 @@ _TAKEN = {
     "month": "write 1 to 12 or JAN to DEC, *, lists, ranges and steps",
     "day-of-week": "write 0 to 7 or SUN to SAT (0 and 7 are Sunday), *, lists, ranges and steps, MON#2 or 5L",
 }
-_CHANGED_DAYS_MAX = 4
+#: Dates whose instants are kept: resolving each minute of one on which the clocks change takes 10 ms.
+_DATES_MAX = 16
 #: Zones whose rules are kept in memory; there are about 600 names.
 _ZONES_MAX = 1_024
 
@@ -79,6 +80,7 @@ class Recurrence(Protocol):
         ...
 
 
+@lru_cache(1)
 def tzdata_version() -> str:
     """The version of the time zone database in use."""
     return metadata.version("tzdata")
@@ -158,8 +160,7 @@ class Cron:
         self._minutes = sorted(
             (60 * hour + minute) * _MINUTE_US for hour in self._days.hours for minute in self._days.minutes
         )
-        #: The instants of dates on which the zone's clocks change: resolving each minute takes 10 ms.
-        self._changed: dict[date, list[int]] = {}
+        self._dates: dict[date, tuple[int, list[int]]] = {}
         if self.after(0) is None:
             raise ValueError(f"matches no date within {YEARS_MAX} years")
 
@@ -250,16 +251,20 @@ class Cron:
 
     def _minutes_of(self, day: date) -> tuple[int, list[int]]:
         """The instants of a date's matching minutes: a base, and what to add to it, ascending."""
+        known = self._dates.get(day)
+        if known is None:
+            if len(self._dates) >= _DATES_MAX:
+                self._dates.clear()
+            known = self._dates[day] = self._minutes_on(day)
+        return known
+
+    def _minutes_on(self, day: date) -> tuple[int, list[int]]:
         midnight = datetime.combine(day, time())
         begin, end = midnight.replace(tzinfo=self.zone), (midnight + _DAY).replace(tzinfo=self.zone)
         if begin.utcoffset() == end.utcoffset() == end.replace(fold=1).utcoffset():
             return _us(begin), self._minutes
-        if day not in self._changed:
-            if len(self._changed) >= _CHANGED_DAYS_MAX:
-                self._changed.clear()
-            instants = (self._resolved(midnight + timedelta(microseconds=minute)) for minute in self._minutes)
-            self._changed[day] = sorted(set(chain.from_iterable(instants)))
-        return 0, self._changed[day]
+        instants = (self._resolved(midnight + timedelta(microseconds=minute)) for minute in self._minutes)
+        return 0, sorted(set(chain.from_iterable(instants)))
 
     def _resolved(self, local: datetime) -> list[int]:
         """The instants at which a local time runs."""

@@ -122,6 +122,11 @@ class ServiceAgent:
             self._takeover_task = None
         await self._hand_over()
 
+    @property
+    def modules(self) -> AgentModules | None:
+        """The modules, while they run here."""
+        return self._modules
+
     @contextlib.contextmanager
     def serving(self) -> Iterator[bool]:
         """Context of a request that another node forwarded. Yields whether the agent runs here. `stop` waits for such

@@ -9,6 +9,7 @@ from functools import partial
 
 from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
+from tocsin.model.instants import INSTANT_MIN
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
@@ -26,7 +27,7 @@ from tocsin.service_calls.orchestration.watchdog import Watchdog
 from tocsin.service_calls.outbox.dispatcher import OutboxDispatcher
 from tocsin.service_calls.timer.handlers import TimerModule
 from tocsin.service_calls.timer.polling import PollingTimers
-from tocsin.service_calls.timer.ports import Timers
+from tocsin.service_calls.timer.ports import Timers, TimerStore
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.timers.service import TimerService
@@ -63,10 +64,13 @@ class AgentModules:
         Orchestration(database.calls, context).attach(made)
         self._watchdog = Watchdog(database.calls, context)
         timers: Timers
+        self._schedules: TimerStore | None = None
+        self._polling: PollingTimers | None = None
         if settings.agent_timer == "engine":
             timers = EngineTimers(service, caller, context)
         else:
-            timers = PollingTimers(database.timers, context)
+            timers = self._polling = PollingTimers(database.timers, context)
+            self._schedules = database.timers
         self._timer = TimerModule(timers, made, context)
         self._timer.attach()
         self._executor = Executor(database.executions, database.secrets, client, context)
@@ -116,6 +120,24 @@ class AgentModules:
                     await end()
             except Exception as error:  # noqa: BLE001 -- the other parts have to end nonetheless
                 self._observe(AgentStepFailed(f"{part} end", f"{type(error).__name__}: {error}"))
+
+    def busy(self) -> str:
+        """What goes on in the modules; empty if no message is under way and no call is being executed."""
+        if self._executor.in_flight or self._executor.deferred:
+            return f"service calls are being executed: {self._executor.in_flight + self._executor.deferred}"
+        if self._bus.waiting or self._dispatcher.waiting or self._dispatcher.behind:
+            return "messages of service calls are under way"
+        return ""
+
+    async def next_due_us(self) -> int | None:
+        """The instant of the first schedule that waits in the agent's own table, even if it has come; None if none waits.
+        Raises StoreError."""
+        return None if self._schedules is None else await self._schedules.next_due_at(INSTANT_MIN)
+
+    def clock_moved(self) -> None:
+        """The wall clock was set forward."""
+        if self._polling is not None:
+            self._polling.clock_moved()
 
     def gauges(self) -> Mapping[str, float]:
         """Values by the names in AGENT_GAUGES."""

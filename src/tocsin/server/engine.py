@@ -12,11 +12,12 @@ import structlog
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.callback import Caller
+from tocsin.ports.clock import Clock
 from tocsin.ports.store import Store
 from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers
 from tocsin.settings import Settings
-from tocsin.telemetry.clock import ConfirmedClock, SystemClock
+from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.service import TimerService
@@ -68,7 +69,7 @@ async def start_engine(
     store: Store,
     caller: Caller,
     internal: Mapping[str, Caller],
-    machine: SystemClock,
+    machine: Clock,
     clock: ConfirmedClock,
     observers: Observers,
     identity: Identity,

@@ -20,6 +20,8 @@ from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
 from tocsin.server.agent import ServiceAgent, agent_database_shared
+from tocsin.server.clock_mover import DevClock
+from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, start_engine
 from tocsin.server.front import HttpServer
 from tocsin.server.observers import Observers, observers
@@ -30,12 +32,14 @@ from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import open_store
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
+from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients
+from tocsin.web.api.dev import DevApi, DevHandlers
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
 from tocsin.web.pages import compose as pages
@@ -45,7 +49,8 @@ from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 class Server:
     """A node: store, engine, API. `start` returns when it serves requests, at `url`.
 
-    With several workers, each is a node with its number `worker`, and all share the listening socket `listener`.
+    With several workers, each is a node with its number `worker`, and all share the listening socket `listener`. With `dev`,
+    the node goes by that clock, and the API moves it.
     """
 
     def __init__(
@@ -55,8 +60,10 @@ class Server:
         on_fatal: Callable[[BaseException], None] | None = None,
         listener: socket.socket | None = None,
         worker: int = 0,
+        dev: DevClock | None = None,
     ) -> None:
         self._settings = settings
+        self._dev = dev
         self._worker = worker
         self._on_fatal = on_fatal or self._record_fatal
         self._listener = listener
@@ -85,7 +92,9 @@ class Server:
         await self._ends.aclose()
 
     async def _start(self, ends: AsyncExitStack) -> None:
-        settings = self._settings
+        settings, dev = self._settings, self._dev
+        if dev is None:
+            refuse_dev_folder(settings)
         # The port first: a second server on the same port must fail before it touches anything.
         listener = bind(settings.host, settings.port) if self._listener is None else self._listener
         ends.callback(listener.close)
@@ -93,16 +102,17 @@ class Server:
         self.url = url_of(settings.host, port)
         for path in tighten_folder(settings.data_dir):
             self._log.warning("data file readable by other users", path=str(path), remedy="chmod 600")
-        machine = SystemClock()
+        machine = SystemClock() if dev is None else dev.clock
         clock = ConfirmedClock(machine, settings.engine_limits().clock_skew_max_us)
-        watching = observers(settings, clock)
-        store = open_store(settings, observe=watching.observe, on_fatal=self._on_fatal)
+        watching = observers(settings, clock, () if dev is None else (dev.observe,))
+        store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
         total_shards = await store.open(settings.shards)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store)
         identity = self._identity(port, peers)
         access = await open_access(ends, settings, store, identity.name, watching)
-        sending = outgoing(settings, access.keys, clock, published=access.published)
+        signed_by = None if dev is None else dev.real
+        sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
         watching.gauges.add(sending.gauges)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
@@ -132,6 +142,8 @@ class Server:
         if agent is not None:
             await agent.start(engine.service)
             ends.push_async_callback(agent.stop)
+        if dev is not None:
+            dev.attach(engine, clock, agent)
         await self._start_front(ends, listener, access, sending, relay, clock, watching)
         self._log.info(
             "server started",
@@ -176,7 +188,7 @@ class Server:
             due_caller,
             clock,
             sending.rules,
-            watching.call_statistics,
+            self._call_observer(watching),
             Claimant(identity.name, identity.incarnation.hex()),
             timers_shared=peers is not None,
         )
@@ -184,6 +196,18 @@ class Server:
         ends.push_async_callback(agent.stop)
         await agent.open()
         return agent
+
+    def _call_observer(self, watching: Observers) -> AgentObserver:
+        """What gets the agent's events beside its metrics and log."""
+        if self._dev is None:
+            return watching.call_statistics
+        statistics, dev = watching.call_statistics, self._dev
+
+        def observe(event: AgentEvent) -> None:
+            statistics(event)
+            dev.observe(event)
+
+        return observe
 
     async def _start_front(
         self,
@@ -219,6 +243,7 @@ class Server:
             # With a shared port or several nodes, the URL might lead to another node.
             own_url=self.url if loopback(settings.host) and engine.cluster is None and own_port else None,
             limits=settings.ui_limits(),
+            clock_mover=self._dev,
         )
         callback_limits = settings.callback_limits()
         callbacks_max = callback_limits.connections_max + (callback_limits.agent_connections_max if agent else 0)
@@ -231,7 +256,7 @@ class Server:
                 "tocsin_request_bodies_bytes": clients.bodies_bytes,
             }
         )
-        app = relay.app = Api(
+        app = relay.app = (Api if self._dev is None else DevApi)(
             engine.service,
             rules=sending.rules,
             agent=None if agent is None else self.calls,
@@ -249,6 +274,7 @@ class Server:
             hosts=hosts,
             clients=clients,
             extra=ui,
+            more=() if self._dev is None else (DevHandlers(self._dev),),
         )
         http = HttpServer(
             app,
@@ -265,6 +291,8 @@ class Server:
             delay_s = settings.cluster_limits().leave_delay_us / 1e6
             ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=own_port)
         ends.callback(_leave, engine, app)
+        if self._dev is not None:
+            ends.callback(self._dev.close)
 
     def calls(self) -> ServiceCalls | None:
         """The agent, while it runs on this node."""

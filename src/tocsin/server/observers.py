@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tocsin.ports.clock import Clock
@@ -48,10 +48,10 @@ class Observers:
     observe: Observer
 
 
-def observers(settings: Settings, clock: Clock) -> Observers:
-    """The observers of a node whose parts do not exist yet."""
+def observers(settings: Settings, clock: Clock, more: Sequence[Observer] = ()) -> Observers:
+    """The observers of a node whose parts do not exist yet; `more` get the events of the engine as well."""
     limits, gauges = settings.ui_limits(), Gauges()
     metrics = Metrics(gauges)
     statistics = Statistics(limits, clock.now_us(), gauges)
-    observe = fan_out([metrics, EventLog(time.monotonic), statistics])
+    observe = fan_out([metrics, EventLog(time.monotonic), statistics, *more])
     return Observers(gauges, metrics, statistics, CallStatistics(statistics, limits), observe)

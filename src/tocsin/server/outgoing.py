@@ -31,7 +31,9 @@ class Outgoing:
         }
 
 
-def outgoing(settings: Settings, keys: Keyring, clock: Clock, *, published: bool) -> Outgoing:
+def outgoing(
+    settings: Settings, keys: Keyring, clock: Clock, *, published: bool, signed_by: Clock | None = None
+) -> Outgoing:
     """Unless `egress.allow_private` is set, private addresses are allowed as long as only programs of this machine reach the
     server without a key."""
     open_here = not published and not keys.required
@@ -44,7 +46,7 @@ def outgoing(settings: Settings, keys: Keyring, clock: Clock, *, published: bool
         header_bytes_sent_max=limits.request_header_bytes_max,
     )
     keys.on_required = partial(_close_egress, settings, egress, rules)
-    return Outgoing(HttpCaller(limits, egress, clock), rules)
+    return Outgoing(HttpCaller(limits, egress, clock, signed_by=signed_by), rules)
 
 
 def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules) -> None:

@@ -12,6 +12,9 @@ import sys
 import structlog
 
 from tocsin.model.errors import TocsinError
+from tocsin.model.instants import format_instant
+from tocsin.server.clock_mover import DevClock
+from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
 from tocsin.server.workers import READY, STARTED, ControlPipe, serve_workers, worker_slot
@@ -41,8 +44,9 @@ def reduce_collections() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def serve(settings: Settings) -> int:
-    """Runs a node, or the parent of several workers, until SIGTERM or SIGINT, shuts down, and returns the exit code."""
+def serve(settings: Settings, *, movable_clock: bool = False) -> int:
+    """Runs a node, or the parent of several workers, until SIGTERM or SIGINT, shuts down, and returns the exit code. With
+    `movable_clock` it is one node in a folder of its own, whose clock the API moves."""
     import uvloop
 
     if settings.workers > 1:
@@ -54,10 +58,10 @@ def serve(settings: Settings) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if (obstacle := raise_descriptor_limit()) is not None:
         structlog.get_logger("tocsin.server").warning("open-file limit not raised", error=obstacle)
-    return uvloop.run(_serve(settings))
+    return uvloop.run(_serve(settings, movable_clock=movable_clock))
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings, *, movable_clock: bool) -> int:
     log = structlog.get_logger("tocsin.server")
     wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -81,8 +85,9 @@ async def _serve(settings: Settings) -> int:
 
     try:
         place = worker_slot() if settings.workers > 1 else None
+        dev = DevClock(open_dev_folder(settings), settings) if movable_clock else None
         if place is None:
-            line, server = None, Server(settings, on_fatal=on_fatal)
+            line, server = None, Server(settings, on_fatal=on_fatal, dev=dev)
         else:
             line = ControlPipe(place.control_pipe)
             listener = socket.socket(fileno=place.listener)
@@ -94,7 +99,10 @@ async def _serve(settings: Settings) -> int:
         return EXIT_START
     reduce_collections()
     if line is None:
-        print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=True)
+        print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=dev is None)
+        if dev is not None:
+            shown = format_instant(dev.read().now_us)
+            print(f"Its clock shows {shown}; `tocsin clock advance 1h` moves it. Data: {dev.folder.folder}", flush=True)
         await wanted.wait()
     else:
         tasks = [loop.create_task(_report_when_ready(server, line)), loop.create_task(_follow(line, wanted))]

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Store
 from tocsin.settings import Settings
@@ -30,6 +31,7 @@ def open_store(
     node: bool = True,
     memory: bool = True,
     create: bool = True,
+    clock: Clock | None = None,
     observe: Observer = lambda event: None,
     on_fatal: Callable[[BaseException], None] | None = None,
 ) -> Store:
@@ -37,12 +39,13 @@ def open_store(
 
     `node` False is for administration while a server may run. Without `memory`, a memory store raises ConfigError. Without
     `create`, a missing store raises StoreUnavailable, here or when it is opened, instead of being created: a typo in a
-    path or name must not go unnoticed. `observe` receives the store's events. `on_fatal` is called, in any thread, when the
-    state on disk is uncertain and only a restart can determine it.
+    path or name must not go unnoticed. An embedded store goes by `clock` instead of the machine's. `observe` receives the
+    store's events. `on_fatal` is called, in any thread, when the state on disk is uncertain and only a restart can determine
+    it.
     """
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "memory" and memory:
-        return MemoryStore(SystemClock(), exclusive=True)
+        return MemoryStore(clock or SystemClock(), exclusive=True)
     if scheme == "postgresql":
         return PostgresStore(settings.store_url(), create=create, **settings.postgresql_options())
     if scheme == "mysql":
@@ -62,6 +65,7 @@ def open_store(
     return SqliteStore(
         path,
         node=node,
+        clock=clock,
         on_commit_io_error=on_fatal,
         on_checkpoint_error=_log_checkpoint_error,
         **settings.sqlite_options(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -88,6 +88,25 @@ async def list_page(
             return views, write_cursor(cursor)
         rows = room * len(views) // size if size else request.limit
         query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
+
+
+async def rows_by_id(
+    read: Callable[[str, int], Awaitable[Sequence[StoredRow]]], after_id: str, limit: int
+) -> tuple[list[StoredRow], bool]:
+    """The first rows behind an id, as many as a page may have, and whether more follow. `read` returns the first so many rows
+    behind an id."""
+    rows: list[StoredRow] = []
+    size = 0
+    while True:
+        wanted = min(limit + 1 - len(rows), _LIST_FIRST_ROWS)
+        page = await read(after_id, wanted)
+        rows += page
+        size += sum(len(row.record) for row in page)
+        if len(page) < wanted:
+            return rows, False
+        if len(rows) > limit or size >= LIST_BYTES_MAX:
+            return rows[:limit], True
+        after_id = rows[-1].timer_id
 
 
 def view_of(timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome) -> TimerView:

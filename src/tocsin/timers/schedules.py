@@ -167,11 +167,11 @@ class Schedules:
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page with large
-        payloads is shorter."""
-        self._require_schedules()
-        found = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit + 1)
-        views = [self._view(view) for view in found[: request.limit]]
-        return views, views[-1].timer.id if len(found) > request.limit else None
+        payloads is shorter. Those whose record can't be read are left out; `get` says why."""
+        self._require_store()
+        found, more = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit)
+        views = [self._view(view) for view in found if view.timer.schedule is not None]
+        return views, found[-1].timer.id if more else None
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the one at hand included. Raises InvalidInput for a bad
@@ -195,9 +195,12 @@ class Schedules:
         return found
 
     def _require_schedules(self) -> None:
+        self._require_store()
+        self._timers.require_format_2("a schedule")
+
+    def _require_store(self) -> None:
         if not self._timers.has_schedules:
             raise SchedulesUnsupported("this store has no schedules; use SQLite, PostgreSQL or MySQL")
-        self._timers.require_format_2("a schedule")
 
     async def _change(
         self,

@@ -44,7 +44,15 @@ from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.history import RunPage, runs_page
-from tocsin.timers.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
+from tocsin.timers.listing import (
+    ListRequest,
+    TimerView,
+    list_page,
+    rows_by_id,
+    view_of,
+    view_of_stored,
+    views_of_stored,
+)
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
@@ -271,14 +279,17 @@ class TimerService:
 
         return await self._read(runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor))
 
-    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> list[TimerView]:
-        """The first live schedules behind an id, in the order of ids. Raises NamespaceNotFound, Unavailable."""
+    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
+        """The first live schedules behind an id, in the order of ids, as many as a page may have, and whether more follow.
+        Raises NamespaceNotFound, Unavailable."""
         await self._ensure_namespace_known(namespace)
         known, total = self._namespace(namespace), self._supervisor.total_shards
         arc = namespace_hash(namespace)
         shards = shards_of_namespace(arc, known.num_shards, total)
-        rows = await self._read(self._context.store.list_schedules(namespace, shards, after_id, limit))
-        return await views_of_stored((row, shard_of(arc, row.uuid, known.num_shards, total)) for row in rows)
+        read = partial(self._context.store.list_schedules, namespace, shards)
+        rows, more = await self._read(rows_by_id(read, after_id, limit))
+        views = ((row, shard_of(arc, row.uuid, known.num_shards, total)) for row in rows)
+        return await views_of_stored(views), more
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)

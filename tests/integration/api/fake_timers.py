@@ -152,11 +152,11 @@ class FakeTimerService(TimerService):
         timer = self.schedules.get(uuid)
         return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
 
-    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> list[TimerView]:
+    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
         self._check(namespace)
         found = sorted((timer.id, uuid) for uuid, timer in self.schedules.items() if timer.namespace == namespace)
         views = [await self.get_by_uuid(namespace, uuid) for schedule_id, uuid in found if schedule_id > after_id]
-        return [view for view in views if view is not None][:limit]
+        return [view for view in views if view is not None][:limit], len(views) > limit
 
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
         return RunPage([run_of((await self.get(namespace, timer_id)).timer, RunStatus.PENDING)], None)

@@ -72,6 +72,10 @@ class PollingTimers:
         """Deletes the schedules. A schedule that does not exist is ignored."""
         await self._store.delete_timers(keys)
 
+    def clock_moved(self) -> None:
+        """The wall clock was set forward: polls at once."""
+        self._wakeup.wake()
+
     async def close(self) -> None:
         """Returns when the schedules that were found are published and marked, or failed to be. Idempotent."""
         self._closing = True

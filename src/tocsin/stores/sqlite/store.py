@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import apsw
 
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.ports.clock import Clock
 from tocsin.ports.store import Applied, Capabilities, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.dialect import Step, Value
@@ -55,7 +56,7 @@ class SqliteStore(SqlStore):
     the writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
     reading it. A thread checkpoints the write-ahead log (WAL) after every `wal_checkpoint_pages` pages; the WAL file is then
     truncated to `wal_bytes_max`. `busy_timeout_ms` limits the wait for another process's transaction. `read_bytes_max` limits
-    the records in one page of `load` or `list`.
+    the records in one page of `load` or `list`. `clock` replaces the machine's.
 
     `on_commit_io_error` is called in the writing thread when a COMMIT fails with an I/O error. What is on the disk is unknown
     then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is opened
@@ -81,12 +82,14 @@ class SqliteStore(SqlStore):
         busy_timeout_ms: int = 5_000,
         read_bytes_max: int = 16 * _MIB,
         vfs: str | None = None,
+        clock: Clock | None = None,
         on_commit_io_error: Callable[[Exception], None] | None = None,
         on_checkpoint_error: Callable[[Exception], None] | None = None,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL", "EXTRA"):
             raise ConfigError(f"synchronous is {synchronous!r}; use FULL, NORMAL or EXTRA")
         self._path = Path(path)
+        self._clock = clock
         self._settings = SqliteSettings(
             path=self._path,
             synchronous=synchronous,
@@ -195,8 +198,8 @@ class SqliteStore(SqlStore):
                 self._lock.release()
 
     async def now(self) -> int:
-        """The machine's clock, because the store is exclusive."""
-        return time.time_ns() // 1000
+        """The clock of its only node: the machine's, unless it has another."""
+        return time.time_ns() // 1000 if self._clock is None else self._clock.now_us()
 
     # -- timers
 

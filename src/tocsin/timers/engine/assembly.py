@@ -44,7 +44,7 @@ from tocsin.timers.engine.runs import attempted_run, run_row, superseded_run, su
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
 #: Schedules planned for one batch. Planning one takes 0.1 ms, during which the event loop does nothing else.
-_TURNS_MAX = 500
+_TURNS_MAX = 250
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: What was read from the store: None for a timer that it doesn't have.

@@ -60,6 +60,11 @@ class CommitLane:
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
         self._deadline_check: asyncio.TimerHandle | None = None
 
+    @property
+    def writing(self) -> bool:
+        """Whether a batch is being written."""
+        return bool(self._under_way)
+
     def schedule(self, shard: Shard, *, urgent: bool) -> None:
         """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
         self._dirty[shard] = None

@@ -94,6 +94,10 @@ class Dispatcher:
         for destination in list(self._admission.destinations.values()):
             self._next(destination, self._context.clock.now_us())
 
+    def clock_moved(self, by_us: int) -> None:
+        """The wall clock was set forward on purpose: that is no jump."""
+        self._clock_base += by_us
+
     def _may_dispatch(self, now_us: int) -> bool:
         if self._paused is not None:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from tocsin.model.errors import DefiniteFailure, StoreCallFailed
 from tocsin.ports.observer import ClockDistrusted, ClockOffset, ClockTrusted, HeartbeatFailed, LoadFailed
@@ -55,6 +56,12 @@ class NodeLease:
         except StoreCallFailed as error:
             self._membership.unsettle()
             self._context.observe(HeartbeatFailed(str(error)))
+
+    async def move_clock(self, move: Callable[[], None]) -> None:
+        """Calls `move`, which sets the wall clock forward, while no heartbeat is under way: a heartbeat compares this node's
+        clock with the store's, which moves as well, and both must be read on the same side of the move."""
+        async with self._beating:
+            move()
 
     async def beat(self) -> None:
         """Writes a heartbeat; renews the lease, or pauses the dispatcher. Raises the store's errors."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -71,7 +71,7 @@ class Api:
     While `leaving` is set, responses ask clients to close their connections.
     `hosts` are the hosts for which requests without a key are accepted; None: any.
     `clients` tracks the connections; None: without a limit of their number.
-    `extra` gets requests for other paths: the pages.
+    `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
     """
 
     def __init__(
@@ -93,6 +93,7 @@ class Api:
         clients: Clients | None = None,
         proxies: Proxies | None = None,
         extra: Asgi | None = None,
+        more: Sequence[object] = (),
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -119,6 +120,7 @@ class Api:
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit))
+        families += more
         self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
         #: The routes with a short path, by path.
         self.short = self._routes.short

@@ -115,7 +115,9 @@ class Routes(Paths["Route | None"]):
         super().__init__()
         by_type = {type(handlers): handlers for handlers in families}
         self.short: dict[bytes, Route] = {}
-        for operation, handlers in ((one, by_type.get(family)) for family in FAMILIES for one in declared_by(family)):
+        # Beside the families that every server has, those that only this one has.
+        declared = dict.fromkeys((*FAMILIES, *by_type))
+        for operation, handlers in ((one, by_type.get(family)) for family in declared for one in declared_by(family)):
             route = (
                 None
                 if handlers is None

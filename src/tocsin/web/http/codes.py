@@ -120,6 +120,14 @@ CODES: dict[str, ErrorCode] = {
         "Use SQLite, PostgreSQL or MySQL.",
         "schedules are not available with this store; use SQLite, PostgreSQL or MySQL",
     ),
+    "CLOCK_HALTED": ErrorCode(
+        "Only from `tocsin dev`: the clock did not get to the instant asked for, since more than 10,000 instants were due on "
+        "the way, or what was due at one of them came to no end. The clock shows an earlier instant.",
+        "Advance again: the message says what the clock shows and what it waited for. A timer that is rescheduled into the "
+        "past fires again and again; `mode: jump` passes it.",
+        "the clock halted after 10000 steps and shows 2027-02-01T12:00:00Z: more is due before 2027-02-28T12:00:00Z; advance "
+        "again to go on",
+    ),
     "ROTATION_PENDING": ErrorCode(
         "The secret was rotated recently, and the previous secret still signs during the grace period. Nothing was "
         "changed.",

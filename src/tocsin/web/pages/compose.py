@@ -7,6 +7,7 @@ import time
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.clock_mover import ClockMover
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
@@ -65,9 +66,11 @@ def compose(
     own_url: str | None = None,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
+    clock_mover: ClockMover | None = None,
 ) -> Ui:
     """The application. `hosts` are the host names that it accepts; `agent` returns the service calls for each page that shows
-    some; `relay` sends requests that need the agent to the node that runs it."""
+    some; `relay` sends requests that need the agent to the node that runs it; `clock_mover` moves the clock, if something
+    does."""
     limits = limits or UiLimits()
     assets = assets or Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
@@ -82,7 +85,7 @@ def compose(
         pages=pages,
         statistics=statistics,
         call_statistics=call_statistics,
-        streams=Streams(limits),
+        streams=Streams(limits, clock_mover),
         gate=Gate(agent, pages, relay),
         tenants=Tenants(hosts, limits),
         keys=keys,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from tocsin.ports.clock_mover import ClockMover
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits
@@ -30,8 +31,10 @@ Update = Callable[[], dict[str, Any] | None]
 class Streams:
     """The open streams of one server."""
 
-    def __init__(self, limits: UiLimits) -> None:
+    def __init__(self, limits: UiLimits, clock: ClockMover | None = None) -> None:
+        """`clock` is set where it can be moved: open pages are notified of what it shows then."""
         self._limits = limits
+        self._clock = clock
         self._closing = asyncio.Event()
         self.open = 0
 
@@ -64,7 +67,11 @@ class Streams:
             yield b"retry: 2000\n\n"
             sent: dict[str, Any] = {}
             unchanged = 0
+            offset_us: int | None = None
             while not self._closing.is_set():
+                if self._clock is not None and (reading := self._clock.read()).offset_us != offset_us:
+                    offset_us = reading.offset_us
+                    yield b"event: clock\ndata: %d\n\n" % (reading.now_us // 1_000)
                 if refresh is not None:
                     await refresh()
                 now = update()
