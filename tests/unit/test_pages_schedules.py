@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tocsin.model.errors import InvalidInput
-from tocsin.model.instants import parse_instant
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
 from tocsin.model.schedule import CatchUp, Definition, LastOccurrence, ScheduleStatus, Source
 from tocsin.model.timer import Timer
 from tocsin.timers.schedules import ScheduleView
@@ -108,6 +108,10 @@ def test_instants_are_shown_in_the_schedules_zone() -> None:
         "Sun 2027-03-28 01:59:59 CET",
         "Sun 2027-03-28 03:00:00 CEST",
     ]
+    # Calendars end there.
+    assert zoned([INSTANT_MAX], "Pacific/Kiritimati")[0].local == "Fri 9999-12-31 23:59:59 UTC"
+    first = view(msgspec.structs.replace(DEFINITION, time_zone="America/New_York", start_at=INSTANT_MIN))
+    assert ScheduleForm.of(first).changes(first) == {"namespace": "default", "scheduleId": "s"}
 
 
 def test_state_and_version_follow_the_occurrence_at_hand() -> None:

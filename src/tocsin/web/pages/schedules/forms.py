@@ -18,7 +18,7 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, with_empty_callback
 from tocsin.web.pages.forms import Body, duration, flags, is_local, lined, number, server_flag
-from tocsin.web.pages.schedules.presentation import zone_of
+from tocsin.web.pages.schedules.presentation import in_zone, zone_of
 
 #: Expressions that the form suggests, and what they mean.
 CRONS = (
@@ -166,8 +166,7 @@ def _local(instant_us: int | None, zone: tzinfo) -> str:
     """The value of a browser's date and time field."""
     if instant_us is None:
         return ""
-    local = (_EPOCH + timedelta(microseconds=instant_us)).astimezone(zone)
-    return local.replace(tzinfo=None, microsecond=0).isoformat()
+    return in_zone(instant_us, zone).replace(tzinfo=None, microsecond=0).isoformat()
 
 
 def command(server: str, body: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, source_of
@@ -39,10 +39,16 @@ class ZonedInstant:
 def zoned(instants: Iterable[int], zone: str) -> list[ZonedInstant]:
     """Instants with the time of a zone, such as `Sun 2027-03-28 03:00:00 CEST`."""
     rules = time_zone(zone)
-    return [
-        ZonedInstant(at, (_EPOCH + timedelta(microseconds=at)).astimezone(rules).strftime("%a %Y-%m-%d %H:%M:%S %Z"))
-        for at in instants
-    ]
+    return [ZonedInstant(at, in_zone(at, rules).strftime("%a %Y-%m-%d %H:%M:%S %Z")) for at in instants]
+
+
+def in_zone(instant_us: int, zone: tzinfo) -> datetime:
+    """What the clocks of a zone show; in UTC within hours of the first and the last instant, which calendars end with."""
+    instant = _EPOCH + timedelta(microseconds=instant_us)
+    try:
+        return instant.astimezone(zone)
+    except OverflowError:
+        return instant
 
 
 def zone_of(definition: Definition) -> str:
