@@ -70,7 +70,7 @@ class Owner:
 
     epoch: int
     row: Row | None = None
-    flight: Row | None = None
+    in_flight: Row | None = None
     #: The attempt in flight outlived a claim, and no load has shown its row since.
     stale: bool = False
     answered: Row | None = None
@@ -124,19 +124,19 @@ class Model:
             raise Broken(f"{call} after {self.calls[-1]}")
         if call in self.calls and not self.excused:
             raise Broken(f"{call} twice")
-        if owner.flight is not None and not self.excused:
-            raise Broken(f"{call} beside {owner.flight}")
+        if owner.in_flight is not None and not self.excused:
+            raise Broken(f"{call} beside {owner.in_flight}")
         if row.definition < self.acknowledged:
             raise Broken(f"{call} with definition {row.definition}, {self.acknowledged} was acknowledged")
         self.calls.append(call)
-        owner.flight, owner.stale = row, False
+        owner.in_flight, owner.stale = row, False
 
     def answer(self) -> None:
         """The attempt in flight ends: the occurrence ends with it, or has another attempt."""
         owner = self.owner
-        if owner.flight is None:
+        if owner.in_flight is None:
             return
-        row, owner.flight = owner.flight, None
+        row, owner.in_flight = owner.in_flight, None
         if owner.stale:
             return
         ends = row.attempt >= ATTEMPTS_MAX or self.rng.random() < 0.6
@@ -162,7 +162,7 @@ class Model:
             if op.result is None:
                 if row is None:
                     continue
-                begun = row.attempt > 1 or self.same(row, owner.flight) or self.same(row, owner.answered) or row.away
+                begun = row.attempt > 1 or self.same(row, owner.in_flight) or self.same(row, owner.answered) or row.away
                 if op.retimes and not begun:
                     self.superseded.add(row.occurrence)
                     row = replace(row, occurrence=row.occurrence + 1)
@@ -182,8 +182,8 @@ class Model:
         owner = self.owner
         if owner.row is not None:
             return owner.row
-        if owner.flight is not None and not owner.stale:
-            return owner.flight
+        if owner.in_flight is not None and not owner.stale:
+            return owner.in_flight
         return owner.answered or self.stored
 
     def deliver(self) -> None:
@@ -202,16 +202,16 @@ class Model:
         owner.batch, row = None, batch.row
         self.acknowledged = max([self.acknowledged, *(op.definition for op in batch.ops)])
         if "unadopted" not in self.broken:
-            if self.same(owner.flight, row):
-                owner.flight, owner.stale = row, False
+            if self.same(owner.in_flight, row):
+                owner.in_flight, owner.stale = row, False
                 return
             if self.same(owner.answered, row):
                 owner.answered = row
                 return
-        elif self.same(owner.flight, row) or self.same(owner.answered, row):
+        elif self.same(owner.in_flight, row) or self.same(owner.answered, row):
             return
         owner.row, owner.answered = row, None
-        if owner.flight is not None:
+        if owner.in_flight is not None:
             owner.stale = True
 
     def lose(self) -> None:
@@ -226,9 +226,9 @@ class Model:
         self.epoch += 1
         self.owner = Owner(self.epoch)
         # This node again, or another one, which may have owned the shard before.
-        self.owner.flight = self.rng.choice([former.flight, self.orphan, None])
+        self.owner.in_flight = self.rng.choice([former.in_flight, self.orphan, None])
         self.owner.stale = True
-        self.orphan = former.flight or self.orphan
+        self.orphan = former.in_flight or self.orphan
 
     def hand_over(self) -> None:
         """The shard gets another owner. The attempt in flight stays with this node, which reports its result; if it takes too
@@ -236,8 +236,8 @@ class Model:
         former = self.owner
         if former.batch is not None or former.pending or not former.loaded or self.left is not None:
             return
-        if former.flight is not None and not former.stale and self.stored is not None:
-            self.left, self.stored = former.flight, replace(self.stored, away=True)
+        if former.in_flight is not None and not former.stale and self.stored is not None:
+            self.left, self.stored = former.in_flight, replace(self.stored, away=True)
         self.epoch += 1
         self.owner = Owner(self.epoch)
 
@@ -253,10 +253,10 @@ class Model:
         if owner.loaded:
             return
         owner.loaded, row = True, self.stored
-        if self.same(owner.flight, row):
+        if self.same(owner.in_flight, row):
             owner.stale = False
             if "unloaded" not in self.broken:
-                owner.flight = row
+                owner.in_flight = row
         else:
             owner.row = row
 

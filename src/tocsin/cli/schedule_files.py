@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 PAGE_ROWS = 1_000
+#: Creates in flight at once, and lines of which all results are awaited together.
+IN_FLIGHT, CHUNK_ROWS = 16, 256
 #: Errors that are printed.
 ERRORS_SHOWN_MAX = 20
 #: Fields that only the server sets; import sends none of them.
@@ -72,19 +75,12 @@ def import_schedules(
     """
     created, unchanged, failures = 0, 0, []
     with opened_for_reading(source) as stream, server.client() as client:
-        for line, row in _rows(stream):
-            if isinstance(row, str):
-                failures.append(f"line {line}: {row}")
-                continue
-            try:
-                was_there = _create(client, {"namespace": namespace, **row})
-            except Refused as refusal:
-                failures.append(f"line {line}: {refusal}")
-            except Unreachable as error:
-                raise Unreachable(f"{error}\nLines from {line} on were not imported; import the file again") from error
+        for line, outcome in _outcomes(_rows(stream), lambda row: _create(client, {"namespace": namespace, **row})):
+            if isinstance(outcome, Refused):
+                failures.append(f"line {line}: {outcome}")
             else:
-                unchanged += was_there
-                created += not was_there
+                unchanged += outcome
+                created += not outcome
     if as_json:
         output.print_json({"created": created, "unchanged": unchanged, "failed": len(failures)})
     else:
@@ -104,6 +100,36 @@ def _rows(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | str]]:
             yield line, str(row) if isinstance(row, BadRow) else row
     except UnicodeDecodeError as error:
         raise WrongUsage(f"FILE: is not UTF-8 text ({error.reason})") from None
+
+
+def _outcomes(
+    rows: Iterable[tuple[int, dict[str, Any] | str]], create: Callable[[dict[str, Any]], bool]
+) -> Iterator[tuple[int, bool | Refused]]:
+    """What `create` returned or refused for each line, in their order; several run at once. Raises Unreachable."""
+    with ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="tocsin-import") as threads:
+        for chunk in _chunks(rows):
+            begun = [(line, row if isinstance(row, str) else threads.submit(create, row)) for line, row in chunk]
+            for line, made in begun:
+                try:
+                    yield line, Refused(made) if isinstance(made, str) else made.result()
+                except Refused as refusal:
+                    yield line, refusal
+                except Unreachable as error:
+                    raise Unreachable(f"{error}\nLines from {line} on may be missing; import the file again") from error
+
+
+def _chunks(rows: Iterable[tuple[int, dict[str, Any] | str]]) -> Iterator[list[tuple[int, dict[str, Any] | str]]]:
+    """The rows in lists that may be created in any order: none has two rows with the same id."""
+    chunk: list[tuple[int, dict[str, Any] | str]] = []
+    ids: set[object] = set()
+    for line, row in rows:
+        name = line if isinstance(row, str) else bytes(row.get("id", b""))
+        if len(chunk) >= CHUNK_ROWS or name in ids:
+            yield chunk
+            chunk, ids = [], set()
+        chunk.append((line, row))
+        ids.add(name)
+    yield chunk
 
 
 def _create(client: Client, row: dict[str, Any]) -> bool:

@@ -103,7 +103,7 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def timing(self) -> tuple[object, ...]:
-        """What decides on the instants. A definition with another timing is planned anew."""
+        """What decides on the instants. A definition with another timing is planned again."""
         return (
             self.cron, self.time_zone, self.every_us, self.anchor, self.start_at, self.end_at, self.occurrences_max,
             self.jitter_us,

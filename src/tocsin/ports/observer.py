@@ -54,7 +54,7 @@ class OccurrencesMissed(NamedTuple):
 
 class ScheduleChanged(NamedTuple):
     """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled,
-    paused_after_failures or ended."""
+    paused_after_failures, ended or deleted."""
 
     shard_id: int
     namespace: str

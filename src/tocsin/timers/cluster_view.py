@@ -11,6 +11,16 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.membership import Flag, address_of
 from tocsin.timers.engine.supervisor import Supervisor
 
+#: Reasons of a pause of the dispatcher, as texts.
+_PAUSE_TEXTS = {
+    "starting": "the node is starting",
+    "lease": "node lease expired",
+    "clock_skew": "the node's clock differs from the store's",
+    "clock_jump": "the node's wall clock jumped",
+    "unwritten_results": "too many results of attempts wait to be written",
+    "stopped": "the node has stopped",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ShardView:
@@ -179,3 +189,20 @@ def _shard_view(
         complete_to=report.complete_to,
         lag_us=report.lag_us,
     )
+
+
+def not_ready_because(supervisor: Supervisor, *, alone: bool) -> list[str]:
+    """The reasons why the node should get no traffic now; empty when it is ready. `alone`: no other node can own shards."""
+    reasons = []
+    if supervisor.lease.leaving or supervisor.draining:
+        reasons.append("the node is shutting down")
+    elif not supervisor.placement.joined:
+        reasons.append("the node observes the other members before it takes its share of the shards")
+    paused = supervisor.dispatcher.paused_reason
+    if paused is not None:
+        reasons.append(f"dispatch paused: {_PAUSE_TEXTS.get(paused, paused)}")
+    if alone:
+        missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
+        if missing:
+            reasons.append(f"{missing} of {supervisor.total_shards} shards are not owned yet")
+    return reasons

@@ -1,4 +1,4 @@
-"""Creates whose requests have `[redacted]` in place of secrets that are stored with the timer."""
+"""Creates whose requests have `[redacted]` in place of secrets that are stored with the timer, and outcomes of batches."""
 
 from __future__ import annotations
 
@@ -56,3 +56,22 @@ def _complete(timer: Timer, former: Timer | None) -> None:
     timer.url = with_url(timer.url, None if former is None else former.url)
     if timer.headers is not None:
         timer.headers = with_headers(timer.headers, None if former is None else former.headers)
+
+
+class Outcomes:
+    """The outcomes of a batch of creates; `all` is done when the last one is settled."""
+
+    def __init__(self, count: int) -> None:
+        self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
+        self._settled: dict[int, TimerView | TocsinError] = {}
+        self._count = count
+        if not count:
+            self.all.set_result([])
+
+    def settle(self, index: int, outcome: TimerView | TocsinError | None) -> None:
+        """Takes the outcome of one create."""
+        assert outcome is not None
+        self._settled[index] = outcome
+        # Who waits may have gone.
+        if len(self._settled) == self._count and not self.all.done():
+            self.all.set_result([self._settled[each] for each in range(self._count)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from tocsin.timers.listing import TimerView
     from tocsin.timers.service import TimerService
 
+#: Schedules of a page whose next instants are reckoned before other requests get their turn.
+_VIEWS_PER_TURN = 50
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
 
@@ -93,7 +96,7 @@ class Schedules:
 
     async def create(self, timer: Timer, definition: Definition) -> ScheduleView:
         """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps
-        its state: one with another timing is planned anew, from now on, and an identical one is not written at all.
+        its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
         Raises InvalidInput, ClusterUpgrading, SchedulesUnsupported where the store has no schedules, and ScheduleEnded if the
@@ -170,7 +173,12 @@ class Schedules:
         payloads is shorter. Those whose record can't be read are left out; `get` says why."""
         self._require_store()
         found, more = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit)
-        views = [self._view(view) for view in found if view.timer.schedule is not None]
+        views: builtins.list[ScheduleView] = []
+        for view in found:
+            if view.timer.schedule is not None:
+                views.append(self._view(view))
+            if len(views) % _VIEWS_PER_TURN == 0:
+                await asyncio.sleep(0)
         return views, found[-1].timer.id if more else None
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:

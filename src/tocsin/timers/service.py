@@ -37,8 +37,8 @@ from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import StoredRow
-from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, report_of
-from tocsin.timers.completing import complete
+from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, not_ready_because, report_of
+from tocsin.timers.completing import Outcomes, complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
@@ -59,16 +59,6 @@ __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService"
 T = TypeVar("T")
 #: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
 Settled = Callable[[TimerView | TocsinError | None], None]
-
-#: Reasons of a pause of the dispatcher, as texts.
-_PAUSE_TEXTS = {
-    "starting": "the node is starting",
-    "lease": "node lease expired",
-    "clock_skew": "the node's clock differs from the store's",
-    "clock_jump": "the node's wall clock jumped",
-    "unwritten_results": "too many results of attempts wait to be written",
-    "stopped": "the node has stopped",
-}
 
 #: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
 #: was made.
@@ -131,7 +121,7 @@ class TimerService:
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
         known = await complete(incomplete, self.get_many)
-        outcomes = _Outcomes(len(timers))
+        outcomes = Outcomes(len(timers))
         for index, (timer, condition) in enumerate(wanted):
             settle = partial(outcomes.settle, index)
             try:
@@ -597,20 +587,7 @@ class TimerService:
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""
-        supervisor = self._supervisor
-        reasons = []
-        if supervisor.lease.leaving or supervisor.draining:
-            reasons.append("the node is shutting down")
-        elif not supervisor.placement.joined:
-            reasons.append("the node observes the other members before it takes its share of the shards")
-        paused = supervisor.dispatcher.paused_reason
-        if paused is not None:
-            reasons.append(f"dispatch paused: {_PAUSE_TEXTS.get(paused, paused)}")
-        if self._context.store.capabilities.exclusive:
-            missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
-            if missing:
-                reasons.append(f"{missing} of {supervisor.total_shards} shards are not owned yet")
-        return reasons
+        return not_ready_because(self._supervisor, alone=self._context.store.capabilities.exclusive)
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
@@ -630,21 +607,3 @@ def _settle(outcome: asyncio.Future[T], answer: T) -> None:
     """Wakes who waits for the answer, unless it has gone."""
     if not outcome.done():
         outcome.set_result(answer)
-
-
-class _Outcomes:
-    """The outcomes of a batch of creates; `all` is done when the last one is settled."""
-
-    def __init__(self, count: int) -> None:
-        self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
-        self._settled: dict[int, TimerView | TocsinError] = {}
-        self._count = count
-        if not count:
-            self.all.set_result([])
-
-    def settle(self, index: int, outcome: TimerView | TocsinError | None) -> None:
-        """Takes the outcome of one create."""
-        assert outcome is not None
-        self._settled[index] = outcome
-        if len(self._settled) == self._count:
-            _settle(self.all, [self._settled[each] for each in range(self._count)])

@@ -144,6 +144,8 @@ class Assembly:
         if kind is OpKind.DELETE:
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
+            if timer.schedule is not None:
+                batch.events.append(recurring.deleted(window.shard_id, timer))
             return None
         if kind is OpKind.CONCLUDE and present.timer.schedule is not None:
             return self._recur(op, present)

@@ -202,7 +202,7 @@ class Dispatcher:
         admission.settle(destination)
 
     def _waits(self, shard: Shard, row: Row, now: int) -> bool:
-        """Whether a schedule's due row must not fire: a client is changing it, or it is late and is planned anew. It has to
+        """Whether a schedule's due row must not fire: a client is changing it, or it is late and is planned again. It has to
         be deferred until that is durable."""
         window = shard.window
         assert window is not None

@@ -230,7 +230,7 @@ def has_begun(timer: Timer) -> bool:
 
 
 def move_on(timer: Timer, uuid: bytes, now_us: int) -> Turn:
-    """Plans a row anew whose occurrence is late."""
+    """Plans a row again whose occurrence is late."""
     return _plan(timer, uuid, now_us, Missed.LATE)
 
 
@@ -438,7 +438,7 @@ def _redefined(
 
 
 def _with_state(timer: Timer, state: State, uuid: bytes, found: Found, now_us: int, changed: str) -> Turn:
-    """The row with another state, planned anew unless its occurrence has begun."""
+    """The row with another state, planned again unless its occurrence has begun."""
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
         return Turn(timer, found.at, changed=changed)
@@ -495,7 +495,7 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: in
     return _with_state(timer, state, uuid, found, now_us, "backfilled")
 
 
-# ---------------------------------------------------------------------- what is told of it
+# ---------------------------------------------------------------------- what is recorded and reported
 
 
 def ended_run(turn: Turn) -> Run | None:
@@ -507,12 +507,12 @@ def ended_run(turn: Turn) -> Run | None:
 
 
 def events(shard_id: int, turn: Turn) -> list[Event]:
-    """What observers are told once the turn is durable."""
-    timer, told = turn.timer, list[Event]()
+    """The events of the turn once it is durable."""
+    timer, reported = turn.timer, list[Event]()
     if turn.run is not None:
         ended = turn.run
         source = _of(ended)[1].source
-        told.append(
+        reported.append(
             OccurrenceEnded(
                 shard_id,
                 timer.namespace,
@@ -524,12 +524,17 @@ def events(shard_id: int, turn: Turn) -> list[Event]:
                 ended.attempts,
             )
         )
-    told += [OccurrencesMissed(shard_id, timer.namespace, timer.id, *missed) for missed in turn.missed]
+    reported += [OccurrencesMissed(shard_id, timer.namespace, timer.id, *missed) for missed in turn.missed]
     changed = turn.changed
     if changed:
-        told.append(ScheduleChanged(shard_id, timer.namespace, timer.id, changed))
+        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, changed))
     if timer.status is not Status.PENDING:
-        told.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "ended"))
+        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "ended"))
     elif turn.run is not None and _of(timer)[1].paused == PAUSED_AFTER_FAILURES:
-        told.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "paused_after_failures"))
-    return told
+        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "paused_after_failures"))
+    return reported
+
+
+def deleted(shard_id: int, timer: Timer) -> Event:
+    """The event of a schedule's delete."""
+    return ScheduleChanged(shard_id, timer.namespace, timer.id, "deleted")

@@ -143,7 +143,7 @@ class Window:
         return reason
 
     def move_on(self, row: Row) -> None:
-        """Queues that a schedule's late row is planned anew. It must be deferred, and does not fire meanwhile."""
+        """Queues that a schedule's late row is planned again. It must be deferred, and does not fire meanwhile."""
         self.accept(WriteOp(OpKind.MOVE_ON, row.key[1], row.timer.namespace, expected=row.generation))
 
     def is_changing(self, uuid: bytes) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
+import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from msgspec import UNSET
@@ -15,8 +16,10 @@ from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser, traceparent_of
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_answer, sentence
+from tocsin.web.http.schedules import PREVIEW_MAX, ScheduleParser, history_answer, schedule_answer, sentence
 
+#: Instants of a preview that are reckoned before other requests get their turn.
+_INSTANTS_PER_TURN = 10
 _UNCHANGED = (b"tocsin-existing", b"true")
 
 _operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
@@ -167,11 +170,13 @@ class ScheduleHandlers:
         if sent.namespace is not UNSET:
             request.permit(Role.READ, sent.namespace)
         wanted, count = self._parser.preview(sent, request.now_us)
+        now_us = request.now_us
         if isinstance(wanted, Definition):
-            found = instants(wanted, None, request.now_us, count)
+            following = partial(instants, wanted, None, created_at=now_us)
         else:
             view = await self._schedules.get(*wanted)
-            wanted, found = view.definition, self._next(view, request.now_us, count)
+            wanted, following, count = view.definition, partial(_following, view), min(count, _left(view))
+        found = await _in_turns(following, now_us, count)
         return wire.Preview([format_instant(instant) for instant in found], sentence(wanted))
 
     @_operation(
@@ -202,12 +207,33 @@ class ScheduleHandlers:
         request.permit(Role.WRITE, sent.namespace)
         await self._schedules.delete(*self._parser.name(sent))
 
-    @staticmethod
-    def _next(view: ScheduleView, now_us: int, count: int) -> builtins.list[int]:
-        schedule = view.timer.schedule
-        if view.status is ScheduleStatus.ENDED or schedule is None:
-            return []
-        return next_instants(schedule, view.uuid, view.timer.created_at, now_us, count)
+
+async def _in_turns(following: Callable[[int, int], list[int]], after_us: int, count: int) -> list[int]:
+    """The first `count` instants after one, of a function that returns the first so many. It lets other requests run in
+    between: each instant of a rare date takes up to a millisecond."""
+    found: list[int] = []
+    while len(found) < count:
+        wanted = min(count - len(found), _INSTANTS_PER_TURN)
+        found += (some := following(after_us, wanted))
+        if len(some) < wanted:
+            break
+        after_us = found[-1]
+        await asyncio.sleep(0)
+    return found
+
+
+def _following(view: ScheduleView, after_us: int, count: int) -> list[int]:
+    schedule = view.timer.schedule
+    return [] if schedule is None else next_instants(schedule, view.uuid, view.timer.created_at, after_us, count)
+
+
+def _left(view: ScheduleView) -> int:
+    """How many instants a preview of the schedule may have."""
+    schedule = view.timer.schedule
+    if view.status is ScheduleStatus.ENDED or schedule is None:
+        return 0
+    occurrences_max = view.definition.occurrences_max
+    return PREVIEW_MAX if occurrences_max is None else max(occurrences_max - schedule.state.occurrences, 0)
 
 
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:
