@@ -116,8 +116,7 @@ class Schedules:
 
     async def get_many(self, namespace: str, schedule_ids: Iterable[str]) -> dict[str, ScheduleView]:
         """Like `get` for many ids, with one read for each shard; ids without a schedule are absent."""
-        uuids = {schedule_uuid(namespace, each): each for each in schedule_ids}
-        found = await self._timers.get_many_by_uuid(namespace, uuids)
+        found = await self._timers.get_many(namespace, schedule_ids, schedule_uuid)
         return {schedule_id: self._view(view) for schedule_id, view in found.items()}
 
     async def update(

@@ -194,20 +194,19 @@ class TimerService:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return page
 
-    async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
-        """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
-        Unavailable."""
-        return await self.get_many_by_uuid(namespace, {timer_uuid(namespace, each): each for each in timer_ids})
-
-    async def get_many_by_uuid(self, namespace: str, ids: Mapping[bytes, str]) -> dict[str, TimerView]:
-        """Like `get_many`, for rows whose ids are given by their uuids."""
+    async def get_many(
+        self, namespace: str, timer_ids: Iterable[str], uuid_of: Callable[[str, str], bytes] = timer_uuid
+    ) -> dict[str, TimerView]:
+        """Like `get` for many ids, with one read for each shard; ids without a timer are absent. `uuid_of` returns the uuid of
+        a namespace and an id. Raises NamespaceNotFound, Unavailable."""
         await self._ensure_namespace_known(namespace)
-        shards: dict[int, list[bytes]] = {}
-        for uuid in ids:
-            shards.setdefault(self._shard_of(namespace, uuid), []).append(uuid)
+        shards: dict[int, dict[bytes, str]] = {}
+        for timer_id in timer_ids:
+            uuid = uuid_of(namespace, timer_id)
+            shards.setdefault(self._shard_of(namespace, uuid), {})[uuid] = timer_id
         views = {}
-        for shard_id, uuids in shards.items():
-            found = await self._read(self._context.store.fetch(shard_id, uuids))
+        for shard_id, ids in shards.items():
+            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
             rows = [row for each in found.values() if (row := each.live or each.finished)]
             for view in await views_of_stored((row, shard_id) for row in rows):
                 views[ids[view.uuid]] = view
