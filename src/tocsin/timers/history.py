@@ -6,6 +6,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.run import Run, RunStatus, decode_run, run_of
 from tocsin.model.timer import decode_record
-from tocsin.ports.store import HistoryRow, RunRow, StoredRow
+from tocsin.ports.store import HistoryRow, RunRow, Store, StoredRow
 
 #: Reads of the ends of runs: those with a generation less than the given one, at most that many.
 ReadEnds = Callable[[bytes | None, int], Awaitable[list[HistoryRow | RunRow]]]
@@ -41,6 +42,16 @@ class _Place(NamedTuple):
 
     generation: bytes
     identity: tuple[int, int | None]
+
+
+async def runs_of(store: Store, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
+    """The requested page of a timer's or schedule's runs, with the same errors as `runs_page`."""
+
+    async def live() -> StoredRow | None:
+        found = (await store.fetch(shard_id, [uuid])).get(uuid)
+        return found.live if found else None
+
+    return await runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor)
 
 
 async def runs_page(read_live: ReadLive, read_ends: ReadEnds, limit: int, cursor: str | None) -> RunPage:

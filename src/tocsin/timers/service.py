@@ -36,14 +36,13 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.store import StoredRow
 from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, not_ready_because, report_of
 from tocsin.timers.completing import Outcomes, complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.history import RunPage, runs_page
+from tocsin.timers.history import RunPage, runs_of
 from tocsin.timers.listing import (
     ListRequest,
     TimerView,
@@ -260,13 +259,7 @@ class TimerService:
 
     async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
         """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
-        store = self._context.store
-
-        async def live() -> StoredRow | None:
-            found = (await store.fetch(shard_id, [uuid])).get(uuid)
-            return found.live if found else None
-
-        return await self._read(runs_page(live, partial(store.runs, shard_id, uuid), limit, cursor))
+        return await self._read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
 
     async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
         """The first live schedules behind an id, in the order of ids, as many as a page may have, and whether more follow.
