@@ -56,6 +56,7 @@ from tocsin.timers.listing import (
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+UuidOf = Callable[[str, str], bytes]
 #: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
 Settled = Callable[[TimerView | TocsinError | None], None]
 
@@ -193,22 +194,20 @@ class TimerService:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return page
 
-    async def get_many(
-        self, namespace: str, timer_ids: Iterable[str], uuid_of: Callable[[str, str], bytes] = timer_uuid
-    ) -> dict[str, TimerView]:
-        """Like `get` for many ids, with one read for each shard; ids without a timer are absent. `uuid_of` returns the uuid of
-        a namespace and an id. Raises NamespaceNotFound, Unavailable."""
+    async def get_many(self, namespace: str, ids: Iterable[str], uuid_of: UuidOf = timer_uuid) -> dict[str, TimerView]:
+        """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
+        Unavailable."""
         await self._ensure_namespace_known(namespace)
         shards: dict[int, dict[bytes, str]] = {}
-        for timer_id in timer_ids:
-            uuid = uuid_of(namespace, timer_id)
-            shards.setdefault(self._shard_of(namespace, uuid), {})[uuid] = timer_id
+        for each in ids:
+            uuid = uuid_of(namespace, each)
+            shards.setdefault(self._shard_of(namespace, uuid), {})[uuid] = each
         views = {}
-        for shard_id, ids in shards.items():
-            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
-            rows = [row for each in found.values() if (row := each.live or each.finished)]
+        for shard_id, names in shards.items():
+            found = await self._read(self._context.store.fetch(shard_id, list(names)))
+            rows = [row for stored in found.values() if (row := stored.live or stored.finished)]
             for view in await views_of_stored((row, shard_id) for row in rows):
-                views[ids[view.uuid]] = view
+                views[names[view.uuid]] = view
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
