@@ -233,14 +233,14 @@ async def test_theme_and_time_zone_are_remembered(shown: Window, api: Api) -> No
     page = shown.page
     await api.create("t", URL, executeAt="2040-07-01T10:00:00Z")
     await shown.go("/timers/default/t")
-    await expect(page.locator(".lead time")).to_have_text("2040-07-01 12:00:00")
+    await expect(page.locator(".lead-row time")).to_have_text("2040-07-01 12:00:00")
     await expect(page.locator(".foot")).to_contain_text("Europe/Berlin")
     await page.get_by_role("button", name="Switch theme").click()
     await page.locator("[data-act='zone']").click()
-    await expect(page.locator(".lead time")).to_have_text("2040-07-01 10:00:00")
+    await expect(page.locator(".lead-row time")).to_have_text("2040-07-01 10:00:00")
     await page.reload()
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    await expect(page.locator(".lead time")).to_have_text("2040-07-01 10:00:00")
+    await expect(page.locator(".lead-row time")).to_have_text("2040-07-01 10:00:00")
 
 
 async def test_lost_connection_is_shown_and_recovers(shown: Window, server: ServerProcess, api: Api) -> None:

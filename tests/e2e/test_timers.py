@@ -270,7 +270,7 @@ async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window,
     await api.create("t", URL, payload={"a": 1}, **LATER)
     await shown.go(f"/timers/{api.namespace}/t")
     await expect(page.get_by_text("The timer is in the store")).to_be_visible()
-    explained = page.locator("section.card", has=page.get_by_role("heading", name="Explanation"))
+    explained = page.locator("section.card", has=page.get_by_role("heading", name="Placement"))
     for fact in ("Shard", "Owner", "Shard epoch", "Shard lag", "In flight", "Scheduled for", "UUID"):
         await expect(explained.get_by_text(fact, exact=True)).to_be_visible()
     await page.locator("summary", has_text="Reschedule").click()
@@ -282,15 +282,17 @@ async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window,
     await page.locator(".sheet input[name='at']").fill("2040-07-01T12:00:00")
     await page.locator(".sheet").get_by_role("button", name="Reschedule").click()
     # Noon in Berlin's summer.
-    await expect(page.locator(".lead time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
+    await expect(page.locator(".lead-row time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
     await page.get_by_role("link", name="Edit").click()
     await expect(page.locator("#equivalent")).to_contain_text("No changes yet.")
     await page.get_by_role("textbox", name="Tags").fill("eu, vip")
-    await expect(page.locator("#equivalent")).to_contain_text("tocsin timers update t")
+    await page.get_by_role("textbox", name="Expires after").fill("15m")
+    await expect(page.locator("#equivalent")).to_contain_text("--expire-after 15m")
     await page.get_by_role("button", name="Save changes").click()
     await expect(page.get_by_text("Timer updated.", exact=True)).to_be_visible()
     got = await api.get("t")
     assert (got["tags"], got["payload"], got["executeAt"]) == (["eu", "vip"], {"a": 1}, "2040-07-01T10:00:00Z")
+    assert got["expireAfter"] == "15m"
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.locator(".lead .state")).to_have_text("canceled")
     await page.get_by_role("button", name="Create again").click()

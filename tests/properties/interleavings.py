@@ -16,10 +16,11 @@ from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
 from tocsin.stores.memory import MemoryStore
 from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.attempts import conclude_expired
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
@@ -77,7 +78,7 @@ class Interleaving:
         self.store = MemoryStore()
         self.now = 1_000
         self.skew = [0, 0, 0]
-        self.ledger = Ledger(self._broken)
+        self.ledger = Ledger(self._broken, self._expired)
         self.uuids = [rng.randbytes(16) for _ in range(5)]
         self.busy: dict[bytes, WriteOp] = {}
         self.letters: list[Letter] = []
@@ -191,16 +192,18 @@ class Interleaving:
         due = self.now + self.skew[owner.node] + rng.choice((-3, 0, 2, 5, 5, 10, 20, 40, 60))
         due = due // 5 * 5 if rng.random() < 0.4 else due
         states = self.ledger.states(uuid)
-        token = ABSENT
+        token, expire_after = ABSENT, None
         if kind is not OpKind.DELETE:
-            token = self.ledger.token(due, self.now)
+            expire_after = rng.choice((None, None, 0, 4, 15))
+            token = self.ledger.token(due, self.now, expire_after_us=expire_after)
         added = token not in states
         states.add(token)
         op = WriteOp(kind, uuid, "n")
         if kind is OpKind.CREATE:
             op.timer = Timer("n", uuid.hex()[:4], due, "http://h/", self.now, self.now, payload=payload_of(token))
+            op.timer.expire_after_us = expire_after
         elif kind is OpKind.UPDATE:
-            op.changes = Changes(execute_at=due, payload=payload_of(token))
+            op.changes = Changes(execute_at=due, payload=payload_of(token), expire_after_us=expire_after)
         if rng.random() < 0.2:
             op.deadline_us = self.now + rng.randint(0, 6)
         op.reply = lambda answer: self._reply_received(uuid, token, added, answer)
@@ -381,7 +384,7 @@ class Interleaving:
         if owner.waiting and rng.random() < 0.5:
             row = owner.waiting.pop(0)
             if window.holds(row) and row.key[0] <= self.now + self.skew[owner.node]:
-                self._fire(owner, row)
+                self._fire_or_end(owner, row)
             elif window.holds(row):
                 window.put_back(row)
             return
@@ -390,7 +393,7 @@ class Interleaving:
             return
         chance = 0.0 if fire else rng.random()
         if chance < 0.7:
-            self._fire(owner, due)
+            self._fire_or_end(owner, due)
             return
         window.defer()
         if chance < 0.9:
@@ -398,6 +401,14 @@ class Interleaving:
         else:
             self.say("suspend", due.key[1].hex()[:4])
             window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
+
+    def _fire_or_end(self, owner: Owner, row: Row) -> None:
+        conclusion = conclude_expired(row, self.now + self.skew[owner.node])
+        if conclusion is None:
+            self._fire(owner, row)
+            return
+        decides = owner.window.end_unfired(row, conclusion, self.now)
+        self.say("expired", owner.window.epoch, row.key[1].hex()[:4], token_of(row.timer.payload), decides)
 
     def _fire(self, owner: Owner, row: Row) -> None:
         attempt = owner.window.dispatch(row)
@@ -412,6 +423,7 @@ class Interleaving:
         token = token_of(row.timer.payload)
         self.say("FIRE", owner.window.epoch, row.key[1].hex()[:4], token)
         self.ledger.record_firing(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
+        self.ledger.begins(token, self.now + self.skew[owner.node])
 
     def answer(self, *, finish: float = 0.6) -> None:
         """Ends an in-flight attempt."""
@@ -434,6 +446,12 @@ class Interleaving:
         self.ledger.answered(attempt.row.key[1], token, Answer.DONE if final else Answer.FAILED)
         decides = window.answered(attempt, conclusion, self.now)
         self.say("answer", window.epoch, attempt.row.key[1].hex()[:4], token, final, decides)
+
+    def _expired(self, uuid: bytes) -> list[int]:
+        """The tokens under which the timer ended because its time was over, by its history."""
+        rows = self.store._shards[0].history.get(uuid, {}).values()
+        timers = [decode_record(row.record) for row in rows]
+        return [token_of(timer.payload) for timer in timers if timer.status in (Status.EXPIRED, Status.FAILED)]
 
     def resume(self) -> None:
         """Resumes a suspended row."""

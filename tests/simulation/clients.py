@@ -56,6 +56,7 @@ class Client:
         # Whether it waits until each timer has finished.
         self._patient = patient
         self._rng = world.rng("client", number)
+        self._expiry = world.rng("expiry", number)
         self._id = f"t{number}"
         self._namespace = world.namespaces[number % len(world.namespaces)]
         self.uuid = timer_uuid(self._namespace, self._id)
@@ -87,6 +88,10 @@ class Client:
         due = now + int(wait * SECOND)
         return due // SECOND * SECOND if rng.random() < 0.3 else due
 
+    def _expire_after_us(self) -> int | None:
+        rng = self._expiry
+        return rng.choice((None, None, None, None, rng.randint(0, SECOND // 2), rng.randint(0, 5 * SECOND)))
+
     async def _write(self, kind: OpKind) -> None:
         world, rng = self._world, self._rng
         states = world.ledger.states(self.uuid)
@@ -99,12 +104,20 @@ class Client:
         if kind is OpKind.UPDATE:
             policy = _POLICIES[1]
         attempts_max = 0 if policy is None else policy.max_attempts
-        token = world.ledger.token(earliest, world.true_us(), single=policy is None, attempts_max=attempts_max)
+        expire_after_us = self._expire_after_us()
+        token = world.ledger.token(
+            earliest, world.true_us(), single=policy is None, attempts_max=attempts_max,
+            expire_after_us=expire_after_us, moves=moves,
+        )  # fmt: skip
         timer = Timer(
             self._namespace, self._id, due, f"http://{rng.choice(world.hosts)}/", due, due,
             payload=payload_of(token), retry=policy, timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
+            expire_after_us=expire_after_us,
         )  # fmt: skip
-        changes = Changes(execute_at=due if moves else msgspec.UNSET, payload=payload_of(token), retry=policy)
+        changes = Changes(
+            execute_at=due if moves else msgspec.UNSET, payload=payload_of(token), retry=policy,
+            expire_after_us=expire_after_us,
+        )  # fmt: skip
         states.add(token)
         world.say("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
 
@@ -253,7 +266,7 @@ class Client:
 
     def _check_stored(self, token: int) -> None:
         ledger, found = self._world.ledger, self._found()
-        if ledger.is_settled(token):
+        if ledger.has_ended(self.uuid, token):
             return
         present = token_in(found)
         if present is None or ledger.root[present] != ledger.root[token]:

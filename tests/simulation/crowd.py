@@ -113,10 +113,11 @@ class Crowd:
 
     def keep(
         self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0,
-        shard: int = 0, suspended: str | None = None,
+        shard: int = 0, suspended: str | None = None, expire_after_s: float | None = None,
     ) -> None:  # fmt: skip
         """Puts a timer into the store, due `due_s` seconds after the start."""
         row = self.row(name, host, due_s, namespace=namespace, size=size, timeout_s=timeout_s)
+        row.timer.expire_after_us = None if expire_after_s is None else int(expire_after_s * SECOND)
         self._kept.setdefault(shard, []).append(stored(row, suspended))
 
     def row(

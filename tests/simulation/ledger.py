@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from tocsin.model.retry import RetryPolicy
@@ -31,13 +31,30 @@ class Answer(Enum):
     FAILED = 4
 
 
+def is_expired(timer: Timer) -> bool:
+    """Whether a finished timer says that it ended because its time was over. Only one that failed may say so before that: its
+    next attempt would have begun too late."""
+    limit = timer.expires_at
+    if limit is None or "EXPIRED: " not in (timer.last_error or ""):
+        return False
+    return timer.attempts > 0 or (timer.executed_at is not None and timer.executed_at > limit)
+
+
 class Ledger:
     """Every write has a token, which its timer's payload carries; per timer, `possible` has the tokens of the states in
     which it may be: one after an acknowledgement, more while outcomes are unknown. A reschedule by the receiver makes a
-    child token of the same root."""
+    child token of the same root. `expired` returns the tokens of a timer's firings that, by its history, ended because their
+    time was over."""
 
-    def __init__(self, broken: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, broken: Callable[[str, str], None], expired: Callable[[bytes], Iterable[int]] = lambda uuid: ()
+    ) -> None:
         self._broken = broken
+        self._expired = expired
+        #: The `expire_after_us` of tokens that have one, and the last instant for their attempts, where it is known.
+        self._expire_after: dict[int, int] = {}
+        self._limits: dict[int, int] = {}
+        self._attempted: set[int] = set()
         self._tokens = 0
         self.possible: dict[bytes, set[int]] = {}
         self.due: dict[int, int] = {}
@@ -73,14 +90,22 @@ class Ledger:
         self.signed_since: dict[int, int] = {}
 
     def token(
-        self, due: int, now: int, *, parent: int | None = None, single: bool = False, attempts_max: int = 0
-    ) -> int:
+        self, due: int, now: int, *, parent: int | None = None, single: bool = False, attempts_max: int = 0,
+        expire_after_us: int | None = None, moves: bool = True,
+    ) -> int:  # fmt: skip
         """A new token, made `now`: not to fire before `due`; `single` when one attempt, whatever its end, settles it, and
-        `attempts_max` how many failed ones do (0: they don't, or it is not known)."""
+        `attempts_max` how many failed ones do (0: they don't, or it is not known). It expires `expire_after_us` after `due`,
+        or at an unknown instant unless it `moves` the timer there; a child like its parent."""
         self._tokens += 1
         self.due[self._tokens] = due
         self.wanted[self._tokens] = max(due, now)
         self.root[self._tokens] = self.root[parent] if parent is not None else self._tokens
+        if parent is not None:
+            expire_after_us = self._expire_after.get(parent)
+        if expire_after_us is not None:
+            self._expire_after[self._tokens] = expire_after_us
+            if moves:
+                self._limits[self._tokens] = due + expire_after_us
         if single:
             self.single.add(self._tokens)
         if attempts_max:
@@ -94,6 +119,13 @@ class Ledger:
     def is_settled(self, token: int) -> bool:
         """Whether the service has received a final answer for the token."""
         return self.root[token] in self.settled
+
+    def has_ended(self, uuid: bytes, token: int) -> bool:
+        """Whether the token is settled, or its timer has expired."""
+        if token not in self._expire_after or self.is_settled(token):
+            return self.is_settled(token)
+        self.settled.update(self.root[each] for each in self._expired(uuid))
+        return self.is_settled(token)
 
     # ------------------------------------------------------------------ answers to clients
 
@@ -110,7 +142,7 @@ class Ledger:
     def gone(self, uuid: bytes, answer: str) -> None:
         """Records the answer that no pending timer exists, which must be true and stay true."""
         states = self.states(uuid)
-        if not any(token == ABSENT or self.is_settled(token) for token in states):
+        if not any(token == ABSENT or self.has_ended(uuid, token) for token in states):
             self._broken("LOST", f"{uuid.hex()[:6]} was answered {answer} in states {sorted(states)}")
         self.possible[uuid] = {ABSENT}
 
@@ -146,8 +178,15 @@ class Ledger:
             self._broken("AFTER DELETE" if states == {ABSENT} else "SUPERSEDED", f"{what}, states {sorted(states)}")
         if token in self.done:
             self.duplicates += 1
+        self._attempted.add(token)
         if token in self.single:
             self.settled.add(root)
+
+    def begins(self, token: int, node_now: int) -> None:
+        """Records that an attempt begins, by the node's clock."""
+        limit = self._limits.get(token)
+        if limit is not None and node_now > limit:
+            self._broken("EXPIRED", f"token {token} fires {node_now - limit} us after its limit")
 
     def fired_as(self, token: int, message_id: str) -> None:
         """Records the call's id: all calls of a create with a key have the same one, however often the create was
@@ -181,8 +220,9 @@ class Ledger:
         """Records that a client requests the timer's deletion."""
         self._deletes.add(uuid)
 
-    def finished_as(self, uuid: bytes, token: int, timer: Timer) -> None:
-        """Checks a finished timer's history. An update begins another firing and does not reset the number of attempts."""
+    def finished_as(self, uuid: bytes, token: int, timer: Timer, *, faulty: bool) -> None:
+        """Checks a finished timer's history. An update begins another firing and does not reset the number of attempts. In a
+        `faulty` run an attempt may be forgotten, with the node that made it."""
         what = f"{uuid.hex()[:6]} token {token} {timer.status} after {timer.attempts} attempts"
         answers, sent, failures = self._answers.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
         if timer.attempts > sent:
@@ -191,8 +231,9 @@ class Ledger:
         exhausted = Answer.FAILED in answers and policy.max_attempts <= timer.attempts <= failures
         true = {
             Status.COMPLETED: Answer.DONE in answers,
-            Status.FAILED: Answer.REFUSED in answers or exhausted,
+            Status.FAILED: Answer.REFUSED in answers or exhausted or (bool(sent) and is_expired(timer)),
             Status.CANCELED: uuid in self._deletes,
+            Status.EXPIRED: is_expired(timer) and timer.attempts == 0 and (faulty or token not in self._attempted),
         }
         if not true.get(timer.status, False):
             self._broken("UNTRUE", f"{what} of {policy.max_attempts}, {failures} failed, answers {answers}")
@@ -202,7 +243,7 @@ class Ledger:
     def check(self, live: dict[bytes, int]) -> None:
         """Checks `live`, the token of every timer in the store: each acknowledged timer is there or has fired."""
         for uuid, states in self.possible.items():
-            if any(token == ABSENT or self.is_settled(token) for token in states):
+            if any(token == ABSENT or self.has_ended(uuid, token) for token in states):
                 continue
             present = live.get(uuid)
             roots = {self.root[token] for token in states}

@@ -1,13 +1,16 @@
-"""Attempts: their verdicts, destinations that are busy, requests that were not sent, hand-over (rules 14, 24, 25)."""
+"""Attempts: their verdicts, destinations that are busy, requests that were not sent, hand-over, expiry (rules 14, 24, 25,
+27)."""
 
 from __future__ import annotations
 
 from .mutation import mutation
-from .mutation_operators import always, drop, leave_out, narrow, never, replace
+from .mutation_operators import always, drop, leave_out, narrow, never, replace, rewrite
 
 WINDOW = "tocsin.timers.engine.window:Window."
 DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
+_EXPIRY = "tests/simulation/test_expiry.py::"
+_CONCLUDE_EXPIRED = "tocsin.timers.engine.attempts:conclude_expired"
 _LATENESS = "tests/simulation/test_lateness.py::"
 _WINDOW = "tests/unit/test_window.py::"
 
@@ -76,5 +79,47 @@ MUTATIONS = [
             "tocsin.timers.engine.assembly:Assembly._resolve", "present.generation", and_="kind is not OpKind.CONCLUDE"
         ),
         caught_by=_WINDOW + "test_handed_over_result_is_ignored_after_the_timer_changed",
+    ),
+    mutation(
+        "whether a timer has expired is only checked when it is created",
+        27,
+        always(DISPATCHER + "_end_expired", "conclusion is None"),
+    ),
+    mutation(
+        "a deferred timer fires however late it is",
+        27,
+        always(DISPATCHER + "_fire_first", "now <= expires_at"),
+        caught_by=_EXPIRY + "test_deferred_timer_expires_while_its_destination_is_busy",
+    ),
+    mutation(
+        "a retry is planned for after the timer has expired",
+        27,
+        never("tocsin.timers.engine.attempts:conclude", "again_at > limit"),
+        caught_by=_EXPIRY + "test_retry_that_would_begin_too_late_is_not_planned",
+    ),
+    mutation(
+        "a timer has expired although an attempt was made",
+        27,
+        replace(_CONCLUDE_EXPIRED, "Status.FAILED", by="Status.EXPIRED"),
+    ),
+    mutation(
+        "a timer has expired although it was handed over with an attempt in flight",
+        27,
+        never(_CONCLUDE_EXPIRED, "row.key[0] != timer.execute_at"),
+        caught_by=_EXPIRY + "test_timer_whose_attempt_was_handed_over_and_lost_has_failed",
+    ),
+    mutation(
+        "an expired timer ends although a client is about to move it",
+        27,
+        rewrite(
+            WINDOW + "end_unfired", to="self._end_attempt(self.dispatch(row))\nself._conclude(row, conclusion, boot_us)"
+        ),
+        caught_by=_EXPIRY + "test_update_before_the_end_of_an_expired_timer_sets_a_new_limit",
+    ),
+    mutation(
+        "a timer of a paused namespace expires",
+        27,
+        never(DISPATCHER + "_fire_or_defer", "namespace.paused"),
+        caught_by=_EXPIRY + "test_timer_of_a_paused_namespace_ends_when_it_is_resumed",
     ),
 ]

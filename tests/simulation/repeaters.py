@@ -163,7 +163,7 @@ class Repeater(Client):
         elif slim:
             # Rescheduled by its receiver, or updated: the slim record does not have its last firing.
             world.ledger.over.update(pending)
-        elif not world.ledger.is_settled(found):
+        elif not world.ledger.has_ended(self.uuid, found):
             world.broken("UNTRUE", what)
         else:
             world.ledger.over.add(root)
@@ -171,6 +171,10 @@ class Repeater(Client):
     def _check_exists(self, states: set[int], token: int, *, answered_all: bool) -> None:
         if answered_all:
             states.discard(token)
+
+    def _expire_after_us(self) -> int | None:
+        # Only the history shows that a timer has expired.
+        return None if self._namespace == FORGETFUL_NAMESPACE else super()._expire_after_us()
 
     async def _write(self, kind: OpKind) -> None:
         await super()._write(kind)

@@ -30,6 +30,7 @@ CONSEQUENCES = {
     "WritesForwarded answered", "WritesForwarded moved", "WritesForwarded unknown", "PeerLost", "PeerConnected",
     # How timers end, and how clients are answered.
     "finished completed", "finished failed", "finished canceled", "finished exhausted",
+    "finished expired", "TimerExpired expired", "TimerExpired failed",
     "receives ok", "receives ShardUnavailable", "receives RequestExpired", "receives TimerNotFound",
     "receives TimerNotPending",
     # Repeated creates, in each state of their timer.
@@ -53,6 +54,8 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield f"ShardLost {reason}"
             case [_, "ClaimFailed", _, reason]:
                 yield f"ClaimFailed {reason}"
+            case [_, "TimerExpired", _, _, _, status, _]:
+                yield f"TimerExpired {status}"
             case [_, "DispatchPaused" | "WritesForwarded" as name, detail, _]:
                 yield f"{name} {detail}"
             case ["client receives", _, _, answer, *found]:

@@ -25,7 +25,7 @@ from tocsin.timers.engine.rows import Row, stored
 
 from .chaos import Chaos
 from .clients import Client
-from .ledger import NAMESPACE_POLICY, Ledger, Violation
+from .ledger import NAMESPACE_POLICY, Ledger, Violation, is_expired
 from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
@@ -74,7 +74,7 @@ class World:
         #: The share of requests that are not sent, which does not count as a fault.
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
         self.violation: Violation | None = None
-        self.ledger = Ledger(self.broken)
+        self.ledger = Ledger(self.broken, self._expired)
         self.total_shards = rng.randint(1, 3)
         # A node that was frozen or cut off for long enough is removed, and joins again.
         interval_us = self.rng("namespaces").choice((2, 10)) * SECOND
@@ -195,6 +195,7 @@ class World:
         # The first attempt was made when the node's clock had reached the instant; the clock may have been set back since.
         own_now = node_now if invocation.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.record_firing(uuid, token, own_now, self.true_us(), doubt_us, node.name)
+        self.ledger.begins(token, node_now)
         self.ledger.fired_as(token, invocation.message_id)
         self.ledger.called(
             invocation.namespace, token, secret_number(invocation.secrets[0] if invocation.secrets else None), node.name
@@ -241,6 +242,12 @@ class World:
             except RecordUndecodable:
                 continue
         return tokens
+
+    def _expired(self, uuid: bytes) -> list[int]:
+        """The tokens under which the timer ended because its time was over, by its history."""
+        rows = [row for shard in self.store._shards.values() for row in shard.history.get(uuid, {}).values()]
+        timers = [decode_record(row.record) for row in rows]
+        return [token_of(timer.payload) for timer in timers if timer.payload != NULL_PAYLOAD and is_expired(timer)]
 
     def live_rows(self) -> list[StoredRow]:
         """Every live row of the shared store."""
@@ -371,7 +378,7 @@ class World:
                     attempts_max = (timer.retry or NAMESPACE_POLICY).max_attempts
                     self.say("history", timer.status.value, timer.attempts, attempts_max)
                     if timer.payload != NULL_PAYLOAD and timer.schedule is None:
-                        self.ledger.finished_as(uuid, token_of(timer.payload), timer)
+                        self.ledger.finished_as(uuid, token_of(timer.payload), timer, faulty=self.faulty)
         for uuid, states in self.ledger.possible.items():
             if len(states) == 1 and uuid in self.ledger.created and uuid not in reported:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")

@@ -50,7 +50,7 @@ def _possible(name: str, value: Any) -> Any:
         # To JSON Schema 3.0 is a whole number.
         value = int(value)
     match name, value:
-        case (("delay" | "retention" | "grace" | "every" | "jitter" | "catchUpWindow"), str()):
+        case (("delay" | "retention" | "grace" | "expireAfter" | "every" | "jitter" | "catchUpWindow"), str()):
             return "90m"
         case "cron", str():
             return "0 9 * * MON-FRI"

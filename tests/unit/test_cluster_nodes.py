@@ -13,11 +13,13 @@ from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import (
     Goodbye,
+    LocateTimer,
     OwnershipChanged,
     PeerReport,
     PeerWrites,
     RelayedRequest,
     ReportRequest,
+    TimerLocated,
     decode_reply,
     decode_request,
     encode,
@@ -26,6 +28,7 @@ from tocsin.cluster.wire import (
 from tocsin.model.access import hash_key
 from tocsin.ports.forward import NodeReport, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
+from tocsin.ports.whereabouts import Place, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 OWN, A, B = b"n" * 16, b"a" * 16, b"b" * 16
@@ -122,6 +125,9 @@ async def test_requests_are_answered_and_an_announcement_refreshes_the_placement
     pipe, session = await node.meets(A)
     session.received(encode(ReportRequest(7)))
     assert decode_reply(pipe.sent[-1]) == PeerReport(7, SAID)
+    for shard_id, known in ((1, Whereabouts(Place.WINDOW)), (2, None)):
+        session.received(encode(LocateTimer(8, shard_id, b"u" * 16)))
+        assert decode_reply(pipe.sent[-1]) == TimerLocated(8, known)
     session.received(encode(OwnershipChanged()))
     assert node.placed.refreshes == 1
 

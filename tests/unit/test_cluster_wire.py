@@ -16,6 +16,7 @@ from tocsin.cluster import wire
 from tocsin.cluster.handshake import Handshake
 from tocsin.cluster.wire import (
     Goodbye,
+    LocateTimer,
     NamespacesRefreshed,
     OwnershipChanged,
     PeerError,
@@ -28,6 +29,7 @@ from tocsin.cluster.wire import (
     RelayedResponse,
     ReportRequest,
     Tick,
+    TimerLocated,
     WriteResult,
     WriteResults,
     decode_reply,
@@ -46,13 +48,14 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import NodeReport, ShardReport, Write, WriteKind, Written
 from tocsin.ports.statistics import Failures, Latencies, StatisticsReport, StatisticsSlot
+from tocsin.ports.whereabouts import Whereabouts
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
 #: A slot with every field set.
 SLOT = StatisticsSlot(
     20, 1, 2, 3, 4, 5, 6, Latencies({0: 8, 38: 9}, 1.5), {"http://x:80": Failures(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
-    7, 8, 9, Latencies({38: 4}, 0.5), {"y": Failures(5)},
+    7, 8, 9, Latencies({38: 4}, 0.5), {"y": Failures(5)}, 10,
 )  # fmt: skip
 #: The statistics of an earlier release.
 PACKED = msgspec.msgpack.decode(bytes.fromhex(VECTORS["earlier"]["report, with packed statistics"]))[3]
@@ -76,6 +79,8 @@ MESSAGES = {
     ]),
     "ask": ReportRequest(5, 1_700_000_000_000_000),
     "look": OwnershipChanged(),
+    "locate": LocateTimer(8, 3, b"u" * 16),
+    "located": TimerLocated(8, Whereabouts("window", "unsent", "http://x:80", 2, 1_700_000_000_000_000)),
     "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28", "192.0.2.7"),
     "tick": Tick(2**40),
     "answers": WriteResults([
@@ -91,6 +96,12 @@ MESSAGES = {
     "bye": Goodbye(9),
 }  # fmt: skip
 EARLIER = {
+    "report, without expired timers": PeerReport(
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
+        statistics=StatisticsReport(
+            1_700_000_000_000_000, 10_000_000, [msgspec.structs.replace(SLOT, expired=0)], StatisticsSlot(30), True
+        ),
+    ),
     "http, without the client": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
     "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
     "report, without what it takes": PeerReport(
@@ -123,7 +134,7 @@ EARLIER = {
         WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
     ]),
 }  # fmt: skip
-TO_OWNER = ("ops", "result of an attempt", "ask", "look", "refresh", "http")
+TO_OWNER = ("ops", "result of an attempt", "ask", "look", "locate", "refresh", "http")
 
 
 def read(name: str, payload: bytes) -> object:

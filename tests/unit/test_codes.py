@@ -34,4 +34,4 @@ def test_every_failure_of_an_attempt_is_in_the_table() -> None:
             found |= set(re.findall(r'(?:NoResponse|Failed|ErrorMeta)\(\s*f?"([A-Z_]{4,})\b', text))
             found |= set(re.findall(r'InvalidRequest\(.*"([A-Z_]+)"', text))
     assert found >= {"TIMEOUT", "CALLBACK_NOT_OK", "INTERRUPTED"}
-    assert found | {"HTTP_STATUS"} == FAILURES.keys()
+    assert found | {"HTTP_STATUS", "EXPIRED"} == FAILURES.keys()

@@ -97,9 +97,20 @@ def test_commands_say_the_same_as_the_request() -> None:
     assert words[:5] == ["tocsin", "schedules", "create", "it's $HOME", "http://127.0.0.1:9/"]
     flags = dict(zip(words[5::2], words[6::2], strict=True))
     assert flags == {"--cron": "0 9 * * *", "--time-zone": "Europe/Berlin", "--catch-up-window": "1h", "--tag": "a b"}
-    changed = {"namespace": "default", "scheduleId": "s", "endAt": None, "retryPolicy": None, "jitter": "0s"}
+    changed = {"namespace": "default", "scheduleId": "s", "endAt": None, "expireAfter": None, "jitter": "0s"}
     words = words_of(changed)
-    assert words == ["tocsin", "schedules", "update", "s", "--jitter", "0s", "--clear", "end", "--retry-default"]
+    assert words == [
+        "tocsin",
+        "schedules",
+        "update",
+        "s",
+        "--jitter",
+        "0s",
+        "--clear",
+        "end",
+        "--clear",
+        "expire-after",
+    ]
 
 
 def test_instants_are_shown_in_the_schedules_zone() -> None:

@@ -140,6 +140,18 @@ def test_edit_form_sends_only_changed_fields() -> None:
     assert set(changed) == {"namespace", "timerId", "tags", "payload"}
 
 
+def test_expiry_is_kept_changed_and_removed_by_the_form() -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, expire_after_us=90_000_000)
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    for text, sent, flag in ((" 2 H ", "2h", "--expire-after 2h"), ("", None, "--no-expiry")):
+        kept.expire_after = text
+        changed = kept.changes(view)
+        assert changed == {"namespace": "default", "timerId": "t", "expireAfter": sent}
+        assert flag in command("http://127.0.0.1:8080", changed)
+
+
 def test_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
     raw = RawBody("text/xml", text="<a>ü</a>")
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, body=raw)

@@ -463,6 +463,8 @@ async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node
     raw = msgspec.structs.replace(timer, body=RawBody("text/plain", text="x"))
     for asked in (
         service.create(raw),
+        service.create(msgspec.structs.replace(timer, expire_after_us=SECOND)),
+        service.update("a", "t", Changes(expire_after_us=None)),
         service.update("a", "t", Changes(body=raw.body)),
         service.update_namespace("a", answers=Answers.STRICT),
         service.update_namespace("a", retry=DEFAULT_POLICY),

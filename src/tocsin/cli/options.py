@@ -89,7 +89,9 @@ class TimerFilters:
     namespace: Namespace = "default"
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", help="Only timers that are pending, completed, failed or canceled; may be repeated."),
+        typer.Option(
+            "--status", help="Only timers that are pending, completed, failed, canceled or expired; may be repeated."
+        ),
     ] = None
     id_prefix: Annotated[
         str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only timers whose id has this prefix.")
@@ -155,6 +157,16 @@ class CallbackOptions:
         float | None, typer.Option("--timeout", metavar="SECONDS", help="Timeout of each attempt.", show_default="10")
     ] = None
 
+    expire_after: Annotated[
+        str | None,
+        typer.Option(
+            "--expire-after",
+            metavar="DURATION",
+            help="No attempt begins later than this after the instant, such as 15m.",
+            show_default="no limit",
+        ),
+    ] = None
+
     def fields(self) -> dict[str, Any]:
         """The fields of the request; None for those that are not given."""
         timeout = self.timeout
@@ -164,6 +176,7 @@ class CallbackOptions:
             "headers": headers("--header", self.header),
             "tags": self.tag or None,
             "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
+            "expireAfter": checked_duration("--expire-after", self.expire_after),
             "body": self._raw_body(),
         }
 

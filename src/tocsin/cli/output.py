@@ -24,6 +24,7 @@ STATUS_STYLES = {
     "canceled": "yellow",
     "rescheduled": "green",
     "superseded": "yellow",
+    "expired": "bold red",
     "Scheduled": "cyan",
     "Running": "blue",
     "Retrying": "yellow",

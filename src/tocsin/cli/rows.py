@@ -13,8 +13,8 @@ from tocsin.cli.failure import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
-    "callbackTimeoutSeconds", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError",
-    "nextAttemptAt",
+    "callbackTimeoutSeconds", "expireAfter", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt",
+    "lastError", "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})

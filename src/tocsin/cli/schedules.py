@@ -39,6 +39,7 @@ _CLEARED = {
     "end": "endAt",
     "max-occurrences": "maxOccurrences",
     "catch-up-window": "catchUpWindow",
+    "expire-after": "expireAfter",
 }
 
 ScheduleId = Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule.")]

@@ -142,6 +142,28 @@ def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
     return [(*head, *first), *(("", "", "", *each) for each in others)]
 
 
+@command(app, "explain", example="timers explain order-17")
+def explain(
+    timer_id: TimerId,
+    namespace: Namespace = "default",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Explain what a timer waits for, and what happens next."""
+    found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})
+    if as_json:
+        output.print_json(found)
+        return
+    output.print_plain(found["sentence"])
+    fields = {"state": found["state"], "waits for": found.get("waitsFor"), "next": found.get("next")}
+    if found.get("next"):
+        fields["next"] = f"{found['next']} ({output.relative(found['next'])})"
+    owner = found["owner"] or "none"
+    output.print_fields(
+        {**{name: text for name, text in fields.items() if text}, "shard": found["shard"], "owner": owner}
+    )
+
+
 @command(app, "list", example="timers list --status failed --tag billing")
 def list_timers(
     filters: TimerFilters = ALL_TIMERS,
@@ -182,6 +204,7 @@ def update(
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
+    no_expiry: Annotated[bool, typer.Option("--no-expiry", help="Remove the limit set with --expire-after.")] = False,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
     server: Server = LOCAL_SERVER,
@@ -190,13 +213,15 @@ def update(
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in conflict; give only one of them")
+    if callback.expire_after is not None and no_expiry:
+        raise WrongUsage("--expire-after and --no-expiry conflict; give only one of them")
     changes = {
         "executeAt": checked_instant("--at", at),
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **callback.fields(),
     }
-    changes = given(**changes) | retries.policy(remove=retry_default)
+    changes = given(**changes) | retries.policy(remove=retry_default) | ({"expireAfter": None} if no_expiry else {})
     if not changes:
         raise WrongUsage("no change given; give --in, --at, --url, --payload, …")
     _show(server.post("/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)

@@ -44,7 +44,7 @@ def watch(
                     shown[timer["id"]] = state
                     _print_state(timer, as_json)
                 pending |= timer["status"] == "pending"
-                (failed.add if timer["status"] == "failed" else failed.discard)(timer["id"])
+                (failed.add if timer["status"] in ("failed", "expired") else failed.discard)(timer["id"])
             if not pending:
                 break
             time.sleep(pause_s)

@@ -22,6 +22,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement
 from tocsin.ports.observer import Event, PeerRefused
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.whereabouts import Whereabouts
 from tocsin.web.http.access import without_key
 
 T = TypeVar("T")
@@ -189,15 +190,23 @@ class Cluster:
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """A node's report, and its statistics in slots that began after an instant; None from a release without them.
         Raises Unavailable."""
+        answer = await self._one(incarnation, lambda link: link.ask(after_us))
+        return answer.report, answer.statistics
+
+    async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:
+        """What a node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable."""
+        return await self._one(incarnation, lambda link: link.locate(shard_id, uuid))
+
+    async def _one(self, incarnation: bytes, ask: Callable[[PeerLink], Coroutine[Any, Any, T]]) -> T:
+        """A node's answer. Raises Unavailable, also if it does not come in time."""
         address = self._placement.address(incarnation)
         if not address:
             raise Unavailable("the node announces no address for other nodes")
         try:
             async with asyncio.timeout(self._limits.report_timeout_us / 1e6):
-                answer = await self.link(incarnation, address).ask(after_us)
+                return await ask(self.link(incarnation, address))
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None
-        return answer.report, answer.statistics
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Makes the nodes (addresses by incarnation) read the namespaces. Returns the incarnations that confirmed it in

@@ -35,6 +35,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.forward import Settle, Write, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
+from tocsin.ports.whereabouts import Whereabouts
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
 
@@ -101,6 +102,11 @@ class PeerLink:
         """The other node's report and, unless that is None, its statistics in slots that began after the instant: None
         from a release without them. Raises Unavailable."""
         return await self._exchange(wire.PeerReport, wire.ReportRequest, statistics_after)
+
+    async def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
+        """What the other node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable. A
+        release that does not know the request never answers it."""
+        return (await self._exchange(wire.TimerLocated, wire.LocateTimer, shard_id, uuid)).whereabouts
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces since this call. Raises Unavailable. A release that does

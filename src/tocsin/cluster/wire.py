@@ -21,6 +21,7 @@ from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import GENERATION_BYTES
+from tocsin.ports.whereabouts import Whereabouts
 
 
 class PeerWrite(msgspec.Struct, array_like=True, gc=False):
@@ -69,6 +70,14 @@ class RefreshNamespaces(msgspec.Struct, tag="n", array_like=True):
     """A namespace has changed: asks the node to read all namespaces and to answer once it has."""
 
     id: int
+
+
+class LocateTimer(msgspec.Struct, tag="w", array_like=True):
+    """Asks the owner of a shard where one of its timers is."""
+
+    id: int
+    shard_id: int
+    uuid: bytes
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
@@ -135,6 +144,13 @@ class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
     id: int
 
 
+class TimerLocated(msgspec.Struct, tag="p", array_like=True):
+    """What the node knows of the timer; nothing if it does not own the shard."""
+
+    id: int
+    whereabouts: Whereabouts | None = None
+
+
 class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
     """The response for the client. Status 0: this node does not serve the request."""
 
@@ -150,8 +166,8 @@ class Goodbye(msgspec.Struct, tag="b", array_like=True):
     last_id: int
 
 
-PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | RelayedRequest
-PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | RelayedResponse | Goodbye
+PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | LocateTimer | RelayedRequest
+PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | TimerLocated | RelayedResponse | Goodbye
 
 _encoder = msgspec.msgpack.Encoder()
 _requests: msgspec.msgpack.Decoder[PeerRequest] = msgspec.msgpack.Decoder(PeerRequest)

@@ -12,13 +12,14 @@ from tocsin.model.timer import UNUSABLE, Attempt, Status, Timer
 
 
 class RunStatus(StrEnum):
-    """How a run ended. The first four are also statuses of timers; after the others, the timer went on: its receiver
+    """How a run ended. The first five are also statuses of timers; after the others, the timer went on: its receiver
     rescheduled it, or a client gave it another instant or created it again."""
 
     PENDING = "pending"
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
+    EXPIRED = "expired"
     RESCHEDULED = "rescheduled"
     SUPERSEDED = "superseded"
     #: Instants of a schedule that did not fire, with no occurrence before them.

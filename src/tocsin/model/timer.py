@@ -10,7 +10,7 @@ import msgspec
 from tocsin.model.errors import InvalidInput, RecordTooNew, RecordUndecodable
 from tocsin.model.raw_body import RawBody, header_conflicts
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.schedule import Schedule
+from tocsin.model.schedule import Schedule, Source
 
 #: The greatest version of the record format that this release reads. A node that reads a greater one leaves the shard to a
 #: newer node. A record is written in the smallest version that can express it, so that earlier releases read what they can.
@@ -32,6 +32,7 @@ class Status(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELED = "canceled"
+    EXPIRED = "expired"
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -59,8 +60,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     with an update of the instant or a reschedule by the receiver. `firing` identifies the firing and is part of every
     attempt's `webhook-id`; it changes with each of these and with any other update. `payload` is the JSON text as sent; if
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
-    applies. `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence.
-    `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last.
+    applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
+    attempt begins later than `expire_after_us` after `execute_at`; None: however late. `schedule` is None on timers that fire
+    once; on a schedule's row, `execute_at` is the instant of the occurrence.
     """
 
     namespace: str
@@ -85,7 +87,18 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     executed_at: int | None = None
     keys: tuple[CreateKey, ...] = ()
     body: RawBody | None = None
+    expire_after_us: int | None = None
     schedule: Schedule | None = None
+
+    @property
+    def expires_at(self) -> int | None:
+        """The last instant at which an attempt may begin; None: there is no such limit. An instant that is fired once more is
+        never too late."""
+        if self.expire_after_us is None or (
+            self.schedule is not None and self.schedule.state.source is Source.BACKFILL
+        ):
+            return None
+        return self.execute_at + self.expire_after_us
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -101,7 +114,7 @@ _PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
 def needs_format_2(timer: Timer) -> bool:
     """Whether an earlier release would lose a part of the timer, so that its record needs a format which that release does
     not read."""
-    return bool(timer.keys) or timer.body is not None or timer.schedule is not None
+    return bool(timer.keys) or timer.body is not None or timer.expire_after_us is not None or timer.schedule is not None
 
 
 def encode_record(timer: Timer) -> bytes:
@@ -161,6 +174,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     headers: dict[str, str] | None | msgspec.UnsetType = msgspec.UNSET
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     body: RawBody | msgspec.UnsetType = msgspec.UNSET
+    expire_after_us: int | msgspec.UnsetType | None = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises

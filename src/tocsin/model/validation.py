@@ -83,6 +83,8 @@ class InputLimits:
     tag_chars_max: int = 64
     #: Shortest `callbackTimeoutSeconds` of a timer.
     callback_timeout_min_us: int = 1_000_000
+    #: Shortest `expireAfter` of a timer: a busy or restarting node may be late by less than a second at any time.
+    expire_after_min_us: int = 1_000_000
     #: Highest `backoffMultiplier` of a retry policy.
     backoff_multiplier_max: float = 100.0
     #: Highest `numShards` of a namespace.
@@ -272,6 +274,13 @@ class InputRules:
         if delay_us <= self.limits.execute_ahead_max_us:
             return None
         return f"is too long; at most {format_duration(self.limits.execute_ahead_max_us)} is accepted"
+
+    def expire_after(self, expire_after_us: int) -> str | None:
+        """How long after its instant an attempt of a timer may begin."""
+        low, high = self.limits.expire_after_min_us, self.limits.execute_ahead_max_us
+        if low <= expire_after_us <= high:
+            return None
+        return f"is out of range; give {format_duration(low)} to {format_duration(high)}"
 
     def retry(self, policy: RetryPolicy, path: str) -> list[FieldError]:
         """The ranges of a retry policy's members, and that its intervals fit together."""

@@ -17,6 +17,7 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.whereabouts import Whereabouts
 
 
 class WriteKind(IntEnum):
@@ -108,6 +109,9 @@ class LocalWrites(Protocol):
     def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
         """Takes a write for a shard that this node owns, in this epoch if one is given. Raises ShardMoved, Overloaded."""
 
+    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
+        """What this node knows of a timer in its memory; None if it does not own the shard."""
+
     def knows_namespace(self, name: str, version: int) -> bool:
         """Whether this node knows the namespace in that version or a later one. If not, read the namespaces before accepting
         a write in it."""
@@ -151,6 +155,10 @@ class Peers(Protocol):
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """The node's report, and its statistics in slots that began after an instant, as many as fit in one answer; None if
         its release has no such statistics. Raises Unavailable, within the time limit of reports."""
+
+    async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:
+        """What the node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable, within the
+        time limit of reports; a node of an earlier release never answers."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time; a

@@ -26,7 +26,7 @@ class TimersChanged(NamedTuple):
 
 class OccurrenceEnded(NamedTuple):
     """An occurrence of a schedule has ended durably. `source` is regular, trigger or backfill, `firing` the end of its
-    attempts' `webhook-id`; `outcome` is completed or failed."""
+    attempts' `webhook-id`; `outcome` is completed, failed or expired."""
 
     shard_id: int
     namespace: str
@@ -89,6 +89,17 @@ class AttemptNotSent(NamedTuple):
     code: str
     detail: str | None
     destination: str
+
+
+class TimerExpired(NamedTuple):
+    """A due timer ended without another attempt, because none may begin after the limit that its `expireAfter` sets, which
+    passed `late_us` ago. `status`: expired (no attempt was made), or failed."""
+
+    shard_id: int
+    namespace: str
+    timer_id: str
+    status: str
+    late_us: int
 
 
 class BatchCommitted(NamedTuple):
@@ -302,6 +313,7 @@ Event = (
     | ScheduleChanged
     | AttemptFinished
     | AttemptNotSent
+    | TimerExpired
     | BatchCommitted
     | BatchFailed
     | PageLoaded

@@ -69,14 +69,14 @@ def add_failures(into: dict[str, Failures], destination: str, more: Failures, de
 #: Numbers of a slot that are summed over slots and nodes.
 _SUMMED = (
     "created", "done", "rescheduled", "retried", "failed", "superseded", "window_timers", "in_flight",
-    "calls_submitted", "calls_succeeded", "calls_failed",
+    "calls_submitted", "calls_succeeded", "calls_failed", "expired",
 )  # fmt: skip
 
 
 class StatisticsSlot(msgspec.Struct, array_like=True, gc=False):
-    """What happened in the slot that starts at `begins_us`: timers created; fires by their outcome, with their lag; service
-    calls, with the lag from the due time to the start; failures by destination. The gauges `overdue_s` (seconds),
-    `window_timers` and `in_flight` have their values at the end of the slot."""
+    """What happened in the slot that starts at `begins_us`: timers created; fires by their outcome, with their lag; timers
+    that expired instead; service calls, with the lag from the due time to the start; failures by destination. The gauges
+    `overdue_s` (seconds), `window_timers` and `in_flight` have their values at the end of the slot."""
 
     begins_us: int = 0
     created: int = 0
@@ -95,6 +95,7 @@ class StatisticsSlot(msgspec.Struct, array_like=True, gc=False):
     calls_failed: int = 0
     calls_lag: Latencies = msgspec.field(default_factory=Latencies)
     calls_failing: dict[str, Failures] = {}
+    expired: int = 0
 
     @property
     def fires(self) -> int:

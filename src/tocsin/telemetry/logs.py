@@ -14,6 +14,8 @@ from tocsin.ports.observer import Event
 
 #: Warnings per second about single failed timers; the next line has the number of suppressed ones.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
+#: Warnings per second about timers that ended because their time was over.
+EXPIRED_TIMER_LINES_PER_SECOND_MAX = 5
 #: Warnings per second about requests that could not be sent.
 NOT_SENT_LINES_PER_SECOND_MAX = 5
 #: Warnings per second about refused connections, of nodes and of clients.
@@ -47,6 +49,7 @@ LEVELS: dict[type, int] = {
     events.WriteRefused: logging.ERROR,
     events.TimerSuspended: logging.WARNING,
     events.AttemptNotSent: logging.WARNING,
+    events.TimerExpired: logging.WARNING,
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
@@ -141,6 +144,7 @@ class EventLog:
         # Events that others can cause at any rate, or that affect all timers at once.
         self._rate_limits: dict[type, RateLimit] = {
             events.PeerRefused: RateLimit(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
+            events.TimerExpired: RateLimit(now_s, EXPIRED_TIMER_LINES_PER_SECOND_MAX),
             events.AttemptNotSent: RateLimit(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
             events.ClientRefused: RateLimit(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
         }

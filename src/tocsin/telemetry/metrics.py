@@ -20,7 +20,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_timers_changed": (("namespace", "kind"), "Timers durably updated or deleted."),
     "tocsin_occurrences": (
         ("namespace", "source", "outcome"),
-        "Occurrences of schedules that ended: completed, failed.",
+        "Occurrences of schedules that ended: completed, failed, expired.",
     ),
     "tocsin_occurrences_missed": (
         ("namespace", "reason"),
@@ -35,6 +35,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_attempts_not_sent": (
         ("code",),
         "Requests that could not be sent because of a local shortage; they do not count as attempts and are retried.",
+    ),
+    "tocsin_timers_expired": (
+        ("namespace", "status"),
+        "Timers that ended without another attempt, because their `expireAfter` was over, by status: expired (no attempt was "
+        "made), failed.",
     ),
     "tocsin_commits": (("result",), "Transactions by result: durable, definite (failed), unavailable, unknown, read."),
     "tocsin_rows_loaded": ((), "Timers loaded from the store into the windows."),
@@ -176,6 +181,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.OccurrencesMissed: lambda m, e: m.count("tocsin_occurrences_missed", e.namespace, e.reason, by=e.instants),  # type: ignore[union-attr]
     events.ScheduleChanged: lambda m, e: m.count("tocsin_schedules_changed", e.namespace, e.kind),  # type: ignore[union-attr]
     events.AttemptNotSent: lambda m, e: m.count("tocsin_attempts_not_sent", e.code),  # type: ignore[union-attr]
+    events.TimerExpired: lambda m, e: m.count("tocsin_timers_expired", e.namespace, e.status),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]

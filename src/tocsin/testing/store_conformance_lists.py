@@ -53,7 +53,7 @@ async def filled(store: Store) -> list[StoredRow | HistoryRow]:
             elif kind == 3:
                 batch.upserts.append(each := each._replace(suspended="why"))
             else:
-                status = (Status.COMPLETED, Status.FAILED, Status.CANCELED)[kind - 4]
+                status = (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.EXPIRED)[i % 4]
                 batch.history.append(finished(each, status))
             if namespace == "default":
                 rows.append(each if kind < 4 else batch.history[-1])
@@ -94,7 +94,7 @@ class ListConformance(StoreSuite):
 
     @pytest.mark.parametrize(
         "statuses",
-        [PENDING, frozenset({Status.FAILED}), frozenset({Status.COMPLETED, Status.CANCELED}), ALL - PENDING, ALL],
+        [PENDING, frozenset({Status.EXPIRED}), frozenset({Status.COMPLETED, Status.CANCELED}), ALL - PENDING, ALL],
         ids=lambda statuses: "+".join(sorted(statuses)),
     )
     async def test_status_filters(self, store: Store, statuses: frozenset[Status]) -> None:

@@ -10,16 +10,7 @@ from tocsin.ports.forward import NodeReport, ShardReport
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.membership import Flag, address_of
 from tocsin.timers.engine.supervisor import Supervisor
-
-#: Reasons of a pause of the dispatcher, as texts.
-_PAUSE_TEXTS = {
-    "starting": "the node is starting",
-    "lease": "node lease expired",
-    "clock_skew": "the node's clock differs from the store's",
-    "clock_jump": "the node's wall clock jumped",
-    "unwritten_results": "too many results of attempts wait to be written",
-    "stopped": "the node has stopped",
-}
+from tocsin.timers.explaining import PAUSE_TEXTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +191,7 @@ def not_ready_because(supervisor: Supervisor, *, alone: bool) -> list[str]:
         reasons.append("the node observes the other members before it takes its share of the shards")
     paused = supervisor.dispatcher.paused_reason
     if paused is not None:
-        reasons.append(f"dispatch paused: {_PAUSE_TEXTS.get(paused, paused)}")
+        reasons.append(f"dispatch paused: {PAUSE_TEXTS.get(paused, paused)}")
     if alone:
         missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
         if missing:

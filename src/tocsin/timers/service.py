@@ -36,12 +36,14 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.whereabouts import Whereabouts
 from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, not_ready_because, report_of
 from tocsin.timers.completing import Outcomes, complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.explaining import Explanation, explain
 from tocsin.timers.history import RunPage, runs_of
 from tocsin.timers.listing import (
     ListRequest,
@@ -52,6 +54,7 @@ from tocsin.timers.listing import (
     view_of_stored,
     views_of_stored,
 )
+from tocsin.timers.locating import ask_owner, located_here
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
@@ -165,6 +168,8 @@ class TimerService:
     def _check_format(self, timer: Timer, condition: Condition | None) -> None:
         if timer.body is not None:
             self.require_format_2("body")
+        if timer.expire_after_us is not None:
+            self.require_format_2("expireAfter")
         if condition is not None:
             self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
 
@@ -210,12 +215,27 @@ class TimerService:
                 views[names[view.uuid]] = view
         return views
 
+    async def explain(self, namespace: str, timer_id: str) -> Explanation:
+        """Where the timer is, what it waits for, and what happens next. Raises TimerNotFound, NamespaceNotFound, Unavailable;
+        if only the owner of its shard can't be asked, the explanation says so."""
+        shard_id, uuid = await self._locate(namespace, timer_id)
+        # In this order: what has left the owner's memory since is in the store.
+        asked = await ask_owner(self._supervisor, self._peers, shard_id, uuid)
+        view = await self.get(namespace, timer_id)
+        return explain(view, self._namespace(namespace), asked, self._context.clock.now_us())
+
+    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
+        """What this node knows of a timer in its memory; None if it does not own the shard."""
+        return located_here(self._supervisor, shard_id, uuid)
+
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
         InvalidInput, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         if changes.body is not msgspec.UNSET:
             self.require_format_2("body")
+        if changes.expire_after_us is not msgspec.UNSET:
+            self.require_format_2("expireAfter")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer

@@ -27,6 +27,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage
 from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
@@ -121,6 +122,12 @@ class FakeTimerService(TimerService):
         if timer is None:
             raise TimerNotFound(f"there is no timer {timer_id!r} in {namespace!r}")
         return self._view(timer)
+
+    async def explain(self, namespace: str, timer_id: str) -> Explanation:
+        found = (await self.get(namespace, timer_id)).timer
+        return Explanation(
+            TimerState.SCHEDULED, WaitsFor.INSTANT, found.execute_at, 0, "n1", "The timer is in the store."
+        )
 
     async def _pending(self, namespace: str, timer_id: str) -> Timer:
         timer = (await self.get(namespace, timer_id)).timer

@@ -34,6 +34,7 @@ def test_created_schedule_is_answered_with_its_definition(server: Served) -> Non
         "catchUp": "all",
         "catchUpWindow": "2h",
         "pauseAfterFailures": 3,
+        "expireAfter": "15m",
         "payload": {"room": "blue"},
         "headers": {"authorization": "Bearer x"},
         "tags": ["team"],

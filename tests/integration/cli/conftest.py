@@ -91,6 +91,14 @@ class ScriptedServer:
         timer = self.timers.get((body["namespace"], body["timerId"]))
         return answer(timer) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")
 
+    def _timers_explain(self, body: dict[str, Any]) -> ReceiverResponse:
+        return answer(
+            {
+                "state": "scheduled", "waitsFor": "instant", "next": "2099-01-01T00:00:00Z", "shard": 3, "owner": None,
+                "sentence": f"{body['timerId']} is in the store.",
+            }
+        )  # fmt: skip
+
     def _timers_delete(self, body: dict[str, Any]) -> ReceiverResponse:
         timer = self.timers.pop((body["namespace"], body["timerId"]), None)
         return ReceiverResponse(204) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")

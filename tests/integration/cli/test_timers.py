@@ -23,7 +23,8 @@ class TestCreate:
     def test_sends_the_request_and_shows_the_timer(self, tocsin, scripted):
         ran = tocsin(
             "timers", "create", HOOK, "--in", "30s", "--id", "a", "--payload", '{"n": 1.50}', "-H", "X-One: 1",
-            "--tag", "t", "--retry-attempts", "3", "--retry-initial", "2s", "--timeout", "5", "--server", scripted.url,
+            "--tag", "t", "--retry-attempts", "3", "--retry-initial", "2s", "--timeout", "5", "--expire-after", "15m",
+            "--server", scripted.url,
         )  # fmt: skip
         assert ran.code == 0, ran.err
         sent = last_body(scripted)
@@ -37,6 +38,7 @@ class TestCreate:
             "headers": {"X-One": "1"},
             "tags": ["t"],
             "callbackTimeoutSeconds": 5,
+            "expireAfter": "15m",
             "retryPolicy": {"maxAttempts": 3, "initialInterval": "2s"},
         }
         assert b"1.50" in scripted.received[-1].body, "the payload travels as it was written"
@@ -68,6 +70,22 @@ class TestCreate:
     def test_retry_default_removes_the_policy(self, tocsin, scripted):
         tocsin("timers", "update", "a", "--retry-default", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "retryPolicy": None}
+
+    def test_expiry_is_changed_or_removed(self, tocsin, scripted):
+        for arguments, sent in ((["--expire-after", "20m"], "20m"), (["--no-expiry"], None)):
+            tocsin("timers", "update", "a", *arguments, "--server", scripted.url)
+            assert last_body(scripted) == {"namespace": "default", "timerId": "a", "expireAfter": sent}
+        ran = tocsin("timers", "update", "a", "--expire-after", "1m", "--no-expiry")
+        assert ran.code == 2
+        assert "give only one of them" in ran.err
+
+    def test_explain_shows_the_sentence_first(self, tocsin, scripted):
+        ran = tocsin("timers", "explain", "a", "--server", scripted.url)
+        assert last_body(scripted) == {"namespace": "default", "timerId": "a"}
+        assert ran.out.startswith("a is in the store.\n")
+        assert re.search(r"next +2099-01-01T00:00:00Z \(in ", ran.out)
+        assert re.search(r"owner +none", ran.out)
+        assert tocsin("timers", "explain", "a", "--json", "--server", scripted.url).json()["shard"] == 3
 
     def test_key_is_sent(self, tocsin, scripted, monkeypatch):
         monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")

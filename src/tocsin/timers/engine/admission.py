@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from tocsin.ports.callback import Caller
+from tocsin.ports.whereabouts import Obstacle
 from tocsin.timers.engine.rows import Row
 
 if TYPE_CHECKING:
@@ -156,6 +157,15 @@ class Admission:
     def has_slot(self, namespace: str) -> bool:
         """Whether the namespace may have one more slot."""
         return self._in_flight_of.get(namespace, 0) < GREED * self.free
+
+    def obstacle(self, namespace: str, destination: str) -> Obstacle:
+        """Why a timer of the namespace gets no slot for the destination of that name now."""
+        known = self.destinations.get(destination)
+        if known is not None and not known.has_room:
+            return Obstacle.DESTINATION if known.back_off is None else Obstacle.UNSENT
+        if self.free <= 0:
+            return Obstacle.NODE
+        return Obstacle.NONE if self.has_slot(namespace) else Obstacle.NAMESPACE
 
     def begin(self, destination: Destination, namespace: str) -> None:
         """Takes a slot for a callback that begins."""

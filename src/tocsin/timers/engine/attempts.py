@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.model.answer import Done, NoResponse, Reschedule, Response, judge
+from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.raw_body import JSON_TYPE, RawBody
 from tocsin.model.redaction import secrets_of
@@ -13,7 +14,7 @@ from tocsin.model.snippet import answer_snippet
 from tocsin.model.timer import Attempt, Status
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.recurring import postponed
-from tocsin.timers.engine.rows import Conclusion, FinalAttempt, InFlightAttempt, NextAttempt
+from tocsin.timers.engine.rows import Conclusion, FinalAttempt, InFlightAttempt, NextAttempt, Row
 
 
 def conclude(
@@ -75,6 +76,10 @@ def conclude(
             jitter=jitter,
             not_before_us=verdict.not_before_us,
         )
+    limit = timer.expires_at
+    if again_at is not None and limit is not None and again_at > limit:
+        after.last_error = f"{error}; {_none_after(limit)}"
+        again_at = None
     if again_at is None:
         after.status, after.executed_at = Status.FAILED, now_us
         return FinalAttempt(after), "failed"
@@ -93,3 +98,26 @@ def _entry(
     secrets = secrets_of(timer.url, (timer.headers or {}).items())
     answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
     return Attempt(attempt.fired_at, duration_us, outcome.status, error, answer)
+
+
+def conclude_expired(row: Row, now_us: int) -> FinalAttempt | None:
+    """The end of a due timer that no attempt may begin for any more (rule 27); None if one may begin now.
+
+    It has failed if an attempt was made since its instant, else expired. A row that waits for another instant than its
+    timer's although no attempt is recorded was handed over with an attempt in flight (rule 25), whose result was lost.
+    """
+    timer, limit = row.timer, row.timer.expires_at
+    if limit is None or now_us <= limit:
+        return None
+    after = msgspec.structs.replace(timer, status=Status.FAILED, updated_at=now_us, executed_at=now_us)
+    if timer.attempts:
+        after.last_error = f"{timer.last_error}; {_none_after(limit)}"
+    elif row.key[0] != timer.execute_at:
+        after.last_error = f"{_none_after(limit)}; an attempt was made, and its result is unknown"
+    else:
+        after.status, after.last_error = Status.EXPIRED, f"{_none_after(limit)}, and none had begun"
+    return FinalAttempt(after)
+
+
+def _none_after(limit_us: int) -> str:
+    return f"EXPIRED: no attempt may begin after {format_instant(limit_us)}"

@@ -6,17 +6,20 @@ import asyncio
 from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.timer import Timer
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
     AttemptNotSent,
     DispatchPaused,
     DispatchResumed,
+    TimerExpired,
     TimerSuspended,
 )
+from tocsin.ports.whereabouts import Obstacle
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
-from tocsin.timers.engine.attempts import conclude
+from tocsin.timers.engine.attempts import conclude, conclude_expired
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
 from tocsin.timers.engine.recurring import is_late
@@ -188,6 +191,8 @@ class Dispatcher:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
+        if timer.expire_after_us is not None and self._end_expired(shard, row, now):
+            return
         caller = self._context.internal.get(timer.namespace, self._context.caller)
         destination = admission.destination(caller.destination(timer.url), caller)
         has_room = destination.has_room
@@ -212,6 +217,19 @@ class Dispatcher:
             return False
         window.move_on(row)
         shard.lane.schedule(shard, urgent=False)
+        return True
+
+    def _end_expired(self, shard: Shard, row: Row, now: int) -> bool:
+        """Ends a due row for which no attempt may begin any more (rule 27); False if one may."""
+        conclusion, window, context = conclude_expired(row, now), shard.window, self._context
+        if conclusion is None:
+            return False
+        assert window is not None
+        if window.end_unfired(row, conclusion, context.clock.boottime_us()):
+            shard.lane.schedule(shard, urgent=False)
+            timer = conclusion.timer
+            late_us = now - (timer.expires_at or now)
+            context.observe(TimerExpired(shard.shard_id, timer.namespace, timer.id, timer.status.value, late_us))
         return True
 
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
@@ -389,8 +407,10 @@ class Dispatcher:
         row, shard = self._admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
-            if row.key[0] > now or (namespace is not None and namespace.paused):
-                # No longer due, or its namespace was paused meanwhile: its next turn decides.
+            expires_at = row.timer.expires_at
+            in_time = expires_at is None or now <= expires_at
+            if row.key[0] > now or (namespace is not None and namespace.paused) or not in_time:
+                # No longer due, or its namespace was paused or the timer expired meanwhile: its next turn decides.
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif row.timer.schedule is None or not self._waits(shard, row, now):
@@ -398,6 +418,11 @@ class Dispatcher:
                 return
         # The queue may have been the last one of its destination.
         self._admission.settle(queue.destination)
+
+    def obstacle(self, timer: Timer) -> tuple[Obstacle, str]:
+        """What keeps the timer from a slot now, apart from its instant, and the name of its destination."""
+        name = self._context.internal.get(timer.namespace, self._context.caller).destination(timer.url)
+        return self._admission.obstacle(timer.namespace, name), name
 
     # ------------------------------------------------------------------ what is suspended
 

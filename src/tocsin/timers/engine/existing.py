@@ -19,6 +19,9 @@ from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import Found, HistoryRow, StoredRow
 from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
 
+#: The statuses of finished timers that a namespace keeps which keeps failures only.
+_FAILURES = frozenset({Status.FAILED, Status.EXPIRED})
+
 
 def create_if(
     op: WriteOp, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
@@ -102,7 +105,7 @@ def _answer(condition: Condition, former: Row) -> ExistingRow | TimerExists | No
 
 def keeps(mode: HistoryMode, timer: Timer) -> bool:
     """Whether a namespace with that history mode keeps the finished timer."""
-    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status is Status.FAILED)
+    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status in _FAILURES)
 
 
 def kept_for_its_keys(timer: Timer, mode: HistoryMode, retention_us: int) -> tuple[Timer, int]:

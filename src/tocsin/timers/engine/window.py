@@ -12,9 +12,12 @@ The states of a timer's durable row as memory sees them, and what moves it:
                                           superseded       └── IN FLIGHT ──next────► RETRYING
                         AWAITING WRITE ◄──────────────────────────│        attempt
                                    │                               └──final attempt──► FINISHED
+                                   │                                  (or expired)      │
                                    │ commit of the superseding write                    │ commit of the batch that
                                    ▼                                                    ▼ deletes it
                          wherever that write puts it                                   gone
+
+A row for which it is too late passes through IN FLIGHT without a request (`end_unfired`).
 
 Rule numbers refer to ARCHITECTURE.md, "Rules of the engine". `tests/properties` and `tests/simulation` check this code under
 random interleavings and faults; `make mutants` shows that each rule is needed.
@@ -227,6 +230,11 @@ class Window:
         self._conclude(row, conclusion, boot_us)
         return True
 
+    def end_unfired(self, row: Row, conclusion: FinalAttempt, boot_us: int) -> bool:
+        """Ends a due row without an attempt (rule 27). It decides as much as the result of an attempt that begins and ends at
+        this moment: nothing if a client's write is about to change the timer (False)."""
+        return self.answered(self.dispatch(row), conclusion, boot_us)
+
     def not_sent(self, attempt: InFlightAttempt) -> None:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
         any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
@@ -306,6 +314,12 @@ class Window:
         rows = [entry.row for entry in self.finished.values()]
         rows += self.retrying.values()
         return len(rows), sum(row.size for row in rows)
+
+    def being_written(self, uuid: bytes) -> bool:
+        """Whether a batch, under way or to come, decides what becomes of the timer: it ends, is retried, or is changed by a
+        client."""
+        waiting = (self.finished, self.retrying, self.awaiting_write, self._client_ops)
+        return any(uuid in each for each in waiting)
 
     @property
     def clients_wait(self) -> bool:

@@ -12,6 +12,7 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
+from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import agent_wire, cluster_wire, schedule_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
@@ -140,6 +141,14 @@ _CALL_FIELDS: Json = {
 
 _ANSWERS: tuple[msgspec.Struct, ...] = (
     _TIMER,
+    wire.Explanation(
+        state=TimerState.RETRYING,
+        shard=3,
+        owner="a",
+        sentence="Attempt 1 failed (HTTP_503). The next one begins at 2027-01-31T12:00:05.012400Z.",
+        waits_for=WaitsFor.INSTANT,
+        next="2027-01-31T12:00:05.012400Z",
+    ),
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
     _SCHEDULE,
     schedule_wire.SchedulePage(schedules=[_SCHEDULE], next_cursor="standup"),

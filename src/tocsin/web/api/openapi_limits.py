@@ -98,6 +98,7 @@ _TIMER: dict[str, Json] = {
         **_by_settings("callback_timeout_max"),
     },
     "tags": _TAGS,
+    "expireAfter": {**DURATION, **_by_settings("execute_ahead_max")},
 }
 #: The fields of a timer that a schedule has as well.
 _CALL = {name: limits for name, limits in _TIMER.items() if name not in ("executeAt", "delay")}

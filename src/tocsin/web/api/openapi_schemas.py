@@ -23,6 +23,7 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
+from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http.codes import CODES, FAILURES
 from tocsin.web.http.wire import RequestStruct
 
@@ -36,6 +37,8 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
         "Why an attempt failed; docs/reference/errors.md has a remedy for each.",
     ),
     "TimerStatus": (list(Status), "A timer's state. Only `pending` timers fire and can be changed."),
+    "TimerState": (list(TimerState), " ".join((TimerState.__doc__ or "").split())),
+    "TimerWaitsFor": (list(WaitsFor), " ".join((WaitsFor.__doc__ or "").split())),
     "OnConflict": (list(OnConflict), "What a create does if a timer with its id exists."),
     "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD have no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
@@ -54,6 +57,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
 _RENAMED = {
     Status.__name__: "TimerStatus",
     RunStatus.__name__: "RunStatus",
+    WaitsFor.__name__: "TimerWaitsFor",
     CallStatus.__name__: "ServiceCallStatus",
     Source.__name__: "OccurrenceSource",
     Role.__name__: "KeyRole",

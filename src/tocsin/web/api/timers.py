@@ -17,7 +17,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
-from tocsin.web.http.convert import RequestParser, below_path, timer_answer, traceparent_of
+from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, timer_answer, traceparent_of
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.history_wire import RunPageAnswer, TimerHistory, page_answer
 from tocsin.web.http.reading import JsonReader, check_utf8
@@ -117,6 +117,20 @@ class TimerHandlers:
         decides which runs are kept. Paginated like lists."""
         request.permit(Role.READ, sent.namespace)
         return page_answer(await self._service.history(*self._parser.history_request(sent)))
+
+    @_operation(
+        "explainTimer",
+        "/api/v1/timers/explain",
+        "Explain what a timer waits for",
+        Role.READ,
+        errors=_READ_ERRORS,
+        example=_NAME,
+    )
+    async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
+        """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
+        can't be asked, the sentence says so, and a due timer's state is `unknown`."""
+        request.permit(Role.READ, sent.namespace)
+        return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
     @_operation(
         "updateTimer",

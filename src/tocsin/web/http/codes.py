@@ -320,6 +320,13 @@ FAILURES: dict[str, AttemptFailure] = {
         "The server stopped during the attempt. The receiver may have received the request.",
         "No action is needed: the attempt is repeated.",
     ),
+    "EXPIRED": AttemptFailure(
+        False,
+        "No attempt may begin any more: the timer's `expireAfter` is over. The error of its last attempt, if there was one, "
+        "comes first.",
+        "To call the receiver nevertheless, create the timer again. If timers expire often, check for long outages, a paused "
+        "namespace, and a destination that occupies all slots, or allow more time.",
+    ),
     "HTTP_STATUS": AttemptFailure(
         False,
         "Service calls only: the service responded with a status other than 2xx; see `responseMeta`.",

@@ -21,6 +21,7 @@ from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
+from tocsin.timers.explaining import Explanation
 from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
 from tocsin.web.http import cluster_wire, schedule_wire, wire
 from tocsin.web.http.history_wire import TimerHistory
@@ -247,7 +248,19 @@ class RequestParser:
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
             errors += rules.new_tags(sent.tags, "tags")
-        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body)
+        return Changes(
+            execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body,
+            self._expire_after(sent.expire_after, errors),
+        )  # fmt: skip
+
+    def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
+        if not isinstance(text, str):
+            return text
+        found = len(errors)
+        expire_after_us = _read(parse_duration, "expireAfter", text, errors)
+        if len(errors) == found and (reason := self.rules.expire_after(expire_after_us)):
+            errors.append(FieldError("expireAfter", reason))
+        return expire_after_us
 
     def _raw_body(self, sent: SentCall, body: wire.RawBody, errors: list[FieldError]) -> RawBody | UnsetType:
         rules = self.rules
@@ -338,6 +351,7 @@ def new_timer(
         () if call.tags is UNSET else call.tags,
         traceparent,
         body=None if call.body is UNSET else call.body,
+        expire_after_us=None if call.expire_after_us is UNSET else call.expire_after_us,
     )
 
 
@@ -370,6 +384,19 @@ def timer_answer(view: TimerView) -> wire.Timer:
         optional_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
         UNSET if timer.body is None else raw_body_answer(timer.body),
+        UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
+    )
+
+
+def explanation_answer(found: Explanation) -> wire.Explanation:
+    """The explanation as clients see it."""
+    return wire.Explanation(
+        found.state,
+        found.shard_id,
+        found.owner,
+        found.sentence,
+        UNSET if found.waits_for is None else found.waits_for,
+        optional_instant(found.next_at),
     )
 
 

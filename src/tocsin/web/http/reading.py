@@ -154,6 +154,7 @@ _NOUNS = {
 _FORMS = {
     **dict.fromkeys(("executeAt", "executeAfter", "executeBefore", "dueAt", "expiresAt"), "2027-01-31T12:00:00Z"),
     **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention", "grace"), "30s"),
+    "expireAfter": "15m",
 }
 
 #: Nested structs, by the field that contains them.

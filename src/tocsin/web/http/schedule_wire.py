@@ -14,6 +14,7 @@ from tocsin.web.http.wire import (
     Body,
     CallbackUrl,
     Cursor,
+    ExpireAfter,
     Headers,
     Instant,
     Method,
@@ -90,6 +91,7 @@ class CreateSchedule(RequestStruct):
     headers: Headers | UnsetType = UNSET
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    expire_after: ExpireAfter | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
 
 
@@ -102,8 +104,8 @@ class ScheduleName(RequestStruct):
 
 class UpdateSchedule(RequestStruct):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences` and `headers`, and restores the default of `catchUpWindow` and
-    `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the default of
+    `catchUpWindow` and `retryPolicy`."""
 
     namespace: NamespaceName
     schedule_id: ScheduleId
@@ -125,6 +127,10 @@ class UpdateSchedule(RequestStruct):
     headers: Headers | UnsetType = UNSET
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    expire_after: (
+        Annotated[ExpireAfter | None, about("No attempt begins later than this after its instant; null: however late.")]
+        | UnsetType
+    ) = UNSET
     tags: Tags | UnsetType = UNSET
 
 
@@ -209,7 +215,7 @@ class Occurrence(ResponseStruct):
 
     instant: Annotated[str, about("Its instant.", "2027-01-31T12:00:00Z")]
     source: Annotated[Source, about("Why it fired: its instant had come (regular), a trigger, or a backfill.")]
-    outcome: Annotated[str, about("How it ended: completed or failed.", "completed")]
+    outcome: Annotated[str, about("How it ended: completed, failed or expired.", "completed")]
     finished_at: Instant
     attempts: Annotated[int, Meta(description="Its attempts.", ge=0)]
 
@@ -255,6 +261,7 @@ class Schedule(ResponseStruct):
     catch_up_window: Annotated[
         str | UnsetType, about("Instants that are later than this are missed; absent while the default applies.", "1d")
     ] = UNSET
+    expire_after: ExpireAfter | UnsetType = UNSET
     payload: Annotated[msgspec.Raw | UnsetType, about("Absent if the schedule has a body.")] = UNSET
     body: Annotated[
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")

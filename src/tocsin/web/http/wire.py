@@ -16,6 +16,7 @@ from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
+from tocsin.timers.explaining import TimerState, WaitsFor
 
 
 def about(description: str, *examples: object) -> Meta:
@@ -40,6 +41,14 @@ Headers = Annotated[
 ]
 Tags = Annotated[list[str], about("Labels to filter lists by.", ["orders", "eu"])]
 TimeoutSeconds = Annotated[float, about("Timeout of one attempt, in seconds.", 10)]
+ExpireAfter = Annotated[
+    str,
+    about(
+        "No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired "
+        "then, any other as failed.",
+        "15m",
+    ),
+]
 NumShards = Annotated[int, about("The number of shards that its timers are spread over. Cannot be changed later.")]
 History = Annotated[HistoryMode, about("Which finished timers stay visible.")]
 Retention = Annotated[str, about("How long finished timers stay visible.", "3d")]
@@ -120,6 +129,7 @@ class CreateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    expire_after: ExpireAfter | UnsetType = UNSET
     on_conflict: Annotated[
         OnConflict | UnsetType,
         about(
@@ -162,6 +172,12 @@ class UpdateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    expire_after: (
+        Annotated[
+            ExpireAfter | None, about("No attempt begins later than this after executeAt; null removes the limit.")
+        ]
+        | UnsetType
+    ) = UNSET
     id: OtherName | UnsetType = UNSET
 
 
@@ -396,6 +412,33 @@ class Timer(ResponseStruct):
     ] = UNSET
     body: Annotated[
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")
+    ] = UNSET
+    expire_after: ExpireAfter | UnsetType = UNSET
+
+
+class Explanation(ResponseStruct):
+    """Where a timer is, what it waits for, and what happens next."""
+
+    state: TimerState
+    shard: Annotated[int, Meta(description="The shard that holds the timer.", ge=0)]
+    owner: Annotated[str | None, about("The node that owns the shard; null if none does.", "n1")]
+    sentence: Annotated[
+        str,
+        about(
+            "All of this in English.",
+            "Attempt 1 failed (HTTP_503). The next one begins at 2027-01-31T12:00:05.012400Z.",
+        ),
+    ]
+    waits_for: Annotated[
+        WaitsFor | UnsetType,
+        about("What has to happen before the timer moves on; absent if it has finished, or that is not known."),
+    ] = UNSET
+    next: Annotated[
+        str | UnsetType,
+        about(
+            "When the next attempt is due, or the one in flight times out; absent if that is not known.",
+            "2027-01-31T12:00:05.012400Z",
+        ),
     ] = UNSET
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from tocsin.model.errors import FieldError
-from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
@@ -20,6 +20,7 @@ from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.forms import (
     Body,
     RequestForm,
+    duration,
     flags,
     header_flags,
     json_errors,
@@ -42,6 +43,7 @@ class CallbackForm(RequestForm):
     raw: str = ""
     timeout: str = DEFAULT_TIMEOUT
     retry: str = "namespace"
+    expire_after: str = ""
 
     #: Fields that are read exactly as sent.
     exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw")
@@ -66,6 +68,7 @@ class CallbackForm(RequestForm):
             "raw": "" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
             "tags": ", ".join(timer.tags),
             "timeout": f"{timer.timeout_us / US_PER_SECOND:g}",
+            "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         }
@@ -89,6 +92,8 @@ class CallbackForm(RequestForm):
             body["retryPolicy"] = {"maxAttempts": 1}
         if self.timeout != DEFAULT_TIMEOUT:
             body["callbackTimeoutSeconds"] = number("callbackTimeoutSeconds", self.timeout, errors)
+        if self.expire_after:
+            body["expireAfter"] = duration(self.expire_after)
         if tags := split_tags(self.tags):
             body["tags"] = tags
         return body
@@ -102,6 +107,7 @@ def with_empty_callback(body: Body) -> Body:
         "headers": None,
         "retryPolicy": None,
         "callbackTimeoutSeconds": float(DEFAULT_TIMEOUT),
+        "expireAfter": None,
         "tags": [],
     }
     if "body" in body:
@@ -110,13 +116,15 @@ def with_empty_callback(body: Body) -> Body:
 
 
 def callback_flags(body: Mapping[str, Any]) -> list[str]:
-    """The CLI flags for what `CallbackForm.callback` returns."""
+    """The CLI flags for what `CallbackForm.callback` returns. Removing the expiry is a flag of each command."""
     parts = flags(body, {"payload": "--payload"}, lambda raw: bytes(raw).decode())
     if "body" in body:
         parts += _raw_flags(msgspec.json.decode(body["body"]))
     parts += flags(body, {"method": "--method"})
     parts += [*header_flags(body.get("headers")), *repeated("--tag", body.get("tags", ()))]
     parts += flags(body, {"callbackTimeoutSeconds": "--timeout"}, lambda seconds: f"{seconds:g}")
+    if body.get("expireAfter") is not None:
+        parts += flags(body, {"expireAfter": "--expire-after"})
     return parts + policy_flags(body.get("retryPolicy") or {})
 
 

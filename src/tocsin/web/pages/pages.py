@@ -90,6 +90,7 @@ class Pages:
             count=presentation.count,
             host_and_path=presentation.host_and_path,
             version_of=presentation.version,
+            instants_in=presentation.instants_in,
             pretty_json=presentation.pretty_json,
             raw_body=presentation.raw_body,
             bytes_of=bytes,

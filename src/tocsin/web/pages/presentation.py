@@ -19,7 +19,7 @@ from tocsin.model.timer import Attempt, Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView
-from tocsin.web.http.instants import format_instant
+from tocsin.web.http.instants import format_instant, parse_instant
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ PRETTY_BYTES_MAX = 32 * 1024
 PRETTY_DEPTH_MAX = 20
 #: A string with an escape in JSON.
 _ESCAPED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)+"')
+#: An instant within a text.
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)")
 #: Rows in one part of a list, which a browser lays out as a whole: as many as it can paint within a frame.
 PART_ROWS = 25
 
@@ -71,6 +73,7 @@ _FINISHED = {
     Status.COMPLETED: State("completed", "done"),
     Status.FAILED: State("failed", "failed"),
     Status.CANCELED: State("canceled", "canceled"),
+    Status.EXPIRED: State("expired", "expired"),
 }
 
 
@@ -146,6 +149,17 @@ def sentence(error: Exception) -> str:
     """An error's text as a sentence."""
     text = str(error)
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def instants_in(text: str) -> list[tuple[str, int | None]]:
+    """The text in pieces, each with its instant in microseconds if it is one in the format of RFC 3339."""
+    pieces: list[tuple[str, int | None]] = []
+    for piece in _INSTANT.split(text):
+        try:
+            pieces.append((piece, parse_instant(piece) if _INSTANT.fullmatch(piece) else None))
+        except ValueError:
+            pieces.append((piece, None))
+    return [each for each in pieces if each[0]]
 
 
 def timer_path(namespace: str, timer_id: str) -> str:

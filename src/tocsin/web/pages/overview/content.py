@@ -172,8 +172,13 @@ def tiles(minute: StatisticsSlot, hour: StatisticsSlot, now: StatisticsSlot, *, 
             "failed",
             "Failed, this hour",
             count(hour.failed),
-            f"{count(hour.retried)} {'attempt' if hour.retried == 1 else 'attempts'} retried",
-            "failed" if hour.failed else "",
+            ", ".join(
+                [
+                    f"{count(hour.retried)} {'attempt' if hour.retried == 1 else 'attempts'} retried",
+                    *([f"{count(hour.expired)} expired"] if hour.expired else []),
+                ]
+            ),
+            "failed" if hour.failed or hour.expired else "",
             Period.HOUR,
             note_period=Period.HOUR,
         ),

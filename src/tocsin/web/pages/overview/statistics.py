@@ -73,6 +73,9 @@ class Statistics:
             self._change_counter(event.namespace).created += event.timers
         elif isinstance(event, events.TimersChanged):
             self._change_counter(event.namespace).changed += event.timers
+        elif isinstance(event, events.TimerExpired):
+            self.present.expired += 1
+            self._change_counter(event.namespace).changed += 1
 
     def _change_counter(self, namespace: str) -> ChangeCounter:
         found = self._change_counters.get(namespace)

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, ScheduleEnded, ScheduleNotFound
 from tocsin.model.ids import schedule_uuid
-from tocsin.model.schedule import Definition, ScheduleStatus
+from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus
 from tocsin.model.timer import Timer
 from tocsin.model.validation import METHODS
 from tocsin.timers.schedules import ScheduleView
@@ -45,6 +45,7 @@ _LABELS = {
     "catchUp": "Missed instants",
     "catchUpWindow": "Catch-up window",
     "jitter": "Jitter",
+    "expireAfter": "Expires after",
     "pauseAfterFailures": "Pause after failures",
     "payload": "Payload",
     **RETRY_LABELS,
@@ -154,8 +155,12 @@ class ScheduleEditing(Part):
         except InvalidInput as error:
             return {**shown, "errors": list(error.errors)}
         shown["preview"] = self._preview(form, view, context.now_us, definition)
-        first = shown["preview"].instants[0].at if shown["preview"].instants else context.now_us
-        shown["plan"] = plan(self._service.retry_policy(timer), first)
+        first, *following = [each.at for each in shown["preview"].instants] or [context.now_us]
+        ends = [] if timer.expire_after_us is None else [first + timer.expire_after_us]
+        if following and definition.catch_up is not CatchUp.ALL:
+            # No attempt begins at the next instant or after it.
+            ends.append(following[0] - 1)
+        shown["plan"] = plan(self._service.retry_policy(timer), first, min(ends, default=None))
         if not shown["unchanged"]:
             server = str(context.request.base_url).rstrip("/")
             path = "/api/v1/schedules/create" if view is None else "/api/v1/schedules/update"

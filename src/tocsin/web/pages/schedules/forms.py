@@ -181,6 +181,7 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     parts += flags(given, {"cron": "--cron", "timeZone": "--time-zone", "every": "--every"})
     parts += flags(given, {**_INSTANTS, **{path: flag for path, (flag, _) in _LATENESS.items()}})
     cleared = {**_INSTANTS, **{path: flag for path, (flag, default) in _LATENESS.items() if default is None}}
+    cleared["expireAfter"] = "--expire-after"
     parts += [f"--clear {flag[2:]}" for path, flag in cleared.items() if path in body and body[path] is None]
     parts += callback_flags(given)
     if body.get("retryPolicy", "") is None:

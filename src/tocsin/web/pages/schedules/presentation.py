@@ -13,7 +13,7 @@ from tocsin.web.pages.presentation import State, count, path_below
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The tones of an occurrence's outcomes.
-_TONES = {"completed": "done", "failed": "failed", "pending": "pending"}
+_TONES = {"completed": "done", "failed": "failed", "pending": "pending", "expired": "expired"}
 _SOURCES = {Source.REGULAR: "", Source.TRIGGER: "fired by hand", Source.BACKFILL: "backfilled"}
 _MISSED = {
     "late": "passed before it could fire",

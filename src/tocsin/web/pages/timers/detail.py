@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from starlette.responses import Response
 
@@ -11,9 +11,9 @@ from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Status
-from tocsin.timers.service import ClusterView, ShardView, TimerView
+from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.presentation import TimelineEntry, relative, span
+from tocsin.web.pages.presentation import TimelineEntry
 from tocsin.web.pages.site import Part, route
 from tocsin.web.pages.timers.derived_ids import neighbours
 
@@ -27,15 +27,6 @@ NOTICES = {
     "firing": "The timer fires now.",
     "run-again": "New timer created with the same settings.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Where a timer is and what it waits for, in one sentence; `shard` is None if its shard is unknown."""
-
-    sentence: str
-    shard: ShardView | None
-    paused: bool
 
 
 class TimerDetail(Part):
@@ -57,6 +48,7 @@ class TimerDetail(Part):
         known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
         if known is None:
             raise NamespaceNotFound(f"no namespace {namespace!r}")
+        why = await self._service.explain(namespace, timer_id)
         cluster = await self._service.cluster()
         before, after = neighbours(timer_id, self._id_chars_max)
         runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
@@ -72,7 +64,9 @@ class TimerDetail(Part):
             timeline=deferred_by_pause(
                 timeline(view, self._service.retry_policy(view.timer), context.now_us), known, context.now_us
             ),
-            why=explain(view, known, cluster, context.now_us),
+            why=why,
+            shard=cluster.shards[view.shard_id] if view.shard_id < len(cluster.shards) else None,
+            paused=known.paused,
             may_write=context.principal.may(Role.WRITE, namespace),
             problem=problem,
             notice_text=_notice_text(notice, view, known),
@@ -129,7 +123,12 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Completed", "done")]
     if timer.status is Status.FAILED:
         note = "Attempts exhausted." if timer.attempts >= policy.max_attempts else "The response was final."
+        if timer.expires_at is not None and "EXPIRED: " in (timer.last_error or ""):
+            note = "The timer expired before another attempt could begin."
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Failed", "failed", note=note)]
+    if timer.status is Status.EXPIRED:
+        note = "No attempt began before the end of its time."
+        return [TimelineEntry(timer.executed_at or timer.updated_at, "Expired", "expired", note=note)]
     if timer.status is Status.CANCELED:
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
     if at is None:
@@ -139,32 +138,3 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
     number = timer.attempts + 1
     title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
     return [TimelineEntry(at, title, "firing", ahead=True)]
-
-
-def explain(view: TimerView, namespace: Namespace, cluster: ClusterView, now_us: int) -> Explanation:
-    """Where the timer is and what it waits for."""
-    shard = cluster.shards[view.shard_id] if view.shard_id < len(cluster.shards) else None
-    return Explanation(_sentence(view, namespace, cluster, shard, now_us), shard, namespace.paused)
-
-
-def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard: ShardView | None, now_us: int) -> str:
-    timer, at = view.timer, view.next_attempt_at
-    if timer.status is not Status.PENDING or at is None:
-        kept = span(namespace.retention_us)
-        return f"The timer has finished. It stays visible for {kept} after its end."
-    if namespace.paused:
-        return f"The namespace {namespace.name} is paused. Its timers fire when it is resumed."
-    if view.suspended is not None:
-        return f"The timer is suspended ({view.suspended}). It resumes automatically when the cause is resolved."
-    if not cluster.dispatching:
-        return f"Dispatch is paused on this node: {cluster.dispatch_paused_reason}."
-    if shard is None or shard.owner is None:
-        return f"Shard {view.shard_id} has no owner at the moment. Its next owner fires the timers that are due."
-    if at <= now_us:
-        return f"The timer is due. It waits for a free slot or for its response on {shard.owner}."
-    when = relative(at, now_us)
-    if not shard.owned_here:
-        return f"The timer is in the store. {shard.owner} owns its shard and fires it {when}."
-    if shard.complete_to is not None and at <= shard.complete_to:
-        return f"The timer is in memory on {shard.owner}, which fires it {when}."
-    return f"The timer is in the store. {shard.owner} loads it into memory some minutes before it fires {when}."

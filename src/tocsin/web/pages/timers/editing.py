@@ -40,6 +40,7 @@ _LABELS = {
     "callbackUrl": "URL",
     "delay": "In",
     "executeAt": "At",
+    "expireAfter": "Expires after",
     "namespace": "Namespace",
     "id": "Id",
     "tags": "Tags",
@@ -178,7 +179,11 @@ class TimerEditing(Part):
         try:
             timer = self._parser.timer(_create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
-            shown["plan"] = plan(self._service.retry_policy(timer), max(first_at, context.now_us))
+            shown["plan"] = plan(
+                self._service.retry_policy(timer),
+                max(first_at, context.now_us),
+                None if timer.expire_after_us is None else first_at + timer.expire_after_us,
+            )
             if view is not None and not shown["unchanged"]:
                 body = _at(body, context.now_us)
                 self._parser.changes(_update_reader.read(msgspec.json.encode(body)), context.now_us)

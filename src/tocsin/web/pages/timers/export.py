@@ -22,6 +22,7 @@ from tocsin.web.pages.timers.listing import TimerList
 _COLUMNS = (
     "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
     "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload", "body",
+    "expireAfter",
 )  # fmt: skip
 #: Rows, and bytes of payloads, that are written before the event loop serves other tasks; at least one row.
 _ROWS_PER_TURN = 50
@@ -123,6 +124,7 @@ def _row(view: TimerView) -> list[object]:
         view.shard_id,
         bytes(timer.payload).decode() if timer.body is None else "",
         "" if answer.body is msgspec.UNSET else msgspec.json.encode(answer.body).decode(),
+        "" if answer.expire_after is msgspec.UNSET else answer.expire_after,
     ]
 
 

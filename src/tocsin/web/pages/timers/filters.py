@@ -29,6 +29,7 @@ class TimerFilters(ListFilters):
         "pending": ("Pending", (Status.PENDING,)),
         "completed": ("Completed", (Status.COMPLETED,)),
         "failed": ("Failed", (Status.FAILED,)),
+        "expired": ("Expired", (Status.EXPIRED,)),
         "canceled": ("Canceled", (Status.CANCELED,)),
         "all": ("All", ()),
     }

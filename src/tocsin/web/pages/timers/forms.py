@@ -73,4 +73,6 @@ def command(server: str, body: Mapping[str, Any]) -> str:
         parts += flags(body, {"namespace": "--namespace"})
     parts += flags(body, {"delay": "--in", "executeAt": "--at", "onConflict": "--on-conflict"})
     parts += callback_flags(body)
+    if body.get("expireAfter", "") is None:
+        parts.append("--no-expiry")
     return lined([" ".join(parts[:2]), *parts[2:], *server_flag(server)])

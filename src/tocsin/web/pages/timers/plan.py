@@ -28,15 +28,15 @@ class Plan:
     attempts: list[Planned]
 
 
-def plan(policy: RetryPolicy, first_at: int) -> Plan:
-    """The plan for a first attempt at an instant. Actual attempts are a little later: each one takes time, and a response may
-    request a longer delay."""
+def plan(policy: RetryPolicy, first_at: int, expires_at: int | None = None) -> Plan:
+    """The plan for a first attempt at an instant; none begins after `expires_at`, if there is such a limit. Actual attempts
+    are a little later: each one takes time, and a response may request a longer delay."""
     attempts = [Planned(1, first_at, 0)]
     while (
         at := next_attempt_at(
             policy, attempts_made=len(attempts), first_attempt_at=first_at, now_us=attempts[-1].at, jitter=0.0
         )
-    ) is not None:
+    ) is not None and (expires_at is None or at <= expires_at):
         attempts.append(Planned(len(attempts) + 1, at, at - first_at))
     shown = attempts if len(attempts) <= _SHOWN else [*attempts[: _SHOWN - 1], attempts[-1]]
     return Plan(_words(attempts), shown)

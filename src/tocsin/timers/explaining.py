@@ -1,0 +1,230 @@
+"""Where a timer is, what it waits for, and what happens next: for the API, the pages and the CLI. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tocsin.model.instants import format_duration, format_instant
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Status, Timer
+from tocsin.ports.whereabouts import Obstacle, Place, Whereabouts
+from tocsin.timers.listing import TimerView
+
+#: Reasons of a pause of the dispatcher, as texts.
+PAUSE_TEXTS = {
+    "starting": "the node is starting",
+    "lease": "node lease expired",
+    "clock_skew": "the node's clock differs from the store's",
+    "clock_jump": "the node's wall clock jumped",
+    "unwritten_results": "too many results of attempts wait to be written",
+    "stopped": "the node has stopped",
+}
+
+
+class TimerState(StrEnum):
+    """Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`: it is
+    due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being stored. `paused`:
+    its namespace is paused. `suspended`: its stored record can't be read. `held`: it is due, and no node fires it now.
+    `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status."""
+
+    SCHEDULED = "scheduled"
+    RETRYING = "retrying"
+    WAITING = "waiting"
+    FIRING = "firing"
+    WRITING = "writing"
+    PAUSED = "paused"
+    SUSPENDED = "suspended"
+    HELD = "held"
+    UNKNOWN = "unknown"
+    FINISHED = "finished"
+
+
+class WaitsFor(StrEnum):
+    """What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
+    there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes are
+    stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
+    client creates it again."""
+
+    INSTANT = "instant"
+    DESTINATION = "destination"
+    NAMESPACE = "namespace"
+    NODE = "node"
+    RESPONSE = "response"
+    WRITE = "write"
+    LEASE = "lease"
+    CLOCK = "clock"
+    OWNER = "owner"
+    CREATE = "create"
+
+
+#: What a timer waits for while its owner's dispatcher is paused for a reason; for others, it is the node.
+_PAUSES = {
+    "lease": WaitsFor.LEASE,
+    "clock_skew": WaitsFor.CLOCK,
+    "clock_jump": WaitsFor.CLOCK,
+    "unwritten_results": WaitsFor.WRITE,
+    "stopped": WaitsFor.OWNER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was found out from the owner of the timer's shard: its name, None without one; and what it knows of the timer, or
+    why it could not be asked."""
+
+    owner: str | None
+    found: Whereabouts | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`next_at` is the instant (microseconds) of the next attempt, or of the time-out of the one in flight; None if it is
+    not known. `sentence` is all of it in English, with instants in RFC 3339."""
+
+    state: TimerState
+    waits_for: WaitsFor | None
+    next_at: int | None
+    shard_id: int
+    owner: str | None
+    sentence: str
+
+
+#: TimerState, what it waits for, what comes next and when, and the sentence.
+_Found = tuple[TimerState, WaitsFor | None, int | None, str]
+
+
+def explain(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> Explanation:
+    """The explanation of a timer that was read after the owner of its shard was asked."""
+    state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
+    if state is not TimerState.FINISHED:
+        sentence += _about_expiry(view.timer, state, now_us)
+    return Explanation(state, waits_for, next_at, view.shard_id, asked.owner, sentence)
+
+
+def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> _Found:
+    timer, at, found, owner = view.timer, view.next_attempt_at, asked.found, asked.owner
+    if timer.status is not Status.PENDING or at is None:
+        return _finished(timer, namespace)
+    if found is not None and found.place == Place.IN_FLIGHT:
+        text = f"Attempt {found.attempt} is in flight on {owner}; without a response it times out at"
+        return TimerState.FIRING, WaitsFor.RESPONSE, found.until, f"{text} {format_instant(found.until)}."
+    if found is not None and found.place == Place.WRITING:
+        return (
+            TimerState.WRITING,
+            WaitsFor.WRITE,
+            None,
+            f"{owner} is storing the result of an attempt, or a change of the timer.",
+        )
+    reason = view.suspended or ""
+    if reason.startswith("bad_record"):
+        text = f"The timer is suspended, because its stored record can't be read ({reason}). Create it again."
+        return TimerState.SUSPENDED, WaitsFor.CREATE, None, text
+    if namespace.paused:
+        text = f"The namespace {namespace.name} is paused. The timer fires when the namespace is resumed"
+        if at <= now_us:
+            return TimerState.PAUSED, WaitsFor.NAMESPACE, None, f"{text}; it has been due since {format_instant(at)}."
+        return TimerState.PAUSED, WaitsFor.NAMESPACE, at, f"{text}, and not before {format_instant(at)}."
+    return _ahead(view, at, asked) if at > now_us else _due(view, at, asked)
+
+
+def _finished(timer: Timer, namespace: Namespace) -> _Found:
+    ended, kept = timer.executed_at or timer.updated_at, format_duration(namespace.retention_us)
+    text = f"The timer has finished: {timer.status} at {format_instant(ended)}. It stays visible for {kept} after that."
+    return TimerState.FINISHED, None, None, text
+
+
+def _ahead(view: TimerView, at: int, asked: Asked) -> _Found:
+    """The timer's next instant is in the future."""
+    timer, found, when = view.timer, asked.found, format_instant(at)
+    firing = f"{asked.owner or 'the next owner of its shard'} fires it at {when}."
+    if timer.attempts:
+        state, text = (
+            TimerState.RETRYING,
+            f"Attempt {timer.attempts} failed ({timer.last_error}). The next one begins at {when}.",
+        )
+    elif at != timer.execute_at:
+        text = f"An attempt was in flight when the timer's shard was handed over. Without its result, {firing}"
+        return TimerState.FIRING, WaitsFor.RESPONSE, at, text
+    elif found is not None and found.place == Place.WINDOW:
+        state, text = TimerState.SCHEDULED, f"The timer is in memory; {firing}"
+    else:
+        state, text = TimerState.SCHEDULED, f"The timer is in the store; {firing}"
+    return state, WaitsFor.INSTANT, at, text + _about_owner(view, asked)
+
+
+def _about_owner(view: TimerView, asked: Asked) -> str:
+    """What is wrong at the owner while the timer need not be fired yet."""
+    if asked.owner is None:
+        return f" At the moment, shard {view.shard_id} has no owner."
+    if asked.found is None:
+        return f" {asked.owner} could not be asked: {asked.failure}."
+    if asked.found.obstacle == Obstacle.DISPATCH:
+        return f" At the moment, {asked.owner} fires nothing: {_pause(asked.found)}."
+    return ""
+
+
+def _due(view: TimerView, at: int, asked: Asked) -> _Found:
+    """The timer's instant has come."""
+    found, owner, since = asked.found, asked.owner, f"The timer has been due since {format_instant(at)}."
+    if owner is None:
+        text = f"{since} Its shard {view.shard_id} has no owner at the moment; the next owner fires it."
+        return TimerState.HELD, WaitsFor.OWNER, None, text
+    if found is None:
+        text = (
+            f"{since} {owner} owns its shard and could not be asked, so an attempt may be in flight: {asked.failure}."
+        )
+        return TimerState.UNKNOWN, None, None, text
+    if found.obstacle == Obstacle.DISPATCH:
+        text = f"{since} {owner} fires nothing at the moment: {_pause(found)}."
+        return TimerState.HELD, _PAUSES.get(found.name, WaitsFor.NODE), None, text
+    if found.obstacle == Obstacle.HAND_OVER:
+        text = f"{since} {owner} is handing over its shard {view.shard_id}, whose next owner fires it."
+        return TimerState.HELD, WaitsFor.OWNER, None, text
+    waits_for, text = _turn(view, found, owner)
+    return TimerState.WAITING, waits_for, None, f"{since} {text}"
+
+
+def _turn(view: TimerView, found: Whereabouts, owner: str) -> tuple[WaitsFor, str]:
+    """What a due timer waits for at an owner that fires timers."""
+    namespace = view.timer.namespace
+    kind, _, name = (view.suspended or "").partition(":")
+    if kind == "destination":
+        text = f"It waits in the store, because many timers for {name} wait already; {owner} takes it up when there is room."
+        return WaitsFor.DESTINATION, text
+    if kind == "namespace":
+        text = f"It waits in the store for its namespace {namespace}; {owner} takes it up when there is room."
+        return WaitsFor.NAMESPACE, text
+    if found.obstacle == Obstacle.DESTINATION:
+        return (
+            WaitsFor.DESTINATION,
+            f"{found.name} has as many requests in flight as it may have; it waits for one to end.",
+        )
+    if found.obstacle == Obstacle.UNSENT:
+        text = f"A request to {found.name} could not be sent from {owner}, which tries again within a second."
+        return WaitsFor.DESTINATION, text
+    if found.obstacle == Obstacle.NAMESPACE:
+        return WaitsFor.NAMESPACE, f"Its namespace {namespace} has its share of the slots of {owner}; one has to end."
+    if found.obstacle == Obstacle.NODE:
+        return WaitsFor.NODE, f"All slots of {owner} are in use; it waits for one to become free."
+    verb = "loads it from the store" if found.place == Place.STORE else "fires it"
+    return WaitsFor.NODE, f"{owner} {verb} next."
+
+
+def _pause(found: Whereabouts) -> str:
+    return PAUSE_TEXTS.get(found.name, found.name)
+
+
+def _about_expiry(timer: Timer, state: TimerState, now_us: int) -> str:
+    limit = timer.expires_at
+    if limit is None:
+        return ""
+    if now_us <= limit:
+        return f" No attempt begins after {format_instant(limit)}."
+    over = f" No attempt may begin any more, since {format_instant(limit)}"
+    return (
+        f"{over}."
+        if state in (TimerState.FIRING, TimerState.WRITING)
+        else f"{over}: the timer ends instead of being fired."
+    )

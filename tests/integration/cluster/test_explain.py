@@ -1,0 +1,50 @@
+"""Any node explains a timer, by what the owner of its shard answers."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.support.cluster import node, running, shared_by, until
+from tests.support.http import Client
+
+TIMERS = 20
+
+
+async def test_every_node_explains_timers_of_others(tmp_path: Path, postgresql_url: str) -> None:
+    one, two = servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    async with running(*servers):
+        await shared_by(servers, {"one", "two"})
+
+        async def explained(number: int) -> dict[str, Any]:
+            status, found = await asking.post(
+                "/api/v1/timers/explain", {"namespace": "default", "timerId": f"t{number}"}
+            )
+            assert status == 200, found
+            return dict(found)
+
+        asking = Client(one.address)
+        timers = [
+            {"namespace": "default", "id": f"t{number}", "delay": "2m", "callbackUrl": "http://127.0.0.1:9/"}
+            for number in range(TIMERS)
+        ]
+        assert (await asking.post("/api/v1/timers/batch/create", {"timers": timers}))[0] == 200
+
+        async def known_to_be_in_memory() -> bool:
+            found = [await explained(number) for number in range(TIMERS)]
+            assert {each["state"] for each in found} == {"scheduled"}
+            return {each["owner"] for each in found if "is in memory" in each["sentence"]} == {"one", "two"}
+
+        # Only the owner knows that.
+        await until(known_to_be_in_memory)
+        of_two = [number for number in range(TIMERS) if (await explained(number))["owner"] == "two"]
+        assert two.process is not None
+        two.process.send_signal(signal.SIGSTOP)
+        try:
+            found = await explained(of_two[0])
+            # Unless the other node has taken the shard over already.
+            assert found["owner"] == "one" or "two could not be asked" in found["sentence"], found
+        finally:
+            two.process.send_signal(signal.SIGCONT)
+        asking.close()

@@ -1,0 +1,55 @@
+"""`timers/explain`, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.support.calls import Api
+from tests.support.patience import PATIENCE_S
+from tests.support.scripted import Reply, ScriptedReceiver
+from tests.support.server import ServerProcess
+
+RETRIES = {"initialInterval": "1h", "maxInterval": "1h"}
+
+
+async def explained(api: Api, name: str, state: str) -> dict[str, Any]:
+    """The timer's explanation, once it has this state."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            status, found = await api("timers/explain", namespace=api.namespace, timerId=name)
+            assert status == 200, found
+            assert (found["shard"], found["owner"]) == ((await api.get(name))["shardId"], found["owner"] or "")
+            if found["state"] == state:
+                return dict(found)
+            await asyncio.sleep(0.02)
+
+
+async def test_timer_is_explained_on_its_way(server: ServerProcess) -> None:
+    api, answer = Api(server, namespace="e"), asyncio.Event()
+    await api("namespaces/create", name="e")
+    async with ScriptedReceiver({"t": [Reply(503, until=answer)]}) as receiver:
+        at = "2099-01-01T00:00:00Z"
+        await api.create("t", receiver.url("t"), executeAt=at, retryPolicy=RETRIES, callbackTimeoutSeconds=60)
+        found = await explained(api, "t", "scheduled")
+        assert (found["waitsFor"], found["next"]) == ("instant", at)
+        assert found["sentence"] == f"The timer is in the store; {found['owner']} fires it at {at}."
+        await api("namespaces/update", name="e", paused=True)
+        await api("timers/update", namespace="e", timerId="t", executeAt="2026-01-01T00:00:00Z")
+        found = await explained(api, "t", "paused")
+        assert (found["waitsFor"], "next" in found) == ("namespace", False)
+        assert "it has been due since 2026-01-01T00:00:00Z." in found["sentence"]
+        await api("namespaces/update", name="e", paused=False)
+        await receiver.count("t", 1)
+        found = await explained(api, "t", "firing")
+        assert found["waitsFor"] == "response"
+        assert found["sentence"].startswith(f"Attempt 1 is in flight on {found['owner']}; without a response")
+        answer.set()
+        found = await explained(api, "t", "retrying")
+        assert found["next"] == (await api.get("t"))["nextAttemptAt"]
+        assert found["sentence"] == f"Attempt 1 failed (HTTP_503). The next one begins at {found['next']}."
+        await api("timers/delete", namespace="e", timerId="t")
+        found = await explained(api, "t", "finished")
+        assert found["sentence"].startswith("The timer has finished: canceled at ")
+        assert "waitsFor" not in found
+    assert (await api("timers/explain", namespace="e", timerId="none"))[1]["error"] == "TIMER_NOT_FOUND"
