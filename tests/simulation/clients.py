@@ -121,7 +121,10 @@ class Client:
         states.add(token)
         world.say("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
 
+        write = world.runs.asked(self.uuid, token, traceable=kind is OpKind.UPDATE and moves)
+
         def op() -> WriteOp:
+            write.tries += 1
             if kind is OpKind.CREATE:
                 return WriteOp(kind, self.uuid, self._namespace, timer=msgspec.structs.replace(timer))
             return WriteOp(kind, self.uuid, self._namespace, changes=changes)
@@ -129,6 +132,7 @@ class Client:
         answer, answered_all = await self._insist(op)
         world.say("client receives", self.uuid.hex()[:6], token, _word(answer))
         if isinstance(answer, Row):
+            write.acknowledged = True
             if token_of(answer.timer.payload) != token:
                 world.broken("WRONG ANSWER", f"{self.uuid.hex()[:6]}: wrote {token}, answered {answer.timer.payload!r}")
             world.ledger.acknowledged(self.uuid, token, world.true_us())

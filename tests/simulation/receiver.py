@@ -163,6 +163,7 @@ class Receiver:
             single=token in world.ledger.single,
             attempts_max=world.ledger.attempts_max.get(token, 0),
         )
+        world.runs.parent[child] = token
         body = b'{"ok":true,"nextExecuteAt":"%s","payload":{"token":%d}}' % (format_instant(due).encode(), child)
         return Response(200, body), delay_s, Answer.RESCHEDULED
 

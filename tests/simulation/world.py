@@ -30,6 +30,7 @@ from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
+from .run_ledger import RunLedger
 from .schedules import SCHEDULED_NAMESPACE, ScheduleLedger, Scheduler
 
 SECOND = 1_000_000
@@ -75,6 +76,7 @@ class World:
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken, self._expired)
+        self.runs = RunLedger(self.ledger.root, self.broken)
         self.total_shards = rng.randint(1, 3)
         # A node that was frozen or cut off for long enough is removed, and joins again.
         interval_us = self.rng("namespaces").choice((2, 10)) * SECOND
@@ -197,6 +199,8 @@ class World:
         self.ledger.record_firing(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         self.ledger.begins(token, node_now)
         self.ledger.fired_as(token, invocation.message_id)
+        if invocation.namespace != FORGETFUL_NAMESPACE:
+            self.runs.called(uuid, token, invocation.message_id, invocation.attempt)
         self.ledger.called(
             invocation.namespace, token, secret_number(invocation.secrets[0] if invocation.secrets else None), node.name
         )
@@ -364,6 +368,7 @@ class World:
             for leak in node.leaks():
                 self.broken("LEAKED", leak)
         self._check_history()
+        self.runs.check(self.store)
 
     def _check_history(self) -> None:
         """Checks that every finished timer has its history row, and that every history row is true."""

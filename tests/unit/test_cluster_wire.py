@@ -45,6 +45,7 @@ from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import NodeReport, ShardReport, Write, WriteKind, Written
 from tocsin.ports.statistics import Failures, Latencies, StatisticsReport, StatisticsSlot
@@ -285,7 +286,8 @@ def parts(value: Timer | Changes | None) -> dict[str, object] | None:
 
 
 @given(
-    kind=st.sampled_from(WriteKind), shard=st.integers(0, 65_535), uuid=UUIDS, namespace=TEXTS, timer=TIMERS,
+    kind=st.sampled_from(sorted(set(WriteKind) - {WriteKind.SCHEDULE})),
+    shard=st.integers(0, 65_535), uuid=UUIDS, namespace=TEXTS, timer=TIMERS,
     changes=CHANGES, version=st.integers(0, 2**62), deadline=INTEGERS,
 )  # fmt: skip
 def test_a_write_round_trips(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
@@ -302,6 +304,18 @@ def test_a_write_round_trips(kind, shard, uuid, namespace, timer, changes, versi
     assert came._replace(timer=None, changes=None) == write._replace(timer=None, changes=None)
     assert parts(came.timer) == parts(write.timer)
     assert parts(came.changes) == parts(write.changes)
+
+
+@given(timer=TIMERS, changes=CHANGES, other=st.sampled_from([Pause(), Resume(), Fire(), Refill(1, 2)]))
+def test_a_change_of_a_schedule_round_trips(timer: Timer, changes: Changes, other: ScheduleChange) -> None:
+    edit = Edit(DefinitionChanges(cron="@daily", end_at=None))
+    for change, sent, changed in ((Put(), timer, None), (edit, None, changes), (other, None, None)):
+        write = Write(WriteKind.SCHEDULE, 1, b"u" * 16, "n", sent, changed, 5, change=change)
+        message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, 4, 5)])))
+        assert isinstance(message, PeerWrites)
+        came = decode_write(message.ops[0], 5)
+        assert came.change == change
+        assert (parts(came.timer), parts(came.changes)) == (parts(sent), parts(changed))
 
 
 @given(timer=TIMERS, on_conflict=st.sampled_from(OnConflict), key=st.none() | st.builds(CreateKey, TEXTS, TEXTS))

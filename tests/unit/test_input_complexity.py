@@ -16,7 +16,14 @@ from tocsin.http_client.plain import check_request
 from tocsin.http_client.request import check_form
 from tocsin.http_client.target import parse_url
 from tocsin.model.answer import Response, judge
-from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url, secrets_of
+from tocsin.model.redaction import (
+    is_secret_name,
+    redact_headers,
+    redact_parameters,
+    redact_text,
+    redact_url,
+    secrets_of,
+)
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.validation import CallRules, PageRequest, Submission
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
@@ -86,6 +93,7 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
     "body of an answer": (ANSWER_CHARS, lambda text: snippet(_bytes(text), 4_096, _secrets)),
     "text of an answer": (ANSWER_CHARS, lambda text: cut_text(text, 4_096)),
     "credentials in a URL": (HEADER_CHARS, lambda text: redact_parameters("//" + text + "@=")),
+    "secrets in an answer": (2_000, redact_text),
     "URL": (2_048, lambda text: (parse_url("https://" + text), redact_url("https://" + text))),
     "name of a header": (HEADER_CHARS, is_secret_name),
     "secrets of a request": (8_192, lambda text: secrets_of("https://a/?" + text, [("authorization", text)])),

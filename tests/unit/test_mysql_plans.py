@@ -14,11 +14,11 @@ import pytest_asyncio
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
-from tocsin.ports.store import KEY_MAX, KEY_MIN, AuditQuery, ListQuery, Member, ShardBatch, SignIn
+from tocsin.ports.store import GENERATION_END, KEY_MAX, KEY_MIN, AuditQuery, ListQuery, Member, ShardBatch, SignIn
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.rows import LIVE, LoadQuery
-from tocsin.sql.store import purge_history, release
+from tocsin.sql.store import RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, release
 from tocsin.stores.mysql import lists as mysql_list
 from tocsin.stores.mysql import reads as mysql_read
 from tocsin.stores.mysql import schema as mysql_schema
@@ -28,7 +28,7 @@ from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.mysql.text import filled, hexed
-from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, uuid_of
+from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, run, uuid_of
 
 #: Sizes in bytes of the keys' parts: shard_id, row_type, instant, uuid with its length, uuid, generation.
 SHARD, TYPE, AT, UUID, FINISHED_UUID, GENERATION = 4, 1, 8, 18, 16, 32
@@ -43,6 +43,7 @@ BATCH = ShardBatch(
     deletes=[uuid_of(2)],
     delete_to=(5, uuid_of(9)),
     history=[finished(row(3))],
+    runs=[run(row(4))],
 )
 
 
@@ -58,15 +59,16 @@ async def store(mysql_url: str) -> AsyncIterator[MysqlStore]:
 async def session(store: MysqlStore, request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
     """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
     session = await connect(store._settings)
-    await session.run(b"ANALYZE TABLE timers, history")
+    await session.run(b"ANALYZE TABLE timers, history, runs")
     if request.param != "empty":
         for shard_id in range(1, 4):
             batch = await claimed(store, shard_id)
             batch.upserts = [row(i, i) for i in range(1, 1_500)]
             batch.history = [finished(each) for each in batch.upserts]
+            batch.runs = [run(each) for each in batch.upserts]
             await store.apply([batch])
     if request.param == "analyzed":
-        await session.run(b"ANALYZE TABLE timers, history")
+        await session.run(b"ANALYZE TABLE timers, history, runs")
     yield session
     session.terminate()
 
@@ -132,6 +134,14 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
     assert newest in [("history", "history_by_uuid", size) for size in (SHARD + FINISHED_UUID, whole)]
 
 
+async def test_runs_of_a_timer_are_read_along_a_key(session: Connection) -> None:
+    values = (1, uuid_of(1), GENERATION_END, 10)
+    size = SHARD + FINISHED_UUID + GENERATION
+    assert await plan(session, filled(history_of_timer(DIALECT), values)) == [("history", "history_by_uuid", size)]
+    assert await plan(session, filled(RUNS_OF_TIMER, values)) == [("runs", "PRIMARY", size)]
+    assert await plan(session, written(purge_runs(DIALECT, 500, 100))) == [("runs", "runs_by_expiry", AT)]
+
+
 async def test_shard_rows_are_read_by_primary_key(session: Connection) -> None:
     assert await plan(session, mysql_read.shard_rows(range(4)).encode()) == [("timers", "PRIMARY", PLACE)]
     for count in (1, 2, 64):
@@ -190,6 +200,7 @@ async def _everything_else(recorder: Any) -> None:
     await store.members()
     await store.forget_member(ALICE, 1)
     await store.purge_history(5, 5)
+    await store.runs(1, uuid_of(1), None, 5)
     await store.put_namespace(Namespace("n", 4, 1, 1), create=True)
     await store.put_namespace(Namespace("n", 4, 1, 1, version=2), create=False)
     await store.put_api_key(ApiKey("k", "0", Role.READ))

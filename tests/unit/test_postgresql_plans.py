@@ -12,14 +12,14 @@ import pytest
 import pytest_asyncio
 
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.store import purge_history
+from tocsin.sql.store import RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs
 from tocsin.stores.postgresql import lists as postgresql_list
 from tocsin.stores.postgresql import reads as postgresql_read
 from tocsin.stores.postgresql import writes as postgresql_write
 from tocsin.stores.postgresql.connection import connect
 from tocsin.stores.postgresql.dialect import DIALECT, numbered
 from tocsin.stores.postgresql.store import PostgresStore
-from tocsin.testing.store_conformance_base import claimed, finished, row, uuid_of
+from tocsin.testing.store_conformance_base import claimed, finished, row, run, uuid_of
 
 #: Nodes of a plan that read stored rows.
 _SCANS = re.compile(r"(?:Index Only Scan|Index Scan|Seq Scan|Bitmap Heap Scan|Tid Scan)\b[^(\n]*")
@@ -43,6 +43,7 @@ async def session(store: PostgresStore, request: pytest.FixtureRequest) -> Async
             batch = await claimed(store, shard_id)
             batch.upserts = [row(i, i) for i in range(1, 1_500)]
             batch.history = [finished(each) for each in batch.upserts]
+            batch.runs = [run(each) for each in batch.upserts]
             await store.apply([batch])
     if request.param == "analyzed":
         await _analyze(session)
@@ -51,7 +52,7 @@ async def session(store: PostgresStore, request: pytest.FixtureRequest) -> Async
 
 
 async def _analyze(session: Any) -> None:
-    for table in ("timers", "history"):
+    for table in ("timers", "history", "runs"):
         await session.execute(f"VACUUM ANALYZE {table}")
 
 
@@ -89,6 +90,20 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
         "Index Scan Backward using history_pkey on history",
     ]
     assert "Sort" not in found
+
+
+@pytest.mark.parametrize(("table", "sql"), [("history", history_of_timer(DIALECT)), ("runs", RUNS_OF_TIMER)])
+async def test_runs_of_a_timer_are_read_along_a_primary_key_without_sorting(session: Any, table: str, sql: str) -> None:
+    found = await plan(session, numbered(sql))
+    assert scans(found) == [f"Index Scan Backward using {table}_pkey on {table}"]
+    assert "Sort" not in found
+
+
+async def test_purge_of_runs_uses_the_expiry_index(session: Any) -> None:
+    assert scans(await plan(session, numbered(purge_runs(DIALECT, 5, 5).sql))) == [
+        "Index Scan using runs_by_expiry on runs runs_1",
+        "Tid Scan on runs",
+    ]
 
 
 async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tocsin.sql.store import purge_history
+from tocsin.sql.store import RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs
 from tocsin.stores.sqlite import lists as sqlite_list
 from tocsin.stores.sqlite import reads as sqlite_read
 from tocsin.stores.sqlite import writes as sqlite_write
@@ -50,7 +50,7 @@ def plan(connection: apsw.Connection, sql: str) -> list[str]:
     count = len(re.findall(r"\?", sql))
     bindings = tuple([1] * count) if count else AnyValue()
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
-    return [step for step in steps if re.search(r"\b(timers|history|TEMP B-TREE)\b", step)]
+    return [step for step in steps if re.search(r"\b(timers|history|runs|TEMP B-TREE)\b", step)]
 
 
 def assert_plan(connection: apsw.Connection, sql: str, *expected: str) -> None:
@@ -81,6 +81,20 @@ def test_purge_uses_the_index_of_expiry(connection: apsw.Connection) -> None:
         purge_history(DIALECT, 5, 5).sql,
         rf"SEARCH history USING PRIMARY KEY \({key}\)",
         r"SEARCH history USING COVERING INDEX history_by_expiry \(timer_expires_at<\?\)",
+    )
+
+
+def test_runs_of_a_timer_are_read_along_a_key(connection: apsw.Connection) -> None:
+    key = r"\(shard_id=\? AND {0}_uuid=\? AND {0}_generation<\?\)"
+    assert_plan(
+        connection, history_of_timer(DIALECT), "SEARCH history USING INDEX history_by_uuid " + key.format("timer")
+    )
+    assert_plan(connection, RUNS_OF_TIMER, "SEARCH runs USING PRIMARY KEY " + key.format("run"))
+    assert_plan(
+        connection,
+        purge_runs(DIALECT, 5, 5).sql,
+        r"SEARCH runs USING PRIMARY KEY \(shard_id=\? AND run_uuid=\? AND run_generation=\?\)",
+        r"SEARCH runs USING COVERING INDEX runs_by_expiry \(run_expires_at<\?\)",
     )
 
 

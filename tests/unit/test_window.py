@@ -66,6 +66,9 @@ class Bench:
         self.window.accept(op)
         return op
 
+    def history_rule(self, _: str) -> tuple[HistoryMode, int]:
+        return HistoryMode.ALL, 1_000
+
     def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
         uuids = self.window.to_fetch(rows_max)
         found = at_once(self.store.fetch(0, uuids))
@@ -73,7 +76,7 @@ class Bench:
             self.window,
             now_us=0,
             boot_us=0,
-            history_rule=lambda _: (HistoryMode.ALL, 1_000),
+            history_rule=self.history_rule,
             fetched={uuid: found.get(uuid) for uuid in uuids},
         )
         return assembly.batch(

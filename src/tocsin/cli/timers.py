@@ -108,6 +108,28 @@ def get(
     _show(server.post("/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
 
 
+@command(app, "explain", example="timers explain order-17")
+def explain(
+    timer_id: TimerId,
+    namespace: Namespace = "default",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Explain what a timer waits for, and what happens next."""
+    found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})
+    if as_json:
+        output.print_json(found)
+        return
+    output.print_plain(found["sentence"])
+    fields = {"state": found["state"], "waits for": found.get("waitsFor"), "next": found.get("next")}
+    if found.get("next"):
+        fields["next"] = f"{found['next']} ({output.relative(found['next'])})"
+    owner = found["owner"] or "none"
+    output.print_fields(
+        {**{name: text for name, text in fields.items() if text}, "shard": found["shard"], "owner": owner}
+    )
+
+
 @command(app, "history", example="timers history order-17")
 def history(
     timer_id: TimerId,
@@ -140,28 +162,6 @@ def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
     first, *others = attempts or [("", "", "", "")]
     head = (run["run"], run["status"], run["executeAt"])
     return [(*head, *first), *(("", "", "", *each) for each in others)]
-
-
-@command(app, "explain", example="timers explain order-17")
-def explain(
-    timer_id: TimerId,
-    namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
-    as_json: AsJson = False,
-) -> None:
-    """Explain what a timer waits for, and what happens next."""
-    found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})
-    if as_json:
-        output.print_json(found)
-        return
-    output.print_plain(found["sentence"])
-    fields = {"state": found["state"], "waits for": found.get("waitsFor"), "next": found.get("next")}
-    if found.get("next"):
-        fields["next"] = f"{found['next']} ({output.relative(found['next'])})"
-    owner = found["owner"] or "none"
-    output.print_fields(
-        {**{name: text for name, text in fields.items() if text}, "shard": found["shard"], "owner": owner}
-    )
 
 
 @command(app, "list", example="timers list --status failed --tag billing")

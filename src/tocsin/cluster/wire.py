@@ -28,8 +28,8 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     """One write. `epoch`: the shard's epoch as the sender knows it. `budget_us`: the time left until the write's
     deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
     `namespace_version`: the version of the namespace that the sender knows; 0 from a release that does not send it.
-    `condition`: the condition of a create, as JSON; empty for none. `change`: the change of a schedule, as JSON, whose timer
-    or changes of the timer are in `body`; empty for none."""
+    `condition`: the condition of a create, as JSON; empty for none. For a schedule: what is asked for, as JSON; its timer, or
+    the changes of its timer, are in `body`."""
 
     id: int
     kind: int
@@ -42,7 +42,6 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     brief: bool = False
     namespace_version: int = 0
     condition: bytes = b""
-    change: bytes = b""
 
 
 class PeerWrites(msgspec.Struct, tag="o", array_like=True):
@@ -245,7 +244,7 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
         assert write.timer is not None
         op.body = write.expected + write.execute_at.to_bytes(8, "big", signed=True) + encode_record(write.timer)
     elif write.kind is WriteKind.SCHEDULE:
-        op.change = _json.encode(write.change)
+        op.condition = _json.encode(write.change)
         if write.timer is not None:
             op.body = encode_record(write.timer)
         elif write.changes is not None:
@@ -279,7 +278,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
             changes = _changes.decode(op.body)
     elif kind is WriteKind.SCHEDULE:
         with _undecodable():
-            change = _change.decode(op.change)
+            change = _change.decode(op.condition)
             if isinstance(change, Put):
                 timer = decode_record(op.body)
             elif isinstance(change, Edit):

@@ -23,6 +23,8 @@ class Dialect:
     #: The table `timers` in an UPDATE of a shard's row, and the condition for the row of shard `?`.
     timers: str = "timers"
     shard_row: str
+    #: The table `history` in a SELECT of one timer's rows.
+    history_of_timer: str = "history"
     #: Inserts the row of a shard that was never claimed, for shard `?` and owner `?`.
     first_claim: str
     #: The store's clock as a number of microseconds.

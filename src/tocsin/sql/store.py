@@ -52,11 +52,7 @@ T = TypeVar("T")
 _key_encoder = msgspec.json.Encoder()
 _key_decoder = msgspec.json.Decoder(ApiKey)
 
-#: The end of a timer's runs, newest first, in either table.
-HISTORY_OF_TIMER = (
-    f"SELECT {HISTORY_COLUMNS} FROM history WHERE shard_id = ? AND timer_uuid = ? AND timer_generation < ? "
-    "ORDER BY timer_generation DESC LIMIT ?"
-)
+#: The runs of a timer that ended while it went on, newest first.
 RUNS_OF_TIMER = (
     f"SELECT {RUN_COLUMNS} FROM runs WHERE shard_id = ? AND run_uuid = ? AND run_generation < ? "
     "ORDER BY run_generation DESC LIMIT ?"
@@ -197,7 +193,7 @@ class SqlStore(ABC):
         """The timer's history rows and run rows with generation < before, greatest generation first. Both tables are read
         along a key; a run that ends meanwhile is newer than all that were read."""
         below = GENERATION_END if before is None else before
-        history = await self._rows(HISTORY_OF_TIMER, shard_id, uuid, below, limit)
+        history = await self._rows(history_of_timer(self.dialect), shard_id, uuid, below, limit)
         runs = await self._rows(RUNS_OF_TIMER, shard_id, uuid, below, limit)
         found: builtins.list[HistoryRow | RunRow] = [*map(history_row, history), *map(run_row, runs)]
         return sorted(found, key=lambda row: row.generation, reverse=True)[:limit]
@@ -313,6 +309,14 @@ def release(dialect: Dialect, shard_id: int, epoch: int, owner: bytes) -> Step:
         "AND shard_version = ? AND shard_owner = ?"
     )
     return Step(sql, (shard_id, epoch, owner))
+
+
+def history_of_timer(dialect: Dialect) -> str:
+    """The finished rows of a timer, newest first."""
+    return (
+        f"SELECT {HISTORY_COLUMNS} FROM {dialect.history_of_timer} "
+        "WHERE shard_id = ? AND timer_uuid = ? AND timer_generation < ? ORDER BY timer_generation DESC LIMIT ?"
+    )
 
 
 def purge_history(dialect: Dialect, now_us: int, limit: int) -> Step:

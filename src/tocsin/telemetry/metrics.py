@@ -54,7 +54,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         "Writes of single timers that the store refused and that were removed from their batch.",
     ),
     "tocsin_heartbeat_failures": ((), "Heartbeats that could not be written to the store."),
-    "tocsin_history_purged": ((), "Finished timers removed by retention."),
+    "tocsin_history_purged": ((), "Finished timers and runs removed by retention."),
     "tocsin_writes_forwarded": (
         ("outcome",),
         "Client writes forwarded to other nodes, by outcome: answered, moved, unknown.",

@@ -28,7 +28,7 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
@@ -44,17 +44,17 @@ from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
-from tocsin.timers.history import RunPage, runs_of
+from tocsin.timers.history import RunPage
 from tocsin.timers.listing import (
     ListRequest,
     TimerView,
     list_page,
-    rows_by_id,
     view_of,
     view_of_stored,
     views_of_stored,
 )
 from tocsin.timers.locating import ask_owner, located_here
+from tocsin.timers.schedule_rows import ScheduleRows
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
@@ -68,7 +68,7 @@ Settled = Callable[[TimerView | TocsinError | None], None]
 NAMESPACE_TRIES_MAX = 10
 
 
-class TimerService:
+class TimerService(ScheduleRows):
     """Create, read, change and list timers and namespaces. All errors are `TocsinError`s.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
@@ -252,45 +252,6 @@ class TimerService:
         """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         await self.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
-
-    # ------------------------------------------------------------------ rows by uuid, for schedules
-
-    @property
-    def has_schedules(self) -> bool:
-        """Whether the store can list schedules."""
-        return self._context.store.capabilities.schedules
-
-    def now_us(self) -> int:
-        """This node's wall clock."""
-        return self._context.clock.now_us()
-
-    async def shard_of(self, namespace: str, uuid: bytes) -> int:
-        """The shard of a uuid. Raises NamespaceNotFound, Unavailable."""
-        await self._ensure_namespace_known(namespace)
-        return self._shard_of(namespace, uuid)
-
-    async def get_by_uuid(self, namespace: str, uuid: bytes) -> TimerView | None:
-        """The live row of a uuid, or else the latest finished one. Raises NamespaceNotFound, Unavailable."""
-        shard_id = await self.shard_of(namespace, uuid)
-        found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
-        row = found and (found.live or found.finished)
-        return view_of_stored(row, shard_id) if row else None
-
-    async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
-        """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
-        return await self._read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
-
-    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
-        """The first live schedules behind an id, in the order of ids, as many as a page may have, and whether more follow.
-        Raises NamespaceNotFound, Unavailable."""
-        await self._ensure_namespace_known(namespace)
-        known, total = self._namespace(namespace), self._supervisor.total_shards
-        arc = namespace_hash(namespace)
-        shards = shards_of_namespace(arc, known.num_shards, total)
-        read = partial(self._context.store.list_schedules, namespace, shards)
-        rows, more = await self._read(rows_by_id(read, after_id, limit))
-        views = ((row, shard_of(arc, row.uuid, known.num_shards, total)) for row in rows)
-        return await views_of_stored(views), more
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)

@@ -25,6 +25,9 @@ def test_a_timer_is_created_updated_and_completed(cli, scripted):
     shown = cli("timers", "get", "life", "--json").json()
     assert (shown["status"], shown["attempts"], shown["payload"]) == ("completed", 2, {"a": 1})
     assert "completed" in cli("timers", "get", "life").out
+    history = cli("timers", "history", "life")
+    assert (history.code, "HTTP_503" in history.out, "completed" in history.out) == (0, True, True)
+    assert len(cli("timers", "history", "life", "--json").json()["runs"]) == 1
     refused = cli("timers", "delete", "life")
     assert refused.code == 1
     assert "TIMER_NOT_PENDING" in refused.err

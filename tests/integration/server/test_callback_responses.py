@@ -108,6 +108,39 @@ async def test_strict_answers_accept_only_an_empty_body_or_ok(server: ServerProc
         assert (await api.settled("html", "completed", namespace="strict"))["attempts"] == 1
 
 
+async def test_history_has_every_run_with_what_the_receiver_answered(server: ServerProcess) -> None:
+    api = Api(server)
+    name = {"namespace": "default", "timerId": "story"}
+    busy = Reply(503, b'{"why": "full\x07", "token": "s3cr3t-value"}')
+    script = [busy, later(0.01), busy, Reply(404, b"\x00\x01"), OK]
+    async with ScriptedReceiver({"story": script}) as receiver:
+        await api.create("story", receiver.url("story"), retryPolicy=POLICY)
+        await api.settled("story", "failed")
+        await api.create("story", receiver.url("story"))
+        await api.settled("story", "completed")
+    status, first = await api("timers/history", **name, limit=2)
+    assert status == 200
+    status, second = await api("timers/history", **name, limit=2, cursor=first["nextCursor"])
+    assert (status, "nextCursor" in second) == (200, False)
+    runs = [*first["runs"], *second["runs"]]
+    assert [(run["status"], run["attemptsMade"]) for run in runs] == [
+        ("completed", 1),
+        ("failed", 2),
+        ("rescheduled", 2),
+    ]
+    assert len({run["run"] for run in runs}) == 3
+    kept = '{"why": "full\\u0007", "token": "[redacted]"}'
+    attempts = [[(each["status"], each.get("error"), each.get("answer")) for each in run["attempts"]] for run in runs]
+    assert attempts[:2] == [[(200, None, None)], [(503, "HTTP_503", kept), (404, "HTTP_404", "[2 bytes]")]]
+    assert attempts[2][0] == (503, "HTTP_503", kept)
+    assert attempts[2][1][2].startswith('{"nextExecuteAt":')
+    webhook_ids = [call.headers["webhook-id"].rpartition("_")[2] for call in receiver.calls["story"]]
+    assert webhook_ids == [runs[place]["run"] for place in (2, 2, 1, 1, 0)]
+    assert (await api("timers/history", **name, cursor="x"))[0] == 400
+    status, problem = await api("timers/history", namespace="default", timerId="nobody")
+    assert (status, problem["error"]) == (404, "TIMER_NOT_FOUND")
+
+
 async def test_a_timer_without_a_policy_uses_its_namespaces_current_policy_then_the_default(
     server: ServerProcess,
 ) -> None:

@@ -56,6 +56,8 @@ async def test_schedule_fires_at_its_instants_until_it_is_deleted(server: Server
         assert first.headers["webhook-id"] == f"msg_{uuid}_s-{parse_instant(first.body['executeAt'])}"
         schedule = await settled(api, lambda schedule: schedule["counts"].get("completed", 0) >= 2)
         assert schedule["lastOccurrence"]["outcome"] == "completed"
+        # Occurrences change the schedule's state and not the schedule.
+        assert schedule["updatedAt"] == created["updatedAt"]
         assert (await api("schedules/delete", **NAME))[0] == 204
         assert (await change(api, "get"))["status"] == "ended"
         assert await refused(api, "pause") == "SCHEDULE_ENDED"

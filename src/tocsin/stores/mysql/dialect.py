@@ -9,9 +9,10 @@ SHARD_ROWS = "row_type = 1 AND timer_execute_at = 0 AND timer_uuid = ''"
 
 
 class MysqlDialect(Dialect):
-    """The hints keep MySQL from using the index on uuids for the rows of shards."""
+    """The hints keep MySQL from using the index on uuids for the rows of shards, and the order of lists for one timer."""
 
     timers = "timers FORCE INDEX (PRIMARY)"
+    history_of_timer = "history FORCE INDEX (history_by_uuid)"
     shard_row = f"shard_id = ? AND {SHARD_ROWS}"
     # That the row exists is an error of the server, which the store takes for no row changed: with IGNORE, the server would
     # also change other errors into warnings.

@@ -163,7 +163,7 @@ class Assembly:
             return None
         if kind is OpKind.SUSPEND:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
-            return self._write(row, op.reason, self._run_row(present, suspended_run(present)))
+            return self._write(row, op.reason, self._run_row(present, suspended_run(present), ended=False))
         return self._write(Row(present.key, op.generation, present.timer, 0))
 
     def _present(self, op: WriteOp) -> Answer:
@@ -306,13 +306,13 @@ class Assembly:
     def _attempted_run(self, former: Row, op: WriteOp) -> RunRow | None:
         assert op.timer is not None
         in_memory = (op.execute_at, op.uuid) <= self._window.horizon
-        return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory))
+        return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
 
-    def _run_row(self, former: Row, run: Run | None) -> RunRow | None:
+    def _run_row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:
         if run is None:
             return None
         mode, retention_us = self._history_rule(former.timer.namespace)
-        return run_row(former, run, mode, retention_us, self._now_us)
+        return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
         """The operation ends the timer: its row is deleted, and its history is written."""

@@ -86,20 +86,6 @@ def conclude(
     return NextAttempt(after, again_at), "retried"
 
 
-def _entry(
-    attempt: InFlightAttempt, outcome: Response | NoResponse, duration_us: int, error: str | None, *, accepted: bool
-) -> Attempt:
-    """The attempt for the timer's log. What an accepting receiver answers says nothing more, and is not kept."""
-    if not isinstance(outcome, Response):
-        return Attempt(attempt.fired_at, duration_us, 0, error)
-    if accepted or not outcome.body:
-        return Attempt(attempt.fired_at, duration_us, outcome.status, error)
-    timer = attempt.row.timer
-    secrets = secrets_of(timer.url, (timer.headers or {}).items())
-    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
-    return Attempt(attempt.fired_at, duration_us, outcome.status, error, answer)
-
-
 def conclude_expired(row: Row, now_us: int) -> FinalAttempt | None:
     """The end of a due timer that no attempt may begin for any more (rule 27); None if one may begin now.
 
@@ -121,3 +107,17 @@ def conclude_expired(row: Row, now_us: int) -> FinalAttempt | None:
 
 def _none_after(limit_us: int) -> str:
     return f"EXPIRED: no attempt may begin after {format_instant(limit_us)}"
+
+
+def _entry(
+    attempt: InFlightAttempt, outcome: Response | NoResponse, duration_us: int, error: str | None, *, accepted: bool
+) -> Attempt:
+    """The attempt for the timer's log. What an accepting receiver answers says nothing more, and is not kept."""
+    if not isinstance(outcome, Response):
+        return Attempt(attempt.fired_at, duration_us, 0, error)
+    if accepted or not outcome.body:
+        return Attempt(attempt.fired_at, duration_us, outcome.status, error)
+    timer = attempt.row.timer
+    secrets = secrets_of(timer.url, (timer.headers or {}).items())
+    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
+    return Attempt(attempt.fired_at, duration_us, outcome.status, error, answer)

@@ -1,7 +1,10 @@
 """What is kept of runs whose timers go on. Pure.
 
 A run that ends with its timer is in the timer's history row. The others get a row of their own, in the batch that ends them.
-Its generation is that of the live row which the batch replaces, and of no history row."""
+Its generation is that of the live row which the batch replaces, and of no history row.
+
+A run whose row leaves memory gets a row, too, as if it ended there: a plain create, which reads nothing, may replace it
+unseen. If the run goes on, its later record hides this one, whose generation stays the same during an epoch."""
 
 from __future__ import annotations
 
@@ -23,10 +26,7 @@ def superseded_run(former: Row, conclusion: Conclusion | None) -> Run | None:
 
 def attempted_run(former: Row, after: Timer, *, in_memory: bool) -> Run | None:
     """The run whose attempt led to another one, by the timer as it was before and is after the attempt; None if there is
-    nothing to keep, because the run goes on.
-
-    `in_memory` is whether the timer's next row stays in memory. If not, the run is kept as if it ended here: a plain create,
-    which reads nothing, may replace the row unseen. If the run goes on, a later record of it counts."""
+    nothing to keep, because the run goes on. `in_memory` is whether the timer's next row stays in memory."""
     if after.attempts:
         return None if in_memory else run_of(after, RunStatus.SUPERSEDED)
     if after.attempt_log == former.timer.attempt_log:
@@ -36,17 +36,26 @@ def attempted_run(former: Row, after: Timer, *, in_memory: bool) -> Run | None:
 
 
 def suspended_run(row: Row) -> Run | None:
-    """The run of a row that leaves memory to be suspended, likewise."""
+    """The run of a row that leaves memory to be suspended; None if it has no attempts."""
     return run_of(row.timer, RunStatus.SUPERSEDED) if row.timer.attempts else None
 
 
-def run_row(former: Row, run: Run, mode: HistoryMode, retention_us: int, now_us: int) -> RunRow | None:
-    """The row of a run that ended with a live row; None if the namespace's history mode does not keep it. To be rescheduled
-    is no failure."""
+def run_row(former: Row, run: Run, mode: HistoryMode, retention_us: int, now_us: int, *, ended: bool) -> RunRow | None:
+    """The row of a run that ended with a live row, or of one whose live row leaves memory; None if the namespace's history
+    mode does not keep it. To be rescheduled is no failure."""
     fine = run.status in (RunStatus.RESCHEDULED, RunStatus.COMPLETED) and not run.missed
     if mode is HistoryMode.NONE or (mode is HistoryMode.FAILURES and fine):
         return None
-    return RunRow(former.key[1], former.generation, encode_run(run), now_us + retention_us)
+    kept_as = former.generation if ended else _generation_of_state(former)
+    return RunRow(former.key[1], kept_as, encode_run(run), now_us + retention_us)
+
+
+def _generation_of_state(row: Row) -> bytes:
+    """The same for all rows of a run that one owner has written: the generation with which the firing began, or, if that was
+    in another epoch, one before the first of this epoch."""
+    began_in, dash, sequence = row.timer.firing.partition("-")
+    is_same = dash and began_in == f"{int.from_bytes(row.generation[:8], 'big'):x}"
+    return row.generation[:-8] + (int(sequence, 16) if is_same else 0).to_bytes(8, "big")
 
 
 def _after_attempt(former: Timer, after: Timer, status: RunStatus) -> Run:

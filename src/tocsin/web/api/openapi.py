@@ -238,6 +238,7 @@ def _constrain(schemas: Json) -> None:
     for struct, described, other in (
         ("CreateTimer", "id", "timerId"),
         ("TimerName", "timerId", "id"),
+        ("TimerHistory", "timerId", "id"),
         ("UpdateTimer", "timerId", "id"),
     ):
         del schemas[struct]["properties"][other]

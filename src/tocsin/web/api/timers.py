@@ -104,6 +104,20 @@ class TimerHandlers:
         return timer_answer(await self._service.get(*self._parser.name(sent)))
 
     @_operation(
+        "explainTimer",
+        "/api/v1/timers/explain",
+        "Explain what a timer waits for",
+        Role.READ,
+        errors=_READ_ERRORS,
+        example=_NAME,
+    )
+    async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
+        """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
+        can't be asked, the sentence says so, and a due timer's state is `unknown`."""
+        request.permit(Role.READ, sent.namespace)
+        return explanation_answer(await self._service.explain(*self._parser.name(sent)))
+
+    @_operation(
         "timerHistory",
         "/api/v1/timers/history",
         "Get the runs of a timer, newest first",
@@ -117,20 +131,6 @@ class TimerHandlers:
         decides which runs are kept. Paginated like lists."""
         request.permit(Role.READ, sent.namespace)
         return page_answer(await self._service.history(*self._parser.history_request(sent)))
-
-    @_operation(
-        "explainTimer",
-        "/api/v1/timers/explain",
-        "Explain what a timer waits for",
-        Role.READ,
-        errors=_READ_ERRORS,
-        example=_NAME,
-    )
-    async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
-        """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
-        can't be asked, the sentence says so, and a due timer's state is `unknown`."""
-        request.permit(Role.READ, sent.namespace)
-        return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
     @_operation(
         "updateTimer",

@@ -259,7 +259,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         callback_timeout_seconds=seconds_answer(timer.timeout_us),
         tags=list(timer.tags),
         created_at=format_instant(timer.created_at),
-        updated_at=format_instant(timer.updated_at),
+        updated_at=format_instant(view.updated_at),
         cron=_if_any(definition.cron),
         time_zone=UNSET if definition.cron is None else definition.time_zone,
         every=_optional_duration(definition.every_us),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
@@ -10,7 +11,8 @@ from tocsin.model.access import Role
 from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Status
+from tocsin.model.run import Run, RunStatus
+from tocsin.model.timer import Attempt, Status
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry
@@ -27,6 +29,27 @@ NOTICES = {
     "firing": "The timer fires now.",
     "run-again": "New timer created with the same settings.",
 }
+
+
+#: Runs on the page: the present one, and those before it.
+RUNS_SHOWN = 20
+_RUN_TONES = {
+    RunStatus.COMPLETED: "done",
+    RunStatus.RESCHEDULED: "done",
+    RunStatus.FAILED: "failed",
+    RunStatus.EXPIRED: "failed",
+    RunStatus.CANCELED: "canceled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """An earlier run: how it ended, and its attempts."""
+
+    run: Run
+    title: str
+    tone: str
+    attempts: list[TimelineEntry]
 
 
 class TimerDetail(Part):
@@ -51,6 +74,8 @@ class TimerDetail(Part):
         why = await self._service.explain(namespace, timer_id)
         cluster = await self._service.cluster()
         before, after = neighbours(timer_id, self._id_chars_max)
+        history = await self._service.history(namespace, timer_id, RUNS_SHOWN)
+        chapters = [chapter_of(run) for run in history.runs[1:]]
         runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
         notice = context.query.get("notice")
         template = "timers/detail_live.html" if context.fragment else "timers/detail.html"
@@ -62,8 +87,10 @@ class TimerDetail(Part):
             view=view,
             timer=view.timer,
             timeline=deferred_by_pause(
-                timeline(view, self._service.retry_policy(view.timer), context.now_us), known, context.now_us
+                timeline(view, self._service.retry_policy(view.timer), context.now_us, chapters), known, context.now_us
             ),
+            chapters=chapters,
+            older_runs=history.cursor is not None,
             why=why,
             shard=cluster.shards[view.shard_id] if view.shard_id < len(cluster.shards) else None,
             paused=known.paused,
@@ -88,14 +115,25 @@ def _notice_text(notice: str, view: TimerView, namespace: Namespace) -> str:
     return NOTICES.get(notice, "")
 
 
-def timeline(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntry]:
-    """A timer's past and future, the earliest entry first; `policy` is the retry policy in force."""
+def chapter_of(run: Run) -> Chapter:
+    """An earlier run as the page shows it."""
+    return Chapter(run, run.status.capitalize(), _RUN_TONES.get(run.status, "pending"), [*map(_entry, run.attempts)])
+
+
+def _entry(attempt: Attempt) -> TimelineEntry:
+    title = f"Response {attempt.status}" if attempt.status else "No response"
+    return TimelineEntry(attempt.at, title, "done" if attempt.error is None else "retrying", attempt=attempt)
+
+
+def timeline(
+    view: TimerView, policy: RetryPolicy, now_us: int, chapters: Sequence[Chapter] = ()
+) -> list[TimelineEntry]:
+    """A timer's past and future, the earliest entry first; `policy` is the retry policy in force. The chapters' attempts are
+    not repeated."""
     timer = view.timer
+    shown = {entry.at for chapter in chapters for entry in chapter.attempts}
     entries = [TimelineEntry(timer.created_at, "Created", "pending")]
-    for attempt in timer.attempt_log:
-        good = attempt.error is None
-        title = f"Response {attempt.status}" if attempt.status else "No response"
-        entries.append(TimelineEntry(attempt.at, title, "done" if good else "retrying", attempt=attempt))
+    entries += [_entry(attempt) for attempt in timer.attempt_log if attempt.at not in shown]
     attempts_ended = {entry.at + (entry.attempt.duration_us if entry.attempt else 0) for entry in entries}
     last = max(entry.at for entry in entries)
     updated = timer.updated_at > timer.created_at and timer.status is Status.PENDING

@@ -1,0 +1,73 @@
+"""What the use cases of schedules need of the timers' beside writes: rows by uuid, and lists by id."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable
+from functools import partial
+from typing import TypeVar
+
+from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
+from tocsin.model.namespace import Namespace
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.history import RunPage, runs_of
+from tocsin.timers.listing import TimerView, rows_by_id, view_of_stored, views_of_stored
+
+T = TypeVar("T")
+
+
+class ScheduleRows(ABC):
+    """The part of the timer service that reads schedules' rows."""
+
+    _context: Context
+    _supervisor: Supervisor
+
+    @abstractmethod
+    async def _ensure_namespace_known(self, namespace: str) -> None: ...
+
+    @abstractmethod
+    def _namespace(self, name: str) -> Namespace: ...
+
+    @abstractmethod
+    def _shard_of(self, namespace: str, uuid: bytes) -> int: ...
+
+    @abstractmethod
+    async def _read(self, call: Awaitable[T]) -> T: ...
+
+    @property
+    def has_schedules(self) -> bool:
+        """Whether the store can list schedules."""
+        return self._context.store.capabilities.schedules
+
+    def now_us(self) -> int:
+        """This node's wall clock."""
+        return self._context.clock.now_us()
+
+    async def shard_of(self, namespace: str, uuid: bytes) -> int:
+        """The shard of a uuid. Raises NamespaceNotFound, Unavailable."""
+        await self._ensure_namespace_known(namespace)
+        return self._shard_of(namespace, uuid)
+
+    async def get_by_uuid(self, namespace: str, uuid: bytes) -> TimerView | None:
+        """The live row of a uuid, or else the latest finished one. Raises NamespaceNotFound, Unavailable."""
+        shard_id = await self.shard_of(namespace, uuid)
+        found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
+        row = found and (found.live or found.finished)
+        return view_of_stored(row, shard_id) if row else None
+
+    async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
+        """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
+        return await self._read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
+
+    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
+        """The first live schedules behind an id, in the order of ids, as many as a page may have, and whether more follow.
+        Raises NamespaceNotFound, Unavailable."""
+        await self._ensure_namespace_known(namespace)
+        known, total = self._namespace(namespace), self._supervisor.total_shards
+        arc = namespace_hash(namespace)
+        shards = shards_of_namespace(arc, known.num_shards, total)
+        read = partial(self._context.store.list_schedules, namespace, shards)
+        rows, more = await self._read(rows_by_id(read, after_id, limit))
+        views = ((row, shard_of(arc, row.uuid, known.num_shards, total)) for row in rows)
+        return await views_of_stored(views), more

@@ -1,0 +1,93 @@
+"""The runs that receivers have seen, and the check that each one which ended durably is found afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tocsin.model.run import Run, RunStatus, decode_run, run_of
+from tocsin.model.timer import decode_record
+from tocsin.stores.memory import MemoryStore
+
+
+@dataclass(slots=True)
+class Write:
+    """A client's request, which may be sent several times. `traceable`: it ends a run under the firing that receivers know. A
+    plain create does not, because it reads nothing, nor does an update that leaves the instant, after which the same run has
+    another firing."""
+
+    token: int
+    traceable: bool
+    tries: int = 0
+    acknowledged: bool = False
+
+
+@dataclass(slots=True)
+class _Firing:
+    token: int
+    attempt: int
+
+
+class RunLedger:
+    """What receivers and clients know of runs. A firing is named as in `webhook-id`."""
+
+    def __init__(self, root: dict[int, int], broken: Callable[[str, str], None]) -> None:
+        self._root = root
+        self._broken = broken
+        self._writes: dict[bytes, list[Write]] = {}
+        self._firings: dict[bytes, dict[str, _Firing]] = {}
+        #: The token of which an answer of the receiver made this one, by rescheduling the timer.
+        self.parent: dict[int, int] = {}
+
+    def asked(self, uuid: bytes, token: int, *, traceable: bool) -> Write:
+        """Records a client's request."""
+        write = Write(token, traceable)
+        self._writes.setdefault(uuid, []).append(write)
+        return write
+
+    def called(self, uuid: bytes, token: int, message_id: str, attempt: int) -> None:
+        """Records a call of a receiver."""
+        firing = self._firings.setdefault(uuid, {}).setdefault(message_id.rpartition("_")[2], _Firing(token, 0))
+        firing.attempt = max(firing.attempt, attempt)
+
+    def check(self, store: MemoryStore) -> None:
+        """Checks that the store has the runs, and that what it says of them is true."""
+        for uuid, firings in self._firings.items():
+            found = {run.firing: run for run in _stored_runs(store, uuid)}
+            rescheduled = {run.firing for run in found.values() if run.status is RunStatus.RESCHEDULED}
+            before = {firings[name].token for name in rescheduled if name in firings}
+            for name, firing in firings.items():
+                what = f"{uuid.hex()[:6]} token {firing.token} firing {name}"
+                parent = self.parent.get(firing.token)
+                if parent is not None and parent not in before:
+                    self._broken("NO RUN", f"{what}: no run of token {parent}, which its receiver rescheduled")
+                # A second attempt proves that the first one was durable.
+                if firing.attempt > 1 and name not in found and self._was_moved(uuid, firing.token):
+                    self._broken("NO RUN", f"{what}: attempt {firing.attempt} was made")
+            children = set(self.parent.values())
+            for name in rescheduled:
+                if name in firings and firings[name].token not in children:
+                    self._broken("UNTRUE", f"{uuid.hex()[:6]} firing {name} was never rescheduled")
+
+    def _was_moved(self, uuid: bytes, token: int) -> bool:
+        """Whether the next acknowledged write gave the timer of that token another instant, and no request before it may
+        have hidden the firing."""
+        for write in self._writes.get(uuid, ()):
+            if write.token < self._root[token]:
+                continue
+            if write.token == self._root[token]:
+                # Its own write. Written twice, it may have begun two firings.
+                if write.tries > 1 and not write.traceable:
+                    return False
+                continue
+            if not write.traceable or write.acknowledged:
+                return write.traceable
+        return False
+
+
+def _stored_runs(store: MemoryStore, uuid: bytes) -> Iterable[Run]:
+    for shard in store._shards.values():
+        for ended in shard.history.get(uuid, {}).values():
+            yield run_of(decode_record(ended.record), ended.status)
+        for row in shard.runs.get(uuid, {}).values():
+            yield decode_run(row.record)
