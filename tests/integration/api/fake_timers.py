@@ -28,7 +28,7 @@ from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
-from tocsin.timers.history import RunPage
+from tocsin.timers.history import RunPage, read_cursor
 from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
 TOTAL_SHARDS = 8
@@ -166,7 +166,9 @@ class FakeTimerService(TimerService):
         return [view for view in views if view is not None][:limit], len(views) > limit
 
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
-        return RunPage([run_of((await self.get(namespace, timer_id)).timer, RunStatus.PENDING)], None)
+        timer = (await self.get(namespace, timer_id)).timer
+        read_cursor(cursor)
+        return RunPage([run_of(timer, timer.status)], None)
 
     async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
         timer = self.schedules.get(uuid)
