@@ -57,7 +57,7 @@ async def some_schedules(api: Api, inbox: tuple[Inbox, str]) -> None:
     calls, url = inbox
     calls.default = (503, b"busy")
     failing = {"every": "1s", "retryPolicy": {"maxAttempts": 1}, "pauseAfterFailures": 1}
-    for name, fields in {
+    schedules: dict[str, dict[str, Any]] = {
         "beat": {"callbackUrl": url, **failing},
         "nightly-report": {
             "callbackUrl": "https://shop.example/hooks/report?source=tocsin",
@@ -66,7 +66,8 @@ async def some_schedules(api: Api, inbox: tuple[Inbox, str]) -> None:
             "tags": ["reports", "eu"],
         },
         HOSTILE: {"callbackUrl": URL, "cron": "0 0 29 2 *", "tags": [HOSTILE[:60]], "payload": {HOSTILE: HOSTILE}},
-    }.items():
+    }
+    for name, fields in schedules.items():
         status, schedule = await api("schedules/create", namespace="default", id=name, **fields)
         assert status == 200, schedule
     async with asyncio.timeout(PATIENCE_S):
