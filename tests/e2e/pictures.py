@@ -27,6 +27,7 @@ SHOTS = (
     ("timers-phone", "/timers", "phone"),
     ("timer", "/timers/default/invoice-4711-due", "light"),
     ("new", "/timers/new?namespace=default&like=order-1042-reminder", "light"),
+    ("schedule-new", "/schedules/new?namespace=default&url=https://shop.example/hooks/report", "light"),
     ("calls", "/calls?tenant={tenant}", "light"),
     ("calls-phone", "/calls?tenant={tenant}", "phone"),
     ("call", "/calls/{tenant}/{call}", "light"),

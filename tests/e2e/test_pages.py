@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.support.calls import Api, Inbox
 from tests.support.cluster import view
 from tests.support.command import command
 from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 
 #: The browser's.
@@ -48,6 +50,30 @@ async def some_timers(api: Api, inbox: tuple[Inbox, str]) -> None:
     await api.create(
         HOSTILE, URL, delay="2h", tags=[HOSTILE[:60]], payload={HOSTILE: HOSTILE}, headers={"x-a": HOSTILE}
     )
+
+
+async def some_schedules(api: Api, inbox: tuple[Inbox, str]) -> None:
+    """A schedule that waits, one that paused by itself, and one with hostile text."""
+    calls, url = inbox
+    calls.default = (503, b"busy")
+    failing = {"every": "1s", "retryPolicy": {"maxAttempts": 1}, "pauseAfterFailures": 1}
+    schedules: dict[str, dict[str, Any]] = {
+        "beat": {"callbackUrl": url, **failing},
+        "nightly-report": {
+            "callbackUrl": "https://shop.example/hooks/report?source=tocsin",
+            "cron": "30 2 * * *",
+            "timeZone": "Europe/Berlin",
+            "tags": ["reports", "eu"],
+        },
+        HOSTILE: {"callbackUrl": URL, "cron": "0 0 29 2 *", "tags": [HOSTILE[:60]], "payload": {HOSTILE: HOSTILE}},
+    }
+    for name, fields in schedules.items():
+        status, schedule = await api("schedules/create", namespace="default", id=name, **fields)
+        assert status == 200, schedule
+    async with asyncio.timeout(PATIENCE_S):
+        while (await api("schedules/get", namespace="default", scheduleId="beat"))[1]["status"] != "paused":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    calls.default = (200, b"")
 
 
 async def some_calls(tenant: Tenant, inbox: tuple[Inbox, str]) -> dict[str, str]:
@@ -98,6 +124,14 @@ PAGES = {
     "hostile": "/timers/default/%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(2)%3E",
     "new": "/timers/new?namespace=default&like=order-1000-reminder",
     "edit": "/timers/edit?namespace=default&id=order-1000-reminder",
+    "schedules": "/schedules",
+    "schedules-empty": "/schedules?q=nothing",
+    "schedule": "/schedules/default/nightly-report",
+    "schedule-paused": "/schedules/default/beat",
+    "schedule-new": "/schedules/new?namespace=default",
+    "schedule-edit": "/schedules/edit?namespace=default&id=nightly-report",
+    "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
+    "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
     "cluster": "/cluster",
     "namespaces": "/namespaces",
     "login": "/login",
@@ -113,6 +147,7 @@ async def stocked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
     async with serving(tmp_path_factory.mktemp("stocked")) as server, Receiver(inbox) as receiver:
         tenant = Tenant(server)
         await some_timers(Api(server), (inbox, receiver.url))
+        await some_schedules(Api(server), (inbox, receiver.url))
         yield server, {**PAGES, **call_pages(tenant, await some_calls(tenant, (inbox, receiver.url)))}
 
 
@@ -128,7 +163,7 @@ async def test_every_page_is_accessible_and_fits_the_window(
             await shown.look(looks[0])
             status = await shown.go(path)
             assert status == (404 if name == "missing" else 200), name
-            if name in ("new", "edit", "call-new"):
+            if name in ("new", "edit", "schedule-new", "schedule-edit", "call-new"):
                 await expect(shown.page.locator(".cm-content")).to_be_visible()
             if name == "docs":
                 await expect(shown.page.locator("#createTimer pre")).to_be_visible()

@@ -115,6 +115,9 @@ export function setUpForm() {
     }
     const custom = /^(attempts|initial_interval|multiplier|max_interval|max_duration)$/.test(event.target.name);
     if (custom) form.querySelector("input[name='retry'][value='custom']").checked = true;
+    // The rule of a schedule is that whose field was changed last.
+    const rule = /^(cron|every)$/.test(event.target.name) && form.querySelector(`input[name='rule'][value='${event.target.name}']`);
+    if (rule) rule.checked = true;
   });
   showChips(form);
   startEditor(form);

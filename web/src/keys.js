@@ -1,7 +1,7 @@
 // Keyboard shortcuts: / n j k x r g ?. They do not apply while a field has the focus.
 import { dialogIsOpen } from "./toast.js";
 
-const PAGES = { o: "/", t: "/timers", l: "/calls", c: "/cluster", s: "/namespaces" };
+const PAGES = { o: "/", t: "/timers", d: "/schedules", l: "/calls", c: "/cluster", s: "/namespaces" };
 const GO_MS = 1200;
 let going = 0;
 
@@ -24,7 +24,7 @@ const keys = {
     const search = document.getElementById("q");
     if (search) { search.focus(); search.select(); } else location.assign("/timers");
   },
-  n: () => location.assign(document.querySelector("[data-key='n']")?.href ?? "/timers/new"),
+  n: () => location.assign(document.querySelector("[data-key='n']")?.href ?? (location.pathname.startsWith("/schedules") ? "/schedules/new" : "/timers/new")),
   j: () => step(1),
   k: () => step(-1),
   x: () => document.querySelector("#results tr.at .pick input")?.click(),

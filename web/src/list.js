@@ -101,7 +101,7 @@ export function startList() {
     if (event.target.closest("[data-act='unpick']")) unpick();
   });
   document.addEventListener("click", changeMany, { capture: true });
-  document.getElementById("due").addEventListener("change", showRange);
+  document.getElementById("due")?.addEventListener("change", showRange);
   // A filter that is changed while a tab is loading applies to that tab.
   document.addEventListener("click", (event) => {
     const tab = event.target.closest?.(".tabs a");

@@ -218,12 +218,14 @@ function pollWhileFiring(id) {
 
 // Returns whether the part is up to date then.
 async function refreshPart(part, url) {
-  // A part with an open menu and the focus is left alone.
-  if (part.contains(document.activeElement) && part.querySelector("details[open]")) return false;
+  // A part with an open menu and the focus is left alone, also if the menu was opened during the request.
+  const inUse = () => part.contains(document.activeElement) && part.querySelector("details[open]");
+  if (inUse()) return false;
   try {
     const answer = await fetch(url, { headers: { "hx-request": "true" } });
     if (!answer.ok) return false;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+    if (inUse()) return false;
     if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return true;
     const focused = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
     if (next.innerHTML !== part.innerHTML || next.hidden !== part.hidden) part.replaceWith(document.importNode(next, true));

@@ -59,6 +59,7 @@ from tocsin.timers.schedule_rows import ScheduleRows
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+UuidOf = Callable[[str, str], bytes]
 #: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
 Settled = Callable[[TimerView | TocsinError | None], None]
 
@@ -198,20 +199,20 @@ class TimerService(ScheduleRows):
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return page
 
-    async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
+    async def get_many(self, namespace: str, ids: Iterable[str], uuid_of: UuidOf = timer_uuid) -> dict[str, TimerView]:
         """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
         Unavailable."""
         await self._ensure_namespace_known(namespace)
         shards: dict[int, dict[bytes, str]] = {}
-        for timer_id in timer_ids:
-            shard_id, uuid = self._place(namespace, timer_id)
-            shards.setdefault(shard_id, {})[uuid] = timer_id
+        for each in ids:
+            uuid = uuid_of(namespace, each)
+            shards.setdefault(self._shard_of(namespace, uuid), {})[uuid] = each
         views = {}
-        for shard_id, ids in shards.items():
-            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
-            rows = [row for each in found.values() if (row := each.live or each.finished)]
+        for shard_id, names in shards.items():
+            found = await self._read(self._context.store.fetch(shard_id, list(names)))
+            rows = [row for stored in found.values() if (row := stored.live or stored.finished)]
             for view in await views_of_stored((row, shard_id) for row in rows):
-                views[ids[view.uuid]] = view
+                views[names[view.uuid]] = view
         return views
 
     async def explain(self, namespace: str, timer_id: str) -> Explanation:

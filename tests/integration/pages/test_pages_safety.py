@@ -30,7 +30,10 @@ async def signed_in(node: Node, secret: str) -> Browser:
     return browser
 
 
-@pytest.mark.parametrize("path", ["/", "/timers", "/timers/new", "/cluster", "/namespaces", "/login", "/nowhere"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/timers", "/timers/new", "/schedules", "/schedules/new", "/cluster", "/namespaces", "/login", "/nowhere"],
+)
 async def test_every_page_has_a_content_security_policy(node: Node, path: str) -> None:
     answer = await node.browser().get(path)
     policy = answer.headers["content-security-policy"]

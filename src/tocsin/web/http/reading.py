@@ -15,6 +15,7 @@ from tocsin.model.access import Role
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.schedule import CatchUp
 from tocsin.model.timer import Status
 from tocsin.web.http import agent_wire, wire
 from tocsin.web.http.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
@@ -169,6 +170,7 @@ _CHOICES: dict[str, type[StrEnum]] = {
     "answers": Answers,
     "onConflict": OnConflict,
     "role": Role,
+    "catchUp": CatchUp,
 }
 
 #: Field names that people write by mistake, with the right name. Applies where the right name is a field.

@@ -8,6 +8,7 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.ports.clock_mover import ClockMover
+from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.auth_failures import AuthFailures
@@ -34,6 +35,10 @@ from tocsin.web.pages.overview.paused import Paused
 from tocsin.web.pages.overview.statistics import Statistics
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.schedules.actions import ScheduleActions
+from tocsin.web.pages.schedules.detail import ScheduleDetail
+from tocsin.web.pages.schedules.editing import ScheduleEditing
+from tocsin.web.pages.schedules.listing import ScheduleList
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
 from tocsin.web.pages.timers.bulk import BulkActions
@@ -74,6 +79,7 @@ def compose(
     pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
     site = Site(
         service=service,
+        schedules=Schedules(service),
         parser=RequestParser(rules),
         rules=rules,
         pages=pages,
@@ -87,7 +93,7 @@ def compose(
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
-    timers, timer, call = TimerList(site), TimerDetail(site), CallDetail(site)
+    timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     parts = (
         Overview(site, cluster_statistics, paused, welcome),
         welcome,
@@ -97,12 +103,16 @@ def compose(
         TimerEditing(site),
         TimerActions(site, timer),
         BulkActions(site, timers),
+        ScheduleList(site),
+        ScheduleEditing(site),
+        ScheduleActions(site, schedule),
         Administration(site),
         CallList(site),
         CallSubmission(site),
         CallActions(site, call),
-        # Last, because their patterns match any path under /calls and /timers.
+        # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
+        schedule,
         timer,
     )
     return Ui(

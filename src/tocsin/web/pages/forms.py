@@ -101,7 +101,7 @@ class RequestForm:
             if text and name in _NUMBERS:
                 policy[member] = number(f"{path}.{member}", text, errors)
             elif text:
-                policy[member] = text.replace(" ", "")
+                policy[member] = duration(text)
         return policy
 
     def header_values(self, path: str, errors: list[FieldError]) -> dict[str, str]:
@@ -119,8 +119,8 @@ def due(when: str, delay: str, at: str, zone_minutes: str) -> dict[str, str]:
     with its own zone is passed on unchanged. Raises InvalidInput.
     """
     if when != "at":
-        return {"delay": delay.replace(" ", "").lower()}
-    if not _LOCAL.match(at):
+        return {"delay": duration(delay)}
+    if not is_local(at):
         return {"executeAt": at.replace(" ", "T", 1)}
     try:
         minutes = int(zone_minutes or "0")
@@ -130,6 +130,16 @@ def due(when: str, delay: str, at: str, zone_minutes: str) -> dict[str, str]:
     except (ValueError, OverflowError):
         raise InvalidInput(FieldError("executeAt", "is not a date and time")) from None
     return {"executeAt": instant.isoformat().replace("+00:00", "Z")}
+
+
+def is_local(text: str) -> bool:
+    """Whether a text is the value of a browser's date and time field, which has no zone."""
+    return _LOCAL.match(text) is not None
+
+
+def duration(text: str) -> str:
+    """A duration as the API takes it."""
+    return text.replace(" ", "").lower()
 
 
 def passed(instant_us: int, now_us: int) -> bool:

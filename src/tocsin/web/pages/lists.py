@@ -1,4 +1,4 @@
-"""A list of timers or of calls: its page, the rows that a script fetches, and its live updates."""
+"""A list of timers, schedules or calls: its page, the rows that a script fetches, and its live updates."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import JSONResponse, Response
 
+from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.overview.statistics import ChangeCounter
 from tocsin.web.pages.pages import compressed, render_rows
-from tocsin.web.pages.site import Part, RouteEntry
+from tocsin.web.pages.site import Part, RouteEntry, Site, preferred
 
 F = TypeVar("F", bound=ListFilters)
 R = TypeVar("R")
@@ -189,3 +190,25 @@ class ListPart(Part, Generic[F, R]):
 
     async def _rows(self, context: RequestContext, rows: int, template: str, values: dict[str, Any]) -> Response:
         return await render_rows(rows, lambda: compressed(context, self._pages.text(template, context, values)))
+
+
+class NamespaceList(ListPart[F, R]):
+    """The list of what a namespace has."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.change_counter = site.statistics.change_counter
+
+    async def filters(self, context: RequestContext) -> F:
+        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context))
+        self.permit(context, namespace)
+        return self.filters_type.read(context.query, self._limits, namespace)
+
+    def permit(self, context: RequestContext, scope: str) -> bool:
+        context.permit(Role.READ, scope)
+        return context.principal.may(Role.WRITE, scope)
+
+    async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
+        namespaces = await self.visible_namespaces(context)
+        chosen = next((known for known in namespaces if known.name == filters.scope), None)
+        return {"namespaces": namespaces, "chosen": chosen}

@@ -18,12 +18,14 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.model.visible import visible, visible_name
 from tocsin.web.http.access import Keyring
+from tocsin.web.http.schedules import sentence
 from tocsin.web.pages import presentation
 from tocsin.web.pages.admin.sessions import Principal, masked
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import utc_field
+from tocsin.web.pages.schedules import presentation as schedules
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class NavigationEntry:
 NAVIGATION = (
     NavigationEntry("/", "Overview", "activity", Principal.may),
     NavigationEntry("/timers", "Timers", "bell", Principal.may_somewhere),
+    NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere),
     NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
     NavigationEntry("/cluster", "Cluster", "grid", Principal.may),
     NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
@@ -70,6 +73,8 @@ class Pages:
             navigation=NAVIGATION,
             version=__version__,
             calls=calls,
+            schedules=schedules,
+            schedule_sentence=sentence,
             state_of=presentation.state_of,
             relative=presentation.relative,
             parted=presentation.parted,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -163,11 +163,21 @@ def instants_in(text: str) -> list[tuple[str, int | None]]:
 
 
 def timer_path(namespace: str, timer_id: str) -> str:
-    """The path of a timer's page. An id that browsers would remove from a path goes into the query."""
-    base = f"/timers/{quote(namespace, safe='')}/"
-    if timer_id in _STEPS:
-        return f"{base}?id={quote(timer_id, safe='')}"
-    return base + quote(timer_id, safe="")
+    """The path of a timer's page."""
+    return path_below("/timers", namespace, timer_id)
+
+
+def path_below(pages: str, namespace: str, name: str) -> str:
+    """The path of the page of what has this id. An id that browsers would remove from a path goes into the query."""
+    base = f"{pages}/{quote(namespace, safe='')}/"
+    if name in _STEPS:
+        return f"{base}?id={quote(name, safe='')}"
+    return base + quote(name, safe="")
+
+
+def with_query(path: str, query: Mapping[str, str]) -> str:
+    """A path of `path_below` with further parameters."""
+    return f"{path}{'&' if '?' in path else '?'}{urlencode(query)}"
 
 
 def host_and_path(sent_url: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
+from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.convert import RequestParser
@@ -32,6 +33,7 @@ class Site:
     """The collaborators of the handlers. `parser` and `rules` check what forms contain, as they do for the API."""
 
     service: TimerService
+    schedules: Schedules
     parser: RequestParser
     rules: InputRules
     pages: Pages

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
@@ -15,7 +13,7 @@ from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.instants import format_instant, parse_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import due, passed
-from tocsin.web.pages.presentation import sentence, timer_path
+from tocsin.web.pages.presentation import sentence, timer_path, with_query
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.derived_ids import run_again
 from tocsin.web.pages.timers.detail import TimerDetail
@@ -97,5 +95,4 @@ class TimerActions(Part):
 
 
 def _to(namespace: str, timer_id: str, notice: str, **more: str) -> Response:
-    path = timer_path(namespace, timer_id)
-    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{urlencode({'notice': notice, **more})}", 303)
+    return RedirectResponse(with_query(timer_path(namespace, timer_id), {"notice": notice, **more}), 303)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Protocol
 
 import msgspec
 
@@ -64,10 +65,18 @@ def _ending(first: str, end: str, chars_max: int) -> str:
     return first[: chars_max - len(end)] + end
 
 
-async def first_free(service: TimerService, namespace: str, ids: Iterator[str]) -> str:
-    """The first id under which no timer exists now; the last one if all are taken."""
+class Finder(Protocol):
+    """Finds what is stored under ids."""
+
+    async def get_many(self, namespace: str, ids: Iterable[str], /) -> Mapping[str, object]:
+        """What exists, by its id."""
+        ...
+
+
+async def first_free(finder: Finder, namespace: str, ids: Iterator[str]) -> str:
+    """The first id under which nothing exists now; the last one if all are taken."""
     timer_id = next(ids)
-    while await service.get_many(namespace, [timer_id]) and (further := next(ids, None)) is not None:
+    while await finder.get_many(namespace, [timer_id]) and (further := next(ids, None)) is not None:
         timer_id = further
     return timer_id
 

@@ -29,7 +29,7 @@ from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import DELAYS, RETRY_LABELS, by_field, curl, passed
-from tocsin.web.pages.presentation import timer_path, version
+from tocsin.web.pages.presentation import timer_path, version, with_query
 from tocsin.web.pages.site import Part, preferred, route
 from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
 from tocsin.web.pages.timers.forms import TimerForm, command
@@ -254,5 +254,4 @@ def _at(body: dict[str, Any], now_us: int) -> dict[str, Any]:
 
 def _with_notice(namespace: str, timer_id: str, notice: str) -> str:
     """The path of the timer's page, with a notice."""
-    path = timer_path(namespace, timer_id)
-    return f"{path}{'&' if '?' in path else '?'}notice={notice}"
+    return with_query(timer_path(namespace, timer_id), {"notice": notice})

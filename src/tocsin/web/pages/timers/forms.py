@@ -5,78 +5,30 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
+from typing import Any, ClassVar
 
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import US_PER_SECOND, format_duration
-from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import DEFAULT_POLICY
-from tocsin.model.timer import NULL_PAYLOAD, Timer
+from tocsin.model.timer import Timer
 from tocsin.timers.service import TimerView
-from tocsin.web.http.convert import raw_body_answer
-from tocsin.web.pages.context import Fields
-from tocsin.web.pages.filters import split_tags
-from tocsin.web.pages.forms import (
-    Body,
-    RequestForm,
-    flags,
-    header_flags,
-    json_errors,
-    lined,
-    number,
-    policy_flags,
-    repeated,
-    server_flag,
-)
-from tocsin.web.pages.presentation import pretty_json
-
-_DEFAULT_TIMEOUT = "10"
+from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, with_empty_callback
+from tocsin.web.pages.forms import Body, flags, lined, server_flag
 
 
 @dataclass(slots=True)
-class TimerForm(RequestForm):
-    """While editing, `when` may be `keep`. `retry` is `namespace` for the namespace's policy, `custom`, or `none` for a
-    single attempt."""
+class TimerForm(CallbackForm):
+    """While editing, `when` may be `keep`."""
 
-    namespace: str = "default"
-    payload: str = ""
-    #: The timer's raw body in the format of the API; it is kept unless a payload is entered.
-    raw: str = ""
-    timeout: str = _DEFAULT_TIMEOUT
-    retry: str = "namespace"
-    expire_after: str = ""
     #: The timer that this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
 
-    @classmethod
-    def read(cls, form: Fields) -> TimerForm:
-        """The fields of a submitted form."""
-        exact = {name: form.exact(name) for name in ("namespace", "id", "raw", "like", "like_namespace")}
-        return cls(**{**cls.texts(form), **exact, "payload": form.exact("payload").replace("\r\n", "\n")})
+    exact: ClassVar = (*CallbackForm.exact, "like", "like_namespace")
 
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
-        """The fields of an existing timer. Its secrets are redacted; a field that is sent back redacted keeps its secret."""
-        single = timer.retry is not None and timer.retry.max_attempts == 1
-        return cls(
-            namespace=timer.namespace,
-            id=timer.id,
-            when=when,
-            url=redact_url(timer.url),
-            method=timer.method,
-            headers=list(redact_headers(timer.headers or {}).items()),
-            payload="" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
-            raw="" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
-            tags=", ".join(timer.tags),
-            timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
-            retry="namespace" if timer.retry is None else "none" if single else "custom",
-            expire_after="" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
-            **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
-        )
+        """The fields of an existing timer."""
+        return cls(when=when, **cls.callback_texts(timer))
 
     def body(self) -> Body:
         """The equivalent API request to create the timer. Raises InvalidInput for fields that can't be converted."""
@@ -88,26 +40,7 @@ class TimerForm(RequestForm):
             body |= self.due()
         except InvalidInput as error:
             errors.extend(error.errors)
-        if self.payload.strip():
-            errors += json_errors("payload", self.payload)
-            body["payload"] = msgspec.Raw(self.payload.strip().encode())
-        elif self.raw:
-            errors += json_errors("body", self.raw)
-            body["body"] = msgspec.Raw(self.raw.encode())
-        if self.method != "POST":
-            body["method"] = self.method
-        if self.headers:
-            body["headers"] = self.header_values("headers", errors)
-        if self.retry == "custom":
-            body["retryPolicy"] = self.policy("retryPolicy", errors)
-        elif self.retry == "none":
-            body["retryPolicy"] = {"maxAttempts": 1}
-        if self.timeout != _DEFAULT_TIMEOUT:
-            body["callbackTimeoutSeconds"] = number("callbackTimeoutSeconds", self.timeout, errors)
-        if self.expire_after:
-            body["expireAfter"] = self.expire_after.replace(" ", "").lower()
-        if tags := split_tags(self.tags):
-            body["tags"] = tags
+        body |= self.callback(errors)
         if errors:
             raise InvalidInput(*errors)
         return body
@@ -127,18 +60,7 @@ class TimerForm(RequestForm):
             body.pop("delay", None)
             body.pop("executeAt", None)
         del body["namespace"], body["id"], body["onConflict"]
-        empty: Body = {
-            "payload": NULL_PAYLOAD,
-            "method": "POST",
-            "headers": None,
-            "retryPolicy": None,
-            "callbackTimeoutSeconds": float(_DEFAULT_TIMEOUT),
-            "expireAfter": None,
-            "tags": [],
-        }
-        if "body" in body:
-            del empty["payload"]
-        return {**empty, **body}
+        return with_empty_callback(body)
 
 
 def command(server: str, body: Mapping[str, Any]) -> str:
@@ -150,23 +72,7 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     if body["namespace"] != "default":
         parts += flags(body, {"namespace": "--namespace"})
     parts += flags(body, {"delay": "--in", "executeAt": "--at", "onConflict": "--on-conflict"})
-    parts += flags(body, {"payload": "--payload"}, lambda raw: bytes(raw).decode())
-    if "body" in body:
-        parts += _raw_flags(msgspec.json.decode(body["body"]))
-    parts += flags(body, {"method": "--method"})
-    parts += [*header_flags(body.get("headers")), *repeated("--tag", body.get("tags", ()))]
-    parts += flags(body, {"callbackTimeoutSeconds": "--timeout"}, lambda seconds: f"{seconds:g}")
+    parts += callback_flags(body)
     if body.get("expireAfter", "") is None:
         parts.append("--no-expiry")
-    else:
-        parts += flags(body, {"expireAfter": "--expire-after"})
-    parts += policy_flags(body.get("retryPolicy") or {})
     return lined([" ".join(parts[:2]), *parts[2:], *server_flag(server)])
-
-
-def _raw_flags(body: Mapping[str, Any]) -> list[str]:
-    text = body.get("text")
-    # A value that begins with @ names a file, and - means standard input.
-    literal = isinstance(text, str) and not text.startswith("@") and text != "-"
-    value = shlex.quote(text) if isinstance(text, str) and literal else "@FILE"
-    return [f"--body {value}", f"--content-type {shlex.quote(str(body.get('contentType')))}"]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from tocsin.model.access import Role
 from tocsin.model.errors import TimerNotFound
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
+from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget
 from tocsin.web.pages.presentation import version
-from tocsin.web.pages.site import Site, preferred
 from tocsin.web.pages.timers.filters import TimerFilters
 from tocsin.web.pages.timers.search import earliest, latest
 
@@ -20,7 +17,7 @@ from tocsin.web.pages.timers.search import earliest, latest
 _MS_DIGITS_MAX = 15
 
 
-class TimerList(ListPart[TimerFilters, TimerView]):
+class TimerList(NamespaceList[TimerFilters, TimerView]):
     """The list of a namespace's timers."""
 
     kind = "timers"
@@ -29,24 +26,6 @@ class TimerList(ListPart[TimerFilters, TimerView]):
     live_path = "/ui/live"
     filters_type = TimerFilters
     version = staticmethod(version)
-
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self.change_counter = site.statistics.change_counter
-
-    async def filters(self, context: RequestContext) -> TimerFilters:
-        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context))
-        self.permit(context, namespace)
-        return TimerFilters.read(context.query, self._limits, namespace)
-
-    def permit(self, context: RequestContext, scope: str) -> bool:
-        context.permit(Role.READ, scope)
-        return context.principal.may(Role.WRITE, scope)
-
-    async def choices(self, context: RequestContext, filters: TimerFilters) -> dict[str, Any]:
-        namespaces = await self.visible_namespaces(context)
-        chosen = next((known for known in namespaces if known.name == filters.scope), None)
-        return {"namespaces": namespaces, "chosen": chosen}
 
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
         return await self._service.get_many(scope, ids)

@@ -1,0 +1,136 @@
+"""What the forms of timers and of schedules share: the callback's fields, their conversion, and the CLI's flags for them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from tocsin.model.errors import FieldError
+from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.retry import DEFAULT_POLICY
+from tocsin.model.timer import NULL_PAYLOAD, Timer
+from tocsin.web.http.convert import raw_body_answer
+from tocsin.web.pages.context import Fields
+from tocsin.web.pages.filters import split_tags
+from tocsin.web.pages.forms import (
+    Body,
+    RequestForm,
+    duration,
+    flags,
+    header_flags,
+    json_errors,
+    number,
+    policy_flags,
+    repeated,
+)
+from tocsin.web.pages.presentation import pretty_json
+
+DEFAULT_TIMEOUT = "10"
+
+
+@dataclass(slots=True)
+class CallbackForm(RequestForm):
+    """`retry` is `namespace` for the namespace's policy, `custom`, or `none` for a single attempt."""
+
+    namespace: str = "default"
+    payload: str = ""
+    #: The stored raw body in the format of the API; it is kept unless a payload is entered.
+    raw: str = ""
+    timeout: str = DEFAULT_TIMEOUT
+    retry: str = "namespace"
+    expire_after: str = ""
+
+    #: Fields that are read exactly as sent.
+    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw")
+
+    @classmethod
+    def read(cls, form: Fields) -> Self:
+        """The fields of a submitted form."""
+        exact = {name: form.exact(name) for name in cls.exact}
+        return cls(**{**cls.texts(form), **exact, "payload": form.exact("payload").replace("\r\n", "\n")})
+
+    @classmethod
+    def callback_texts(cls, timer: Timer) -> dict[str, Any]:
+        """The fields of what is stored. Its secrets are redacted; a field that is sent back redacted keeps its secret."""
+        single = timer.retry is not None and timer.retry.max_attempts == 1
+        return {
+            "namespace": timer.namespace,
+            "id": timer.id,
+            "url": redact_url(timer.url),
+            "method": timer.method,
+            "headers": list(redact_headers(timer.headers or {}).items()),
+            "payload": "" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
+            "raw": "" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
+            "tags": ", ".join(timer.tags),
+            "timeout": f"{timer.timeout_us / US_PER_SECOND:g}",
+            "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
+            "retry": "namespace" if timer.retry is None else "none" if single else "custom",
+            **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
+        }
+
+    def callback(self, errors: list[FieldError]) -> Body:
+        """The members of an API request that say what is sent and how often it is tried, the URL excepted."""
+        body: Body = {}
+        if self.payload.strip():
+            errors += json_errors("payload", self.payload)
+            body["payload"] = msgspec.Raw(self.payload.strip().encode())
+        elif self.raw:
+            errors += json_errors("body", self.raw)
+            body["body"] = msgspec.Raw(self.raw.encode())
+        if self.method != "POST":
+            body["method"] = self.method
+        if self.headers:
+            body["headers"] = self.header_values("headers", errors)
+        if self.retry == "custom":
+            body["retryPolicy"] = self.policy("retryPolicy", errors)
+        elif self.retry == "none":
+            body["retryPolicy"] = {"maxAttempts": 1}
+        if self.timeout != DEFAULT_TIMEOUT:
+            body["callbackTimeoutSeconds"] = number("callbackTimeoutSeconds", self.timeout, errors)
+        if self.expire_after:
+            body["expireAfter"] = duration(self.expire_after)
+        if tags := split_tags(self.tags):
+            body["tags"] = tags
+        return body
+
+
+def with_empty_callback(body: Body) -> Body:
+    """A request with all members that `CallbackForm.callback` leaves out at their defaults."""
+    empty: Body = {
+        "payload": NULL_PAYLOAD,
+        "method": "POST",
+        "headers": None,
+        "retryPolicy": None,
+        "callbackTimeoutSeconds": float(DEFAULT_TIMEOUT),
+        "expireAfter": None,
+        "tags": [],
+    }
+    if "body" in body:
+        del empty["payload"]
+    return {**empty, **body}
+
+
+def callback_flags(body: Mapping[str, Any]) -> list[str]:
+    """The CLI flags for what `CallbackForm.callback` returns. Removing the expiry is a flag of each command."""
+    parts = flags(body, {"payload": "--payload"}, lambda raw: bytes(raw).decode())
+    if "body" in body:
+        parts += _raw_flags(msgspec.json.decode(body["body"]))
+    parts += flags(body, {"method": "--method"})
+    parts += [*header_flags(body.get("headers")), *repeated("--tag", body.get("tags", ()))]
+    parts += flags(body, {"callbackTimeoutSeconds": "--timeout"}, lambda seconds: f"{seconds:g}")
+    if body.get("expireAfter") is not None:
+        parts += flags(body, {"expireAfter": "--expire-after"})
+    return parts + policy_flags(body.get("retryPolicy") or {})
+
+
+def _raw_flags(body: Mapping[str, Any]) -> list[str]:
+    text = body.get("text")
+    # A value that begins with @ names a file, and - means standard input.
+    literal = isinstance(text, str) and not text.startswith("@") and text != "-"
+    value = shlex.quote(text) if isinstance(text, str) and literal else "@FILE"
+    return [f"--body {value}", f"--content-type {shlex.quote(str(body.get('contentType')))}"]

@@ -1,0 +1,125 @@
+"""Actions on an existing schedule: pause, resume, fire once, backfill, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded
+from tocsin.model.recurrence import time_zone
+from tocsin.model.schedule import MISSED_MAX, Occurrences
+from tocsin.web.http import schedule_wire as wire
+from tocsin.web.http.errors import problem_kind
+from tocsin.web.http.schedules import ScheduleParser
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.presentation import sentence, with_query
+from tocsin.web.pages.schedules.detail import ScheduleDetail
+from tocsin.web.pages.schedules.forms import local_instant
+from tocsin.web.pages.schedules.presentation import schedule_path, zone_of, zoned
+from tocsin.web.pages.site import Part, Site, route
+
+#: The labels of the backfill's fields by their names in the API.
+_LABELS = {"after": "From", "before": "To"}
+
+
+class ScheduleActions(Part):
+    """Each action redirects to a page that confirms it, or responds with the schedule's page and why it was refused."""
+
+    def __init__(self, site: Site, detail: ScheduleDetail) -> None:
+        super().__init__(site)
+        self._detail = detail
+        self._schedules = site.schedules
+        self._schedule_parser = ScheduleParser(site.parser)
+
+    @route("POST", "/schedules/pause")
+    async def pause(self, context: RequestContext) -> Response:
+        """Pauses a schedule."""
+        return await self._act(context, self._schedules.pause(*_writable(context)), "paused")
+
+    @route("POST", "/schedules/resume")
+    async def resume(self, context: RequestContext) -> Response:
+        """Resumes a schedule."""
+        return await self._act(context, self._schedules.resume(*_writable(context)), "resumed")
+
+    @route("POST", "/schedules/trigger")
+    async def trigger(self, context: RequestContext) -> Response:
+        """Fires a schedule once."""
+        return await self._act(context, self._schedules.trigger(*_writable(context)), "triggered")
+
+    @route("POST", "/schedules/delete")
+    async def delete(self, context: RequestContext) -> Response:
+        """Deletes a schedule, whose page then shows that it has ended."""
+        return await self._act(context, self._schedules.delete(*_writable(context)), "deleted")
+
+    @route("GET", "/schedules/backfill")
+    async def count_backfill(self, context: RequestContext) -> Response:
+        """Shows how many instants a range has, and asks whether to fire them."""
+        namespace, schedule_id = context.timer_name(context.query)
+        context.permit(Role.WRITE, namespace)
+        view = await self._schedules.get(namespace, schedule_id)
+        zone = zone_of(view.definition)
+        errors: list[FieldError] = []
+        after, before = (
+            local_instant(name, context.query.get(name), time_zone(zone), errors) for name in ("after", "before")
+        )
+        try:
+            if errors:
+                raise InvalidInput(*errors)
+            wanted = self._schedule_parser.backfill(wire.BackfillSchedule(namespace, schedule_id, after, before))
+        except InvalidInput as error:
+            return await self._refused(context, (namespace, schedule_id), error)
+        occurrences = Occurrences(view.definition, view.uuid, view.timer.created_at)
+        number = occurrences.count(wanted.after - 1, wanted.before - 1)
+        first, last = occurrences.after(wanted.after - 1), occurrences.until(wanted.before - 1)
+        return self._pages.page(
+            "schedules/backfill.html",
+            context,
+            title="Backfill",
+            timer=view.timer,
+            zone=zone,
+            after=after,
+            before=before,
+            number=number,
+            number_max=MISSED_MAX,
+            ends=zoned([first, last], zone) if number and first is not None and last is not None else [],
+        )
+
+    @route("POST", "/schedules/backfill")
+    async def backfill(self, context: RequestContext) -> Response:
+        """Fires the instants of a range once more."""
+        name = _writable(context)
+        try:
+            sent = wire.BackfillSchedule(*name, context.form.get("after"), context.form.get("before"))
+            wanted = self._schedule_parser.backfill(sent)
+        except InvalidInput as error:
+            return await self._refused(context, name, error)
+        return await self._act(context, self._schedules.backfill(*name, *wanted), "backfilled")
+
+    async def _act(self, context: RequestContext, action: Awaitable[Any], notice: str) -> Response:
+        name = _writable(context)
+        try:
+            await action
+        except (InvalidInput, ScheduleEnded, BacklogFull) as error:
+            return await self._refused(context, name, error)
+        return RedirectResponse(with_query(schedule_path(*name), {"notice": notice}), 303)
+
+    async def _refused(
+        self, context: RequestContext, name: tuple[str, str], error: InvalidInput | ScheduleEnded | BacklogFull
+    ) -> Response:
+        return await self._detail.of(context, *name, status=problem_kind(error).status, problem=_reason(error))
+
+
+def _reason(error: InvalidInput | ScheduleEnded | BacklogFull) -> str:
+    """Why an action was refused, with the labels of the backfill's fields."""
+    if not isinstance(error, InvalidInput):
+        return sentence(error)
+    return " ".join(f"{_LABELS.get(bad.path, bad.path)} {bad.reason}." for bad in error.errors)
+
+
+def _writable(context: RequestContext) -> tuple[str, str]:
+    namespace, schedule_id = context.timer_name(context.form)
+    context.permit(Role.WRITE, namespace)
+    return namespace, schedule_id

@@ -1,0 +1,114 @@
+"""`/schedules/{namespace}/{id}`: a schedule, its next instants, and its occurrences."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import NamespaceNotFound
+from tocsin.model.instants import format_duration
+from tocsin.model.schedule import Definition, ScheduleStatus
+from tocsin.timers.schedules import ScheduleView
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.presentation import with_query
+from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, schedule_path, version, zone_of, zoned
+from tocsin.web.pages.site import Part, Site, route
+
+#: Occurrences on one page.
+_OCCURRENCES = 20
+#: Notices after an action, by the `notice` parameter of the redirect.
+_NOTICES = {
+    "created": "Schedule created.",
+    "replaced": "Schedule replaced. It keeps its counts and its history.",
+    "updated": "Schedule updated.",
+    "unchanged": "The schedule was already so. Nothing was written.",
+    "paused": "Schedule paused.",
+    "resumed": "Schedule resumed. It fires again from its next instant on.",
+    "triggered": "The schedule fires once now, or as soon as the occurrence at hand has ended.",
+    "backfilled": "Backfill started. Its instants fire one after the other.",
+    "deleted": "Schedule deleted. An in-flight attempt may still arrive.",
+}
+#: Why a schedule is paused, by the reason that it carries.
+_PAUSED = {
+    "request": "This schedule was paused by request.",
+    "failures": "This schedule paused by itself, because {failures} occurrences in a row failed.",
+}
+
+
+class ScheduleDetail(Part):
+    """The page of one schedule. Its path matches ids with slashes, so it must come after all others."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._schedules = site.schedules
+
+    @route("GET", "/schedules/{namespace}/{id:path}")
+    async def show(self, context: RequestContext) -> Response:
+        """The page, or for a script the part of it that changes while it is open."""
+        parameters = context.request.path_params
+        return await self.of(context, parameters["namespace"], parameters["id"] or context.query.exact("id"))
+
+    async def of(
+        self, context: RequestContext, namespace: str, schedule_id: str, *, status: int = 200, problem: str = ""
+    ) -> Response:
+        """The page of a schedule; `problem` is the reason why an action on it was refused."""
+        context.permit(Role.READ, namespace)
+        change_counter = self._statistics.change_counter(namespace)
+        view = await self._schedules.get(namespace, schedule_id)
+        known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
+        if known is None:
+            raise NamespaceNotFound(f"no namespace {namespace!r}")
+        cursor = context.query.get("cursor")
+        occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)
+        here = schedule_path(namespace, schedule_id)
+        zone = zone_of(view.definition)
+        return self._pages.page(
+            "schedules/detail_live.html" if context.fragment else "schedules/detail.html",
+            context,
+            status,
+            title=view.timer.id,
+            view=view,
+            timer=view.timer,
+            shown_version=version(view),
+            ended=view.status is ScheduleStatus.ENDED,
+            namespace=known,
+            zone=zone,
+            following=zoned(view.next_instants, zone),
+            occurrences=occurrences,
+            cursor=cursor,
+            here=here,
+            older=with_query(here, {"cursor": occurrences.cursor or ""}),
+            facts=_facts(view.definition),
+            paused_words=_paused_words(view),
+            may_write=context.principal.may(Role.WRITE, namespace),
+            problem=problem,
+            notice_text=_NOTICES.get(context.query.get("notice"), ""),
+            change_counter=change_counter,
+            live=f"/ui/live/schedules?namespace={namespace}",
+        )
+
+
+def _paused_words(view: ScheduleView) -> str:
+    if view.paused is None:
+        return ""
+    words = _PAUSED.get(view.paused, f"This schedule is paused ({view.paused}).")
+    return words.format(failures=view.definition.pause_after_failures)
+
+
+def _facts(definition: Definition) -> dict[str, str | int]:
+    """The definition by the labels of the form; instants are numbers, those that are not set are left out."""
+    jitter, failures = definition.jitter_us, definition.pause_after_failures
+    facts: dict[str, str | int | None] = {
+        "Cron": definition.cron,
+        "Time zone": None if definition.cron is None else definition.time_zone,
+        "Every": None if definition.every_us is None else format_duration(definition.every_us),
+        "Counted from": definition.anchor,
+        "Start": definition.start_at,
+        "End (exclusive)": definition.end_at,
+        "Max occurrences": None if definition.occurrences_max is None else str(definition.occurrences_max),
+        "Jitter": format_duration(jitter) if jitter else None,
+        "Missed instants": CATCH_UP_WORDS[definition.catch_up],
+        "Catch-up window": format_duration(definition.window_us),
+        "Pauses": f"after {failures} failed occurrences in a row" if failures else None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

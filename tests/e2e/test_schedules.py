@@ -1,0 +1,143 @@
+"""Schedules on the pages: their instants are understood before they are stored; they are watched, paused, backfilled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.e2e.browser import Window, window
+from tests.support.calls import Api, Call, Inbox
+from tests.support.server import ServerProcess
+from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+URL = "http://127.0.0.1:9/hook"
+ASKED = "A schedule with this id already exists"
+
+
+async def field(shown: Window, name: str, text: str) -> None:
+    await shown.page.locator(f"input[name='{name}']").fill(text)
+
+
+async def stored(api: Api, schedule_id: str) -> Any:
+    status, schedule = await api("schedules/get", namespace="default", scheduleId=schedule_id)
+    assert status == 200, schedule
+    return schedule
+
+
+def backfilled(calls: list[Call]) -> set[str]:
+    """The names of the backfilled occurrences that were called."""
+    names = {call.headers["webhook-id"].rpartition("_")[2] for call in calls}
+    return {name for name in names if name.startswith("b")}
+
+
+async def test_schedule_is_created_watched_paused_and_backfilled(
+    shown: Window, api: Api, inbox: tuple[Inbox, str]
+) -> None:
+    page, (calls, url) = shown.page, inbox
+    await shown.go("/schedules")
+    await expect(page.get_by_role("heading", name="No schedules")).to_be_visible()
+    await page.locator(".blank").get_by_role("link", name="New schedule").click()
+    await shown.arrived("New schedule")
+    # The next instants in the schedule's zone and in the reader's.
+    preview = page.locator("#preview")
+    await field(shown, "cron", "30 2 * * *")
+    await field(shown, "zone", "Asia/Tokyo")
+    await page.get_by_text("Start, end and count").click()
+    await field(shown, "start", "2040-07-01T00:00:00")
+    await expect(preview).to_contain_text("Every day at 02:30, Asia/Tokyo")
+    first = preview.locator("tbody tr").first
+    await expect(first).to_contain_text("Sun 2040-07-01 02:30:00 JST")
+    await expect(first).to_contain_text("2040-06-30 19:30:00")
+    await shown.picture("schedule-preview")
+    await field(shown, "cron", "99 2 * * *")
+    await expect(preview).to_contain_text("once the rule is valid")
+    # Another rule is chosen by writing it.
+    await field(shown, "start", "")
+    await field(shown, "every", "1s")
+    await expect(preview).to_contain_text("Every second")
+    await field(shown, "url", url)
+    await field(shown, "id", "beat")
+    await expect(page.locator("#equivalent")).to_contain_text("tocsin schedules create beat")
+    await expect(page.locator("#equivalent")).to_contain_text("--every 1s")
+    await page.get_by_role("button", name="Create schedule").click()
+    await expect(page.locator("h1")).to_contain_text("beat")
+    beats = await calls.count(2)
+    completed = page.locator(".occurrences tr", has_text="completed")
+    await expect(completed.nth(1)).to_be_visible()
+    # A pause says what it means before and after.
+    await page.locator("summary", has_text="Pause").click()
+    await expect(page.locator(".menu[open] .sheet")).to_contain_text("a backfill fires them later")
+    await page.get_by_role("button", name="Pause schedule").click()
+    await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule paused.")
+    await expect(page.locator(".lead .state")).to_have_text("paused")
+    assert (await stored(api, "beat"))["pausedReason"] == "request"
+    # A backfill is counted before it is made.
+    since = parse_instant(beats[0].body["executeAt"]) // US_PER_SECOND * US_PER_SECOND
+    await page.locator("summary", has_text="Backfill").click()
+    for label, at in (("From", since), ("To", since + 2 * US_PER_SECOND)):
+        await page.locator(".menu[open]").get_by_label(label).fill(format_instant(at)[:19])
+    await page.get_by_role("button", name="Count instants").click()
+    await shown.arrived("Fire 2 instants once more?")
+    await page.get_by_role("button", name="Fire 2 instants").click()
+    await expect(page.locator("[data-action-notice]")).to_contain_text("Backfill started.")
+    await expect(page.locator(".lead")).to_contain_text("Backfills start when the schedule is resumed")
+    await page.get_by_role("button", name="Resume").click()
+    await calls.wait(lambda received: len(backfilled(received)) == 2)
+    await expect(page.locator(".occurrences tr", has_text="backfilled").nth(1)).to_be_visible()
+    await page.locator("summary", has_text="Delete").click()
+    await page.get_by_role("button", name="Delete schedule").click()
+    await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule deleted.")
+    await expect(page.locator(".lead .state")).to_have_text("ended")
+
+
+async def test_form_of_a_schedule_works_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:
+    async with window(browser, server.url, scripts=False) as plain:
+        page = plain.page
+
+        async def send(button: str) -> None:
+            """Waits for the page that follows: the old one has the same texts."""
+            async with page.expect_navigation():
+                await page.get_by_role("button", name=button).click()
+
+        await plain.go("/schedules/new")
+        await field(plain, "zone", "Nowhere/Land")
+        await send("Preview")
+        await expect(page.locator("#preview")).to_contain_text("once the rule is valid")
+        await expect(page.locator(".not-yet")).to_contain_text("timeZone")
+        await send("Create schedule")
+        await expect(page.locator("#wrong-timeZone")).to_contain_text("is not an IANA time zone")
+        await expect(page.locator("#wrong-callbackUrl")).to_be_visible()
+        await field(plain, "zone", "Europe/Berlin")
+        await field(plain, "url", URL)
+        await field(plain, "id", "standup")
+        await send("Create schedule")
+        await expect(page.locator("h1")).to_have_text("standup")
+        # Another definition asks before it takes the place of this one; the same does not.
+        for cron in ("0 9 * * MON-FRI", "0 10 * * MON-FRI"):
+            await plain.go("/schedules/new")
+            for name, text in {"cron": cron, "zone": "Europe/Berlin", "url": URL, "id": "standup"}.items():
+                await field(plain, name, text)
+            await send("Create schedule")
+            asks = page.get_by_role("heading", name=ASKED)
+            await (expect(asks).to_have_count(0) if cron.startswith("0 9") else expect(asks).to_be_visible())
+        await expect(page.locator("#asks")).to_contain_text("Every weekday at 10:00, Europe/Berlin")
+        assert (await stored(api, "standup"))["cron"] == "0 9 * * MON-FRI"
+        await send("Replace schedule")
+        await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule replaced.")
+        assert (await stored(api, "standup"))["cron"] == "0 10 * * MON-FRI"
+        # An edit changes what differs; dates are those of the schedule's zone.
+        async with page.expect_navigation():
+            await page.get_by_role("link", name="Edit").click()
+        await page.get_by_text("Start, end and count").click()
+        await field(plain, "start", "2040-07-01T00:00:00")
+        await field(plain, "failures", "3")
+        await send("Save changes")
+        await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule updated.")
+        changed = await stored(api, "standup")
+        assert (changed["startAt"], changed["pauseAfterFailures"]) == ("2040-06-30T22:00:00Z", 3)
+        assert plain.complaints == []

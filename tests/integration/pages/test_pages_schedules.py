@@ -1,0 +1,117 @@
+"""Schedules on the pages: lists by id and prefix, refusals with their reasons, permissions, hostile text."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.integration.pages.conftest import Browser, Node, Start
+from tests.integration.pages.test_pages_safety import HOSTILE, keyed, signed_in
+
+CALLBACK = "http://93.184.215.14/"
+NAME = {"namespace": "default", "id": "report-1"}
+
+
+async def create(browser: Browser, schedule_id: str, **definition: Any) -> None:
+    sent = {"namespace": "default", "id": schedule_id, "callbackUrl": CALLBACK, "cron": "0 9 * * *", **definition}
+    answer = await browser.client.post("/api/v1/schedules/create", json=sent)
+    assert answer.status_code == 200, answer.text
+
+
+def ids(page: str) -> list[str]:
+    return re.findall(r'<tr role="row" data-id="([^"]+)"', page)
+
+
+async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
+    browser = node.browser()
+    for number in (3, 1, 2):
+        await create(browser, f"report-{number}")
+    for other in ("report", "sweep"):
+        await create(browser, other)
+    first = (await browser.get("/schedules?rows=3")).text
+    assert ids(first) == ["report", "report-1", "report-2"]
+    following = re.search(r'rel="next" href="([^"]+)"', first)
+    assert following is not None
+    assert ids((await browser.get(f"/ui/more{following[1].replace('&amp;', '&')}")).text) == ["report-3", "sweep"]
+    # The schedule whose id is the search text comes first; then those whose ids begin with it.
+    assert ids((await browser.get("/schedules?q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
+    assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
+    assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
+    fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
+    assert fresh == {"ids": ["report", "report-1"], "more": True}
+    # An open page gets the rows that differ from those it shows.
+    known = dict(re.findall(r'data-id="([^"]+)" data-v="([^"]+)"', first))
+    paused = {"namespace": "default", "scheduleId": "report-1"}
+    assert (await browser.client.post("/api/v1/schedules/pause", json=paused)).status_code == 200
+    rows = json.dumps([*known.items(), ["never", ""]])
+    changed = await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": rows})
+    assert ids(changed.text) == ["report-1"]
+    assert '<tr data-id="never" data-gone>' in changed.text
+
+
+async def test_refusals_say_why_and_keep_what_was_entered(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, NAME["id"])
+    fields = {"namespace": "default", "id": "new", "url": CALLBACK, "rule": "every", "every": "soon", "zone": "UTC"}
+    refused = await browser.post("/schedules/new", {**fields, "timeout": "10"})
+    assert refused.status_code == 400
+    assert 'value="soon" placeholder="15m"' in refused.text
+    assert 'id="wrong-every"' in refused.text
+    for query, reason in (
+        ("after=2027-01-02T00:00:00&before=2027-01-01T00:00:00", "No instants in this range"),
+        ("after=yesterday&before=2027-01-01T00:00:00", "From is not an RFC 3339 instant"),
+    ):
+        asked = await browser.get(f"/schedules/backfill?namespace=default&id=report-1&{query}")
+        assert reason in asked.text, re.findall('role="alert">(.*?)<', asked.text)
+    ahead = {"after": "2999-01-01T00:00:00Z", "before": "2999-02-01T00:00:00Z"}
+    future = await browser.post("/schedules/backfill", {**NAME, **ahead})
+    assert future.status_code == 400
+    assert "To has no instant of the schedule" in future.text
+    assert (await browser.post("/schedules/delete", dict(NAME))).status_code == 303
+    ended = await browser.post("/schedules/pause", dict(NAME))
+    assert ended.status_code == 409
+    assert "has ended" in ended.text
+    assert (await browser.get("/schedules/default/never")).status_code == 404
+
+
+async def test_read_key_sees_no_actions_on_schedules_and_is_refused(start: Start) -> None:
+    node = await keyed(start)
+    admin, reader = await signed_in(node, "tk_admin"), await signed_in(node, "tk_read")
+    token = re.search(r'name="csrf" content="(\w+)', (await admin.get("/timers")).text)
+    assert token is not None
+    fields = {"url": CALLBACK, "rule": "cron", "cron": "0 9 * * *", "timeout": "10", "csrf": token[1]}
+    assert (await admin.post("/schedules/new", {**NAME, **fields})).status_code == 303
+    for path in ("/schedules", "/schedules/default/report-1"):
+        page = (await reader.get(path)).text
+        assert "report-1" in page
+        assert re.findall(r'<form method="post" action="([^"]+)"', page) == ["/logout"], path
+        assert "/schedules/new" not in page
+    token = re.search(r'name="csrf" content="(\w+)', (await reader.get("/timers")).text)
+    assert token is not None
+    for path in ("new", "edit", "pause", "resume", "trigger", "backfill", "delete"):
+        refused = await reader.post(f"/schedules/{path}", {**NAME, **fields, "csrf": token[1]})
+        assert refused.status_code == 403, path
+    for path in ("/schedules/new", "/schedules/edit?namespace=default&id=report-1"):
+        assert (await reader.get(path)).status_code == 403, path
+    own = await signed_in(node, "tk_own")
+    assert (await own.get("/schedules/default/report-1")).status_code == 403
+
+
+async def test_text_of_users_in_schedules_is_escaped(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, HOSTILE, payload={HOSTILE: HOSTILE}, tags=[HOSTILE], headers={"x-note": HOSTILE})
+    name = {"namespace": "default", "id": HOSTILE}
+    for path, query in (
+        ("/schedules", {}),
+        ("/schedules", {"q": HOSTILE}),
+        ("/schedules/default/", {"id": HOSTILE}),
+        ("/schedules/edit", name),
+        ("/schedules/backfill", {**name, "after": HOSTILE, "before": HOSTILE}),
+    ):
+        page = await browser.get(path, params=query)
+        assert "<script>alert" not in page.text, page.url
+        assert "<img" not in page.text, page.url
+    shown = await browser.post("/schedules/new", {**name, "rule": "cron", "cron": HOSTILE, "zone": HOSTILE})
+    assert shown.status_code == 400
+    assert "<script>alert" not in shown.text
