@@ -254,7 +254,8 @@ class Assembly:
         self._turns += 1
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
-        run = None if former is None else self._run_row(former, recurring.ended_run(turn))
+        kept_us = recurring.kept_us(timer, self._now_us)
+        run = None if former is None else self._run_row(former, recurring.ended_run(turn), kept_us=kept_us)
         if timer.status is Status.PENDING:
             self._write(row, recurring.held_back(timer), run)
         else:
@@ -308,10 +309,13 @@ class Assembly:
         in_memory = (op.execute_at, op.uuid) <= self._window.horizon
         return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
 
-    def _run_row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:
+    def _run_row(
+        self, former: Row, run: Run | None, *, ended: bool = True, kept_us: int | None = None
+    ) -> RunRow | None:
         if run is None:
             return None
         mode, retention_us = self._history_rule(former.timer.namespace)
+        retention_us = retention_us if kept_us is None else min(retention_us, kept_us)
         return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:

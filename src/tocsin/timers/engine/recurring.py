@@ -52,6 +52,10 @@ _NOT_DEFINED = {
 }  # fmt: skip
 _DEFINED = [name for name in Timer.__struct_fields__ if name not in _NOT_DEFINED]
 
+#: Of each schedule about so many occurrences are kept besides the first ones: at one a minute those of 17 hours, half a
+#: megabyte. Otherwise one a second would leave 600,000 in a week.
+OCCURRENCES_KEPT = 1_000
+
 PAUSED_BY_REQUEST = "request"
 PAUSED_AFTER_FAILURES = "failures"
 
@@ -504,6 +508,13 @@ def ended_run(turn: Turn) -> Run | None:
     if turn.run is not None:
         return msgspec.structs.replace(run_of(turn.run, turn.run.status), missed=missed)
     return Run(missed[0].first_at, RunStatus.MISSED, missed=missed) if missed else None
+
+
+def kept_us(timer: Timer, now_us: int) -> int | None:
+    """How long the record of an occurrence that has just ended is kept at most, in microseconds: until OCCURRENCES_KEPT more
+    have ended, at the schedule's rate so far. None for the first OCCURRENCES_KEPT, which say nothing about the rate yet."""
+    ended = sum(_of(timer)[1].counts.values())
+    return None if ended <= OCCURRENCES_KEPT else OCCURRENCES_KEPT * max(now_us - timer.created_at, 0) // ended
 
 
 def events(shard_id: int, turn: Turn) -> list[Event]:
