@@ -236,13 +236,29 @@ def test_a_schedule_pauses_after_failures_in_a_row() -> None:
 def test_a_late_row_moves_on_once() -> None:
     plan = Plan()
     assert plan.timer is not None
-    assert not recurring.is_late(plan.timer, UUID, BEGIN + MINUTE + 59 * SECOND)
+    assert not recurring.gives_way(plan.timer, UUID, BEGIN + MINUTE + 59 * SECOND)
     late = BEGIN + 4 * MINUTE + 50 * SECOND
-    assert recurring.is_late(plan.timer, UUID, late)
+    assert recurring.gives_way(plan.timer, UUID, late)
     turn = plan.took(recurring.move_on(plan.timer, UUID, late))
     assert (plan.minute, turn.missed) == (4, [MissedRange("late", 3, BEGIN + MINUTE, BEGIN + 3 * MINUTE)])  # type: ignore[arg-type]
     # Chosen although it is late: however slow the store is, it fires.
-    assert not recurring.is_late(plan.timer, UUID, late + 30 * SECOND)
+    assert not recurring.gives_way(plan.timer, UUID, late + 30 * SECOND)
+
+
+def test_an_instant_that_is_none_by_newer_time_zones_gives_way() -> None:
+    plan = Plan(cron="0 9 * * *", time_zone="Europe/Berlin", every_us=None, anchor=None)
+    assert plan.timer is not None
+    right = plan.timer.execute_at
+    # As if it had been planned before the zone's clocks were moved by an hour.
+    early = right - 60 * MINUTE
+    for tzdata, gives_way in (("2000.1", True), ("", True), (plan.state.tzdata, False), ("9999.1", False)):
+        state = msgspec.structs.replace(plan.state, tzdata=tzdata)
+        schedule = Schedule(plan.timer.schedule.definition, state)  # type: ignore[union-attr]
+        timer = msgspec.structs.replace(plan.timer, execute_at=early, schedule=schedule)
+        assert recurring.gives_way(timer, UUID, early) == gives_way
+        assert not recurring.gives_way(msgspec.structs.replace(timer, execute_at=right), UUID, right)
+        turn = recurring.move_on(timer, UUID, early)
+        assert (turn.timer.execute_at, turn.missed) == (right, [])
 
 
 # ---------------------------------------------------------------------- the window

@@ -22,7 +22,7 @@ from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude, conclude_expired
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.handover import HandedOverResults
-from tocsin.timers.engine.recurring import is_late
+from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
 from tocsin.timers.engine.shard import Shard
 
@@ -207,13 +207,13 @@ class Dispatcher:
         admission.settle(destination)
 
     def _waits(self, shard: Shard, row: Row, now: int) -> bool:
-        """Whether a schedule's due row must not fire: a client is changing it, or it is late and is planned again. It has to
-        be deferred until that is durable."""
+        """Whether a schedule's due row must not fire: a client is changing it, or it gives way and is planned again. It has
+        to be deferred until that is durable."""
         window = shard.window
         assert window is not None
         if window.is_changing(row.key[1]):
             return True
-        if not is_late(row.timer, row.key[1], now):
+        if not gives_way(row.timer, row.key[1], now):
             return False
         window.move_on(row)
         shard.lane.schedule(shard, urgent=False)

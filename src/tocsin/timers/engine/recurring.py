@@ -210,12 +210,16 @@ def held_back(timer: Timer) -> str | None:
     return "schedule:paused"
 
 
-def is_late(timer: Timer, uuid: bytes, now_us: int) -> bool:
-    """Whether the due row has to be moved on instead of fired: it is later than the catch-up window allows, or a later
-    instant has come that takes its place."""
+def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
+    """Whether the due row has to be planned again instead of fired: it is later than the catch-up window allows, a later
+    instant has come that takes its place, or by newer rules of its time zone it is not due at its instant."""
     definition, state = _of(timer)
+    if state.source is not Source.REGULAR or has_begun(timer):
+        return False
+    if state.tzdata != tzdata_version() and _has_moved(timer, uuid):
+        return True
     late_us = now_us - timer.execute_at
-    if late_us < _INTERVAL_MIN_US or state.source is not Source.REGULAR or has_begun(timer):
+    if late_us < _INTERVAL_MIN_US:
         return False
     if timer.updated_at >= timer.execute_at and now_us - timer.updated_at < _CHOSEN_LATE_US:
         return False
@@ -227,6 +231,19 @@ def is_late(timer: Timer, uuid: bytes, now_us: int) -> bool:
     return following is not None and following <= now_us
 
 
+def _has_moved(timer: Timer, uuid: bytes) -> bool:
+    """Whether a node with older time zones has planned an instant which is none by this node's. During a rolling upgrade, a
+    node with older ones fires what it finds."""
+    definition, state = _of(timer)
+    if definition.cron is None or _release(state.tzdata) > _release(tzdata_version()):
+        return False
+    return occurrences_of(timer, uuid).until(timer.execute_at) != timer.execute_at
+
+
+def _release(tzdata: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in tzdata.split(".") if part.isdecimal())
+
+
 def has_begun(timer: Timer) -> bool:
     """Whether the row shows that an attempt of the occurrence at hand was made. One in flight here shows only in memory."""
     _, state = _of(timer)
@@ -234,7 +251,7 @@ def has_begun(timer: Timer) -> bool:
 
 
 def move_on(timer: Timer, uuid: bytes, now_us: int) -> Turn:
-    """Plans a row again whose occurrence is late."""
+    """Plans a row again whose occurrence gives way."""
     return _plan(timer, uuid, now_us, Missed.LATE)
 
 
