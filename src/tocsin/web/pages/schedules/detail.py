@@ -31,7 +31,7 @@ _NOTICES = {
 #: Why a schedule is paused, by the reason that it carries.
 _PAUSED = {
     "request": "This schedule was paused by request.",
-    "failures": "This schedule paused by itself, because {failures} occurrences in a row failed.",
+    "failures": "This schedule paused by itself, because {failures} failed.",
 }
 
 
@@ -92,7 +92,8 @@ def _paused_words(view: ScheduleView) -> str:
     if view.paused is None:
         return ""
     words = _PAUSED.get(view.paused, f"This schedule is paused ({view.paused}).")
-    return words.format(failures=view.definition.pause_after_failures)
+    count = view.definition.pause_after_failures
+    return words.format(failures="an occurrence" if count == 1 else f"{count} occurrences in a row")
 
 
 def _facts(definition: Definition) -> dict[str, str | int]:
@@ -109,6 +110,12 @@ def _facts(definition: Definition) -> dict[str, str | int]:
         "Jitter": format_duration(jitter) if jitter else None,
         "Missed instants": CATCH_UP_WORDS[definition.catch_up],
         "Catch-up window": format_duration(definition.window_us),
-        "Pauses": f"after {failures} failed occurrences in a row" if failures else None,
+        "Pauses": _pauses(failures),
     }
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def _pauses(failures: int) -> str | None:
+    if failures <= 1:
+        return "after a failed occurrence" if failures else None
+    return f"after {failures} failed occurrences in a row"
