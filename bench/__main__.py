@@ -28,6 +28,7 @@ def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
         "batch": lambda: scenarios.create_batch(int(400_000 * scale)),
         "burst": lambda: scenarios.burst(int(50_000 * scale)),
         "steady": lambda: scenarios.steady(args.rate, 10 * max(scale, 0.5)),
+        "schedules": lambda: scenarios.schedules(int(args.schedules * scale)),
         "pending": lambda: scenarios.pending(args.pending),
         "agent": lambda: agent.calls_now(int(20_000 * scale)),
         "agent-due": lambda: agent.calls_due(int(200 * scale), 60 * scale),
@@ -40,8 +41,9 @@ def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
-    parser.add_argument("--only", help="some of raw,single,batch,burst,steady,pending,agent,agent-due")
+    parser.add_argument("--only", help="some of raw,single,batch,burst,steady,schedules,pending,agent,agent-due")
     parser.add_argument("--rate", type=int, default=5_000, help="timers a second for steady")
+    parser.add_argument("--schedules", type=int, default=100_000, help="schedules every minute")
     parser.add_argument("--pending", type=int, default=1_000_000, help="timers for pending")
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     parser.add_argument(

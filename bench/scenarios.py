@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 from bench import processes
 from bench.wire import request
+from tocsin.model.instants import format_instant
 
 Results = dict[str, Any]
 _HOUR_US = 3_600_000_000
@@ -20,7 +25,6 @@ def count_of(port: int) -> int:
 
 def stats_of(port: int, what: str = "reset") -> dict[str, Any]:
     """Statistics of the receiver. `reset` returns all of them and starts over; `count` returns only the count."""
-    import json
     import socket
 
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
@@ -159,3 +163,68 @@ def pending(count: int) -> Results:
                 f"pending {count}, start to first fire s": (stats["first_at_us"] - began) / 1e6,
                 f"pending {count}, database MiB": sum(f.stat().st_size for f in Path(data).glob("tocsin.db*")) / 2**20,
             }
+
+
+def schedules(count: int, minutes: int = 2) -> Results:
+    """Schedules every minute, spread over it, while one-shot timers are due at 200 a second; and how long lists take then."""
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        # They begin together, once all exist.
+        start = processes.now_us() + 20_000_000 + count * 4_000
+        definitions = Path(data) / "schedules.jsonl"
+        with definitions.open("w") as file:
+            for number in range(count):
+                definition = {
+                    "namespace": "default",
+                    "id": f"schedule-{number:07}",
+                    "callbackUrl": f"http://127.0.0.1:{receiver.port}/hook",
+                    "every": "1m",
+                    "anchor": format_instant(start + number * 60_000_000 // count),
+                    "startAt": format_instant(start),
+                }
+                file.write(json.dumps(definition) + "\n")
+        began = time.monotonic()
+        address = f"http://127.0.0.1:{server.port}"
+        importing = [sys.executable, "-m", "tocsin", "schedules", "import", str(definitions), "--server", address]
+        subprocess.run(importing, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        created_s = time.monotonic() - began
+        one_shot = 200 * 60 * minutes
+        processes.load(
+            server.port, receiver.port, due_us=max(start, processes.now_us()), count=one_shot, batch=1_000, connections=4,
+            spread=60 * minutes,
+        )  # fmt: skip
+        time.sleep(max((start - processes.now_us()) / 1e6, 0))
+        late = processes.now_us() - start
+        stats_of(receiver.port)
+        before = server.cpu_s()
+        lists = []
+        for number in range(60 * minutes):
+            time.sleep(max((start + late + (number + 1) * 1_000_000 - processes.now_us()) / 1e6, 0))
+            lists.append(_list_s(server.port))
+        cpu = server.cpu_s() - before
+        stats = stats_of(receiver.port)
+        lists.sort()
+        return {
+            f"{count} schedules, created per s": count / created_s,
+            f"{count} schedules, began late s": late / 1e6,
+            f"{count} schedules, fires per s": stats["count"] / max(stats["seconds"], 1e-9),
+            f"{count} schedules, CPU s per 1,000": cpu / max(stats["count"], 1) * 1_000,
+            f"{count} schedules, lag p50 ms": stats["lag_p50_ms"],
+            f"{count} schedules, lag p99 ms": stats["lag_p99_ms"],
+            f"{count} schedules, lag max ms": stats["lag_max_ms"],
+            f"{count} schedules, early": stats["early"],
+            f"{count} schedules, list of 100 p50 ms": lists[len(lists) // 2] * 1_000,
+            f"{count} schedules, list of 100 p99 ms": lists[len(lists) * 99 // 100] * 1_000,
+            f"{count} schedules, memory MiB": server.memory_mib(),
+        }
+
+
+def _list_s(port: int) -> float:
+    """How long a page of the list of schedules takes, in seconds."""
+    body = json.dumps({"namespace": "default", "limit": 100}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/api/v1/schedules/list", body, {"content-type": "application/json"}
+    )
+    began = time.monotonic()
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        answer.read()
+    return time.monotonic() - began
