@@ -13,7 +13,7 @@ from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_batches import FetchConformance, LoadConformance
 from tocsin.testing.store_conformance_claims import FenceConformance
-from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance
+from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
 
 
@@ -34,7 +34,13 @@ class TestDynamoStore(StoreConformance):
 
 
 class TestDynamoStoreWithSmallPages(
-    FenceConformance, LoadConformance, FetchConformance, ListConformance, HistoryConformance, MachineConformance
+    FenceConformance,
+    LoadConformance,
+    FetchConformance,
+    ListConformance,
+    HistoryConformance,
+    ScheduleConformance,
+    MachineConformance,
 ):
     """Queries are cut after two items, and batches after three writes."""
 

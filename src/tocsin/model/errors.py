@@ -99,12 +99,6 @@ class ScheduleEnded(Conflict):
     code = "SCHEDULE_ENDED"
 
 
-class SchedulesUnsupported(Conflict):
-    """The store has no schedules. Nothing was written."""
-
-    code = "SCHEDULES_UNSUPPORTED"
-
-
 class BacklogFull(Conflict):
     """As many occurrences by hand, or ranges of instants, wait already as may wait. Nothing was written."""
 

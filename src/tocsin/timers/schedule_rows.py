@@ -35,11 +35,6 @@ class ScheduleRows(ABC):
     @abstractmethod
     async def _read(self, call: Awaitable[T]) -> T: ...
 
-    @property
-    def has_schedules(self) -> bool:
-        """Whether the store can list schedules."""
-        return self._context.store.capabilities.schedules
-
     def now_us(self) -> int:
         """This node's wall clock."""
         return self._context.clock.now_us()

@@ -16,7 +16,6 @@ from tocsin.model.errors import (
     InvalidInput,
     ScheduleEnded,
     ScheduleNotFound,
-    SchedulesUnsupported,
     TimerNotFound,
     TimerNotPending,
 )
@@ -99,9 +98,8 @@ class Schedules:
         its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
-        Raises InvalidInput, ClusterUpgrading, SchedulesUnsupported where the store has no schedules, and ScheduleEnded if the
-        definition has no instant left."""
-        self._require_schedules()
+        Raises InvalidInput, ClusterUpgrading, and ScheduleEnded if the definition has no instant left."""
+        self._timers.require_format_2("a schedule")
         if withheld(timer.url, timer.headers):
             stored = await self._stored(timer.namespace, timer.id)
             timer.url = with_url(timer.url, None if stored is None else stored.timer.url)
@@ -170,7 +168,6 @@ class Schedules:
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page with large
         payloads is shorter. Those whose record can't be read are left out; `get` says why."""
-        self._require_store()
         found, more = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit)
         views: builtins.list[ScheduleView] = []
         for view in found:
@@ -200,14 +197,6 @@ class Schedules:
         if found is None:
             raise _not_found(namespace, schedule_id)
         return found
-
-    def _require_schedules(self) -> None:
-        self._require_store()
-        self._timers.require_format_2("a schedule")
-
-    def _require_store(self) -> None:
-        if not self._timers.has_schedules:
-            raise SchedulesUnsupported("this store has no schedules; use SQLite, PostgreSQL or MySQL")
 
     async def _change(
         self,

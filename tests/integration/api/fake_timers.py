@@ -142,8 +142,6 @@ class FakeTimerService(TimerService):
         timer = await self._pending(namespace, timer_id)
         self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
 
-    has_schedules = True
-
     def now_us(self) -> int:
         return SystemClock().now_us()
 
