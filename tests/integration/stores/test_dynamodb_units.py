@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from tocsin.ports.observer import Event, StoreUnitsConsumed
-from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
+from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow, schedules_of
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
-from tocsin.testing.store_conformance_base import claimed, finished, row
+from tocsin.testing.store_conformance_base import claimed, finished, row, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "dynamodb.md"
 #: Of the fence, while it lists the uuid of one timer.
@@ -76,6 +76,27 @@ async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
     meter.read()
     await store.apply([replace(batch, deletes=[timer.uuid])])
     assert meter.read() == (FENCE + 4 + 2 * further_kb, 0)
+
+
+async def test_units_of_a_schedule(store: DynamoStore) -> None:
+    batch = await claimed(store)
+    store.observe = meter = _Meter()
+    schedule = _timer(600)._replace(namespace=schedules_of("default"))
+    await store.apply([replace(batch, upserts=[schedule])])
+    assert meter.read() == (FENCE + 6, 0)
+    # Its next occurrence: the entry by id stays.
+    schedule = schedule._replace(execute_at=2)
+    await store.apply([replace(batch, upserts=[schedule])])
+    assert meter.read() == (FENCE + 6, 0)
+    await store.apply([replace(batch, runs=[run(schedule)])])
+    assert meter.read() == (FENCE + 4, 0)
+    assert await store.list_schedules("default", range(4), "", 100) == [schedule]
+    # The entry and the item. The other shards' empty pages cost a unit each on the service, and nothing here.
+    assert meter.read() == (0, 1 + 1)
+    assert await store.purge_history(2_000, 100) == 1
+    assert meter.read()[0] == 2
+    await store.apply([replace(batch, deletes=[schedule.uuid])])
+    assert meter.read() == (FENCE + 6, 0)
 
 
 def _has_units(cells: list[str]) -> bool:
