@@ -115,13 +115,19 @@ def test_the_page_sums_up_and_multiplies() -> None:
     purge = units["remove the history item when its retention is over"][0]
     assert units["a timer with history"] == (create + history + purge, load)
     assert units["a timer without history"] == (create + fire, load)
-    prices = re.search(r"\$([0-9.]+) per million write units, \$([0-9.]+) per million read\s+units", page)
+    occurrence = units["an occurrence of a schedule without history"][0]
+    kept = units["its row in the history, with an index entry"][0]
+    kept += units["remove that row when its retention is over"][0]
+    assert units["an occurrence of a schedule with history"] == (occurrence + kept, load)
+    prices = re.search(r"\$([0-9.]+) per million write\s+units, \$([0-9.]+) per million read\s+units", page)
     assert prices is not None
     write, read = map(float, prices.groups())
-    alone = 2 * FENCE * write
-    with_history, without = 17 * write + read, 8 * write + read
-    for dollars in (with_history, without, with_history + alone, without + alone):
-        assert f"${dollars + 1e-9:.2f}" in page
+    costs = {row[0]: row[1:] for row in rows if len(row) == 3 and "$" in row[1]}
+    for one, many, fences in (("a timer", "timers", 2), ("an occurrence of a schedule", "occurrences of schedules", 1)):
+        for kind in ("with history", "without history"):
+            together, (each, _) = costs[f"{many} {kind}"], units[f"{one} {kind}"]
+            for cell, count in zip(together, (each, each + fences * FENCE), strict=True):
+                assert f"{count} × ${write} + {load} × ${read} = **${count * write + load * read + 1e-9:.2f}" in cell
 
 
 def test_the_command_on_the_page_makes_the_table_that_the_store_makes() -> None:
