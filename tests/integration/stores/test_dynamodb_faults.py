@@ -39,7 +39,17 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.observer import ShardSizeEstimated, StoreRequestRepeated
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Member, ShardBatch, ShardState
+from tocsin.ports.store import (
+    KEY_MAX,
+    KEY_MIN,
+    Applied,
+    Found,
+    Member,
+    ShardBatch,
+    ShardState,
+    StoredRow,
+    schedules_of,
+)
 from tocsin.stores.dynamodb.client import Kind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.schema import definition
@@ -341,6 +351,38 @@ async def test_a_timer_is_found_across_empty_pages(run: _Run) -> None:
     await run.store.apply([replace(batch, upserts=[live], history=[ended])])
     run.proxy.once("Query", page_of(1), page_of(1), page_of(1))
     assert await run.store.fetch(0, [uuid_of(1)]) == {uuid_of(1): Found(live, ended)}
+
+
+async def _schedules(run: _Run, *names: str) -> list[StoredRow]:
+    """Schedules a, b and c of each namespace."""
+    await claimed(run.store)
+    rows = [
+        row(3 * number + place, place, namespace=schedules_of(name), timer_id=schedule_id)
+        for number, name in enumerate(names)
+        for place, schedule_id in enumerate("abc")
+    ]
+    await put(run.store, *rows)
+    return rows
+
+
+async def test_a_schedule_that_ends_while_a_list_is_read_makes_room_for_the_next(run: _Run) -> None:
+    rows = await _schedules(run, "default")
+
+    async def end_the_first(request: Request) -> Answer:
+        await run.store.apply([ShardBatch(0, 1, ALICE, deletes=[rows[0].uuid])])
+        return await request.forward()
+
+    run.proxy.once("BatchGetItem", end_the_first)
+    assert await run.store.list_schedules("default", [0], "", 2) == rows[1:]
+
+
+async def test_namespaces_of_the_same_hash_have_their_own_schedules(run: _Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.stores.dynamodb.keys._NAMESPACE_HASH_BYTES", 0)
+    rows = await _schedules(run, "one", "two")
+    for name, of_name in (("one", rows[:3]), ("two", rows[3:])):
+        for limit in (1, 2, 9):
+            assert await run.store.list_schedules(name, [0], "", limit) == of_name[:limit]
+            assert await run.store.list_schedules(name, [0], "a", limit) == of_name[1:][:limit]
 
 
 async def test_requests_that_wait_for_a_connection_are_not_in_doubt(shared_dynamodb: DynamoServer, table: str) -> None:
