@@ -238,7 +238,8 @@ class ClockTrusted(NamedTuple):
 
 
 class HistoryPurged(NamedTuple):
-    """Finished timers whose retention was over were removed."""
+    """Finished timers and runs were removed, because their retention was over or a schedule had more occurrences than it
+    keeps."""
 
     timers: int
 

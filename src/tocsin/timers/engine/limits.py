@@ -40,6 +40,7 @@ class EngineLimits:
     namespaces_interval_us: int = 2 * SECOND
     namespaces_lease_us: int = 5 * SECOND
     purge_interval_us: int = 10 * SECOND
+    occurrences_kept: int = 1_000
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

@@ -14,7 +14,6 @@ import msgspec
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded, TocsinError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.recurrence import tzdata_version
-from tocsin.model.run import MissedInstants, Run, RunStatus, run_of
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
     TRIGGERS_MAX,
@@ -37,7 +36,6 @@ from tocsin.model.schedule import (
     check,
 )
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
 from tocsin.timers.engine.rows import WriteOp
 
 #: An occurrence that was late when it was chosen fires all the same for so long, so that one that is chosen again and again
@@ -51,10 +49,6 @@ _NOT_DEFINED = {
     "last_error", "attempt_log", "status", "executed_at", "keys", "schedule",
 }  # fmt: skip
 _DEFINED = [name for name in Timer.__struct_fields__ if name not in _NOT_DEFINED]
-
-#: Of each schedule about so many occurrences are kept besides the first ones: at one a minute those of 17 hours, half a
-#: megabyte. Otherwise one a second would leave 600,000 in a week.
-OCCURRENCES_KEPT = 1_000
 
 PAUSED_BY_REQUEST = "request"
 PAUSED_AFTER_FAILURES = "failures"
@@ -514,55 +508,3 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: in
         state, backfills=(*state.backfills, Backfill(number, asked.after, before)), backfills_made=number
     )
     return _with_state(timer, state, uuid, found, now_us, "backfilled")
-
-
-# ---------------------------------------------------------------------- what is recorded and reported
-
-
-def ended_run(turn: Turn) -> Run | None:
-    """The record of the occurrence that has ended, with the instants missed after it; or of instants missed without one."""
-    missed = tuple(MissedInstants(*each) for each in turn.missed)
-    if turn.run is not None:
-        return msgspec.structs.replace(run_of(turn.run, turn.run.status), missed=missed)
-    return Run(missed[0].first_at, RunStatus.MISSED, missed=missed) if missed else None
-
-
-def kept_us(timer: Timer, now_us: int) -> int | None:
-    """How long the record of an occurrence that has just ended is kept at most, in microseconds: until OCCURRENCES_KEPT more
-    have ended, at the schedule's rate so far. None for the first OCCURRENCES_KEPT, which say nothing about the rate yet."""
-    ended = sum(_of(timer)[1].counts.values())
-    return None if ended <= OCCURRENCES_KEPT else OCCURRENCES_KEPT * max(now_us - timer.created_at, 0) // ended
-
-
-def events(shard_id: int, turn: Turn) -> list[Event]:
-    """The events of the turn once it is durable."""
-    timer, reported = turn.timer, list[Event]()
-    if turn.run is not None:
-        ended = turn.run
-        source = _of(ended)[1].source
-        reported.append(
-            OccurrenceEnded(
-                shard_id,
-                timer.namespace,
-                timer.id,
-                source,
-                ended.execute_at,
-                ended.firing,
-                ended.status,
-                ended.attempts,
-            )
-        )
-    reported += [OccurrencesMissed(shard_id, timer.namespace, timer.id, *missed) for missed in turn.missed]
-    changed = turn.changed
-    if changed:
-        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, changed))
-    if timer.status is not Status.PENDING:
-        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "ended"))
-    elif turn.run is not None and _of(timer)[1].paused == PAUSED_AFTER_FAILURES:
-        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "paused_after_failures"))
-    return reported
-
-
-def deleted(shard_id: int, timer: Timer) -> Event:
-    """The event of a schedule's delete."""
-    return ScheduleChanged(shard_id, timer.namespace, timer.id, "deleted")
