@@ -4,11 +4,14 @@ reach rows that wait."""
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 from tocsin.model.ids import schedule_uuid
+from tocsin.model.recurrence import tzdata_version
 from tocsin.model.run import decode_run
 from tocsin.model.schedule import Definition, Schedule, State
 from tocsin.model.timer import Timer
+from tocsin.ports.observer import SchedulesReplanned
 from tocsin.ports.store import generation
 from tocsin.testing.clock import EPOCH_US
 from tocsin.timers.engine.rows import Row, stored
@@ -63,3 +66,37 @@ def test_records_of_missed_instants_are_bounded_too() -> None:
     runs = [decode_run(run.record) for run in crowd.store._shards[0].runs[uuid].values()]
     assert 10 <= len(runs) <= 10 + 100 + 2
     assert any(each.instants > 1 for run in runs for each in run.missed)
+
+
+def test_newer_time_zones_reach_schedules_that_wait() -> None:
+    """Rows planned before a zone's clocks were moved, by seconds here. One waits in memory, and one is on the second page."""
+    crowd = Crowd(look_ahead_max_us=100 * SECOND)
+
+    def at(seconds: int) -> Definition:
+        local = datetime.fromtimestamp(EPOCH_US // SECOND + seconds, UTC)
+        return Definition(cron=f"{local:%S %M %H} * * *", time_zone="Etc/GMT")
+
+    for number in range(150):
+        keep(crowd, f"s{number}", Definition(every_us=86_400 * SECOND, anchor=EPOCH_US), 86_400)
+    waiting = {
+        "z-earlier": keep(crowd, "z-earlier", at(60), 120, tzdata="2000.1"),
+        "later": keep(crowd, "later", at(200), 90, tzdata="2000.1"),
+        "right": keep(crowd, "right", at(60), 60, tzdata="2000.1"),
+        # During a rolling upgrade.
+        "newer": keep(crowd, "newer", at(60), 120, tzdata="9999.1"),
+        "paused": keep(crowd, "paused", at(60), 120, tzdata="2000.1", paused="request"),
+    }
+    crowd._kept[0][-1] = crowd._kept[0][-1]._replace(suspended="schedule:paused")
+
+    async def watch() -> None:
+        await asyncio.sleep(10.0)
+        live = crowd.store._shards[0].live
+        instants = {name: (live[uuid].execute_at - EPOCH_US) // SECOND for name, uuid in waiting.items()}
+        assert instants == {"z-earlier": 60, "later": 200, "right": 60, "newer": 120, "paused": 120}
+
+    crowd.run(250, watch)
+    called = {call.invocation.timer_id: (call.at_us - EPOCH_US) // SECOND for call in crowd.receivers.calls}
+    assert called == {"z-earlier": 60, "later": 200, "right": 60, "newer": 120}
+    assert [event for event in crowd.events if isinstance(event, SchedulesReplanned)] == [
+        SchedulesReplanned(2, tzdata_version())
+    ]

@@ -54,12 +54,20 @@ class OccurrencesMissed(NamedTuple):
 
 class ScheduleChanged(NamedTuple):
     """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled,
-    paused_after_failures, ended or deleted."""
+    replanned (newer time zones moved its next instant), paused_after_failures, ended or deleted."""
 
     shard_id: int
     namespace: str
     schedule_id: str
     kind: str
+
+
+class SchedulesReplanned(NamedTuple):
+    """Newer time zones have moved the next instants of so many schedules that waited; they are planned again. `tzdata` is the
+    version in use."""
+
+    schedules: int
+    tzdata: str
 
 
 class AttemptFinished(NamedTuple):
@@ -312,6 +320,7 @@ Event = (
     | OccurrenceEnded
     | OccurrencesMissed
     | ScheduleChanged
+    | SchedulesReplanned
     | AttemptFinished
     | AttemptNotSent
     | TimerExpired

@@ -28,6 +28,7 @@ from tocsin.model.schedule import (
     Pause,
     Put,
     Refill,
+    Replan,
     Resume,
     Schedule,
     Source,
@@ -210,7 +211,7 @@ def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
     definition, state = _of(timer)
     if state.source is not Source.REGULAR or has_begun(timer):
         return False
-    if state.tzdata != tzdata_version() and _has_moved(timer, uuid):
+    if has_moved(timer, uuid):
         return True
     late_us = now_us - timer.execute_at
     if late_us < _INTERVAL_MIN_US:
@@ -225,13 +226,21 @@ def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
     return following is not None and following <= now_us
 
 
-def _has_moved(timer: Timer, uuid: bytes) -> bool:
-    """Whether a node with older time zones has planned an instant which is none by this node's. During a rolling upgrade, a
-    node with older ones fires what it finds."""
+def has_moved(timer: Timer, uuid: bytes) -> bool:
+    """Whether a node with older time zones has planned the occurrence at hand, which has not begun, for another instant than
+    this node would. During a rolling upgrade, a node with older ones fires what it finds. A paused schedule is planned anyway
+    when it is resumed."""
     definition, state = _of(timer)
-    if definition.cron is None or _release(state.tzdata) > _release(tzdata_version()):
+    if state.source is not Source.REGULAR or definition.cron is None or not is_outdated(state.tzdata):
         return False
-    return occurrences_of(timer, uuid).until(timer.execute_at) != timer.execute_at
+    if has_begun(timer) or state.paused is not None:
+        return False
+    return occurrences_of(timer, uuid).after(state.position) != timer.execute_at
+
+
+def is_outdated(tzdata: str) -> bool:
+    """Whether that version of the time zones is older than this node's."""
+    return tzdata != tzdata_version() and _release(tzdata) < _release(tzdata_version())
 
 
 def _release(tzdata: str) -> tuple[int, ...]:
@@ -363,7 +372,7 @@ class Found:
 def change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
     """What the change makes of the row; or the timer, if there is nothing to change; or why it is refused."""
     turn = _change(op, found, now_us)
-    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill):
+    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill | Replan):
         definition, state = _of(turn.timer)
         turn.timer.schedule = Schedule(definition, msgspec.structs.replace(state, changed_at=now_us))
     return turn
@@ -393,6 +402,8 @@ def _change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinErro
         return _paused(timer, op.uuid, found, now_us)
     if isinstance(asked, Resume):
         return timer if state.paused is None else _resumed(timer, op.uuid, found, now_us)
+    if isinstance(asked, Replan):
+        return _replanned(timer, op.uuid, found, now_us)
     if isinstance(asked, Fire):
         if len(state.triggers) >= TRIGGERS_MAX:
             return BacklogFull(f"{TRIGGERS_MAX} triggers of the schedule wait already; try again later")
@@ -489,6 +500,15 @@ def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
     )
     turn = _with_state(timer, state, uuid, found, now_us, "resumed")
     turn.missed = missed + turn.missed
+    return turn
+
+
+def _replanned(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn | Timer:
+    """The schedule with the instant that newer time zones give the occurrence at hand."""
+    if found.in_flight or not has_moved(timer, uuid):
+        return timer
+    turn = _plan(timer, uuid, now_us, Missed.LATE)
+    turn.changed = "replanned"
     return turn
 
 

@@ -94,7 +94,7 @@ class WriteOp:
 
     On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
-    that needs them. MOVE_ON plans the late row of the generation `expected` again."""
+    that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again."""
 
     __slots__ = (
         "change", "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
