@@ -107,13 +107,14 @@ class Replanning:
             await asyncio.sleep(_PAUSE_S)
 
     def _replan(self, shard_id: int, uuid: bytes, namespace: str) -> None:
-        """Has the shard's owner, this node, plan the row again. Whether it still needs that is checked when the batch is
+        """Has the window plan the row again. Whether it still needs that is checked when the batch is
         assembled."""
         op = WriteOp(OpKind.SCHEDULE, uuid, namespace, change=Replan(), reply=partial(self._answered, shard_id))
         try:
             self._shards[shard_id].accept(op)
         except ShardMoved:
-            # Its next owner checks it.
+            # Its next owner checks it, perhaps this node.
+            self._checked.pop(shard_id, None)
             return
         self._moved += 1
 
