@@ -208,8 +208,8 @@ class Retention(Group):
     occurrences_kept: Count = Field(
         _ENGINE.occurrences_kept,
         description="Occurrences that the history of each schedule keeps, the newest ones, within the retention of its "
-        "namespace. Each takes about 450 bytes. With higher values, removing older ones reads more; a quarter more, and "
-        "100 at least, may be there until they are removed.",
+        "namespace. Each takes about 450 bytes of disk. Lower values show less of the past; up to a quarter more, at "
+        "least 100, stay for a while.",
     )
     audit_retention: Duration = Field(
         90 * 86_400 * US_PER_SECOND, description="How long entries of the audit trail are kept."

@@ -62,7 +62,7 @@ class Replanning:
         self._moved = 0
 
     async def check(self) -> None:
-        """One pass, if a shard needs it. After a failure the next one begins anew."""
+        """One pass, if a shard needs it. After a failure the next one starts over."""
         wanted = self._begin()
         if not wanted:
             return
