@@ -18,7 +18,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any
 
 #: The functions of each stage, as `module:name`. `()` after a name: the function that it returns.
@@ -176,21 +176,28 @@ def metered(stage: str, function: Function) -> Function:
     return call
 
 
-def install() -> None:
-    """Replaces the functions of all stages, also where other modules have imported them. Raises AttributeError for a name
-    that the program no longer has."""
+def functions() -> Iterator[tuple[str, str, Any, str]]:
+    """The functions of all stages: stage, name in STAGES, and where they are. Raises AttributeError for a name that the
+    program no longer has."""
     for stage, names in STAGES.items():
         for name in names:
             module_name, _, path = name.removesuffix("()").partition(":")
             *owners, last = path.split(".")
             owner = functools.reduce(getattr, owners, importlib.import_module(module_name))
-            function = inspect.getattr_static(owner, last) if owners else getattr(owner, last)
-            replaced = _factory(stage, function) if name.endswith("()") else metered(stage, function)
-            setattr(owner, last, replaced)
-            for module in () if owners else list(sys.modules.values()):
-                if getattr(module, "__name__", "").startswith("tocsin"):
-                    for known in [key for key, value in vars(module).items() if value is function]:
-                        setattr(module, known, replaced)
+            inspect.getattr_static(owner, last)
+            yield stage, name, owner, last
+
+
+def install() -> None:
+    """Replaces the functions of all stages, also where other modules have imported them."""
+    for stage, name, owner, last in list(functions()):
+        function = inspect.getattr_static(owner, last)
+        replaced = _factory(stage, function) if name.endswith("()") else metered(stage, function)
+        setattr(owner, last, replaced)
+        for module in list(sys.modules.values()) if inspect.ismodule(owner) else ():
+            if getattr(module, "__name__", "").startswith("tocsin"):
+                for known in [key for key, value in vars(module).items() if value is function]:
+                    setattr(module, known, replaced)
 
 
 def _factory(stage: str, make: Function) -> Function:

@@ -217,9 +217,14 @@ def pending(count: int) -> Results:
     with processes.folder() as data, processes.receiver() as receiver:
         with processes.server(data) as server:
             due = processes.now_us() + _HOUR_US
+            made = 0
             if count > last:
-                processes.load(server.port, receiver.port, due_us=due, count=count - last, **options)
+                made = processes.load(server.port, receiver.port, due_us=due, count=count - last, **options)["timers"]
             result = processes.load(server.port, receiver.port, due_us=due, count=last, prefix="last", **options)
+            if made + result["timers"] < count:
+                raise RuntimeError(
+                    f"only {made + result['timers']} of {count} timers were created within the time limit"
+                )
             loaded_mib = server.memory_mib()
             time.sleep(3)
             before = server.cpu_s()
@@ -241,8 +246,14 @@ def pending(count: int) -> Results:
                 f"pending {count}, memory after restart MiB": server.memory_mib(),
                 f"pending {count}, idle CPU share": idle,
                 f"pending {count}, start to first fire s": (stats["first_at_us"] - began) / 1e6,
-                f"pending {count}, database MiB": sum(f.stat().st_size for f in Path(data).glob("tocsin.db*")) / 2**20,
+                **_file_mib(data, f"pending {count}, database MiB"),
             }
+
+
+def _file_mib(data: Path, name: str) -> Results:
+    """The size of SQLite's files; nothing for another store."""
+    files = list(data.glob("tocsin.db*"))
+    return {name: sum(file.stat().st_size for file in files) / 2**20} if files else {}
 
 
 def schedules(count: int, minutes: int = 2) -> Results:
