@@ -73,9 +73,8 @@ def _stored(store: str, workers: int = 1) -> Iterator[str]:
         processes.served = processes.Served()
 
 
-def _run(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Results by column: a store, with a number of workers."""
-    columns: dict[str, dict[str, Any]] = {}
+def _run(args: argparse.Namespace, columns: dict[str, Any]) -> None:
+    """Adds results by column: a store, with a number of workers."""
     stores, counts = (args.store or "sqlite").split(","), [int(count) for count in args.workers.split(",")]
     for store in stores:
         for workers in counts:
@@ -92,7 +91,6 @@ def _run(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     for name in dict.fromkeys(name for results in columns.values() for name in results):
         table.add_row(name, *(_cell(results.get(name)) for results in columns.values()))
     Console(width=100 + 16 * (len(columns) - 1)).print(table)
-    return columns
 
 
 def _cell(value: float | None) -> str:
@@ -101,25 +99,27 @@ def _cell(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.3f}"
 
 
-def _compare(args: argparse.Namespace) -> dict[str, Any]:
+def _compare(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds the values of both versions by measurement."""
     if args.revision is None:
         raise SystemExit("compare: name a revision, such as the last release's tag")
     with _stored(args.store or "sqlite", int(args.workers)):
-        results = compare.compare(args.revision, _plan(args), args.rounds)
+        compare.compare(args.revision, _plan(args), args.rounds, results)
     compare.show(args.revision, results)
-    return results
 
 
-def _stages(args: argparse.Namespace) -> dict[str, Any]:
+def _stages(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds what each stage of each operation uses, by store."""
     operations = args.only.split(",") if args.only else list(stages.OPERATIONS)
     if unknown := [name for name in operations if name not in stages.OPERATIONS]:
         raise SystemExit(f"--only: unknown {', '.join(unknown)}; operations are: {', '.join(stages.OPERATIONS)}")
-    results = {}
     for store in (args.store or "sqlite,postgresql").split(","):
         with _stored(store) as column:
-            results[column] = stages.measure(operations, 4_000 if args.quick else 20_000)
+            results[column] = {}
+            for operation in operations:
+                print(f"measuring {operation} on {column} …", file=sys.stderr, flush=True)
+                results[column] |= stages.measure(operation, 4_000 if args.quick else 20_000)
         stages.show(column, results[column])
-    return results
 
 
 _COMMANDS = {"run": _run, "stages": _stages, "compare": _compare}
@@ -146,19 +146,22 @@ def main() -> int:
     )
     parser.add_argument("--workers", default="1", help="processes that share a port and a store; run: one or several")
     args = parser.parse_args()
-    load_average = os.getloadavg()[0]
-    results = _COMMANDS[args.command](args)
-    report = {
+    report: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
-        "load average before": load_average,
+        "load average before": os.getloadavg()[0],
         "command": sys.argv[1:],
-        "results": results,
+        "results": {},
     }
     path = Path(args.out) / f"{args.command}-{time.strftime('%Y%m%dT%H%M%S')}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {path}")
+    try:
+        _COMMANDS[args.command](args, report["results"])
+    finally:
+        # A failure leaves the results so far.
+        if report["results"]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(report, indent=2) + "\n")
+            print(f"written to {path}")
     return 0
 
 

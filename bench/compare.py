@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -44,10 +43,11 @@ def checked_out(revision: str) -> Iterator[Path]:
             subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(tree)], check=True)
 
 
-def compare(revision: str, plan: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, dict[str, Any]]:
-    """Runs the plan on both versions, `rounds` times each; the one that begins alternates. By measurement: the values of both
-    (`base`, `new`), in the order of the rounds."""
-    results: dict[str, dict[str, Any]] = {}
+def compare(
+    revision: str, plan: Mapping[str, Callable[[], Run]], rounds: int, results: dict[str, dict[str, list[float]]]
+) -> None:
+    """Runs the plan on both versions, `rounds` times each; the one that begins alternates. Adds the values of both (`base`,
+    `new`) by measurement, in the order of the rounds."""
     with checked_out(revision) as former:
         sources = {"base": former, "new": ROOT / "src"}
         for number in range(rounds):
@@ -58,10 +58,9 @@ def compare(revision: str, plan: Mapping[str, Callable[[], Run]], rounds: int) -
                     for measurement, value in run().items():
                         results.setdefault(measurement, {"base": [], "new": []})[side].append(value)
     processes.served.source = None
-    return results
 
 
-def show(revision: str, results: Mapping[str, Mapping[str, Any]]) -> None:
+def show(revision: str, results: Mapping[str, Mapping[str, list[float]]]) -> None:
     """Prints the median of both versions, and the median and range of their ratio within each round."""
     table = Table("measurement", revision, "new", "new ÷ base", "range", title="Medians of alternating runs")
     for column in table.columns[1:]:

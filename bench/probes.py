@@ -59,6 +59,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "commit": ("tocsin.timers.engine.committer:CommitLane.run", "tocsin.sql.threads:_settle"),
     "answer": (
         "tocsin.timers.engine.rows:WriteOp.answer",
+        "tocsin.timers.service:TimerService._answered_elsewhere",
         "tocsin.web.api.timers:TimerHandlers.create_batch",
         "tocsin.web.http.convert:timer_answer",
         "tocsin.web.api.app:Api._response",

@@ -76,6 +76,9 @@ class Served:
 #: How `server` starts servers.
 served = Served()
 
+#: Settings of nodes that belong together. No load balancer uses them, so they need not wait for one.
+CLUSTER = {"TOCSIN_CLUSTER_SECRET": "the benchmark's secret", "TOCSIN_CLUSTER_LEAVE_DELAY": "50ms"}
+
 #: How long the owners of shards must not have changed before several workers count as ready.
 _SETTLED_S = 1.5
 
@@ -93,7 +96,7 @@ def server(data_dir: Path, *flags: str) -> Iterator[Running]:
         environment["TOCSIN_POSTGRESQL_SCHEMA"] = name
     if served.workers > 1:
         flags = (*flags, "--workers", str(served.workers))
-        environment |= {"TOCSIN_CLUSTER_SECRET": "benchmark", "TOCSIN_CLUSTER_LEAVE_DELAY": "50ms"}
+        environment |= CLUSTER
     with serving(data_dir, *flags, environment=environment) as running:
         _wait_until_ready(running.port, served.workers)
         yield running

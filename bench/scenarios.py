@@ -127,7 +127,7 @@ def mixed(count: int) -> Results:
     """Creates, updates, gets and deletes from 64 connections, as fast as they are answered, while other timers fire at
     MIXED_RATE."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        seconds = 30 + count / 500
+        seconds = 30 + count / 1_000
         due_later = processes.now_us() + int(seconds * 1e6) + _HOUR_US
         firing = due_evenly(server, receiver, MIXED_RATE, seconds)
         time.sleep(max((firing - processes.now_us()) / 1e6 + 1, 0))

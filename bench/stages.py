@@ -165,21 +165,15 @@ def _measured(operation: str, count: int, *, blocks: bool) -> dict[str, float]:
         return result if database is None else {**result, "database": (database.cpu_s() - before) * 1e6 / made}
 
 
-def measure(operations: list[str], count: int) -> dict[str, dict[str, Any]]:
-    """By operation: CPU time (`cpu_us`) and `blocks` of a timer in each stage. Forwarded creates need PostgreSQL; elsewhere
-    they are left out."""
-    results = {}
+def measure(operation: str, count: int) -> dict[str, dict[str, Any]]:
+    """CPU time (`cpu_us`) and `blocks` of a timer in each stage, by the operation's name. Nothing for forwarded creates
+    without PostgreSQL, which they need."""
+    if operation == "create forwarded" and not isinstance(processes.served.database, Database):
+        return {}
     processes.served.program = "bench.probes"
-    for operation in operations:
-        if operation == "create forwarded" and not isinstance(processes.served.database, Database):
-            continue
-        blocks = _measured(operation, min(count, 2_000), blocks=True)
-        results[operation] = {
-            "cpu_us": _measured(operation, count, blocks=False),
-            "blocks": {stage: blocks[stage] for stage in STAGES},
-        }
-    processes.served.program = "tocsin"
-    return results
+    blocks = _measured(operation, min(count, 2_000), blocks=True)
+    cpu_us = _measured(operation, count, blocks=False)
+    return {operation: {"cpu_us": cpu_us, "blocks": {stage: blocks[stage] for stage in STAGES}}}
 
 
 def show(store: str, results: dict[str, dict[str, Any]]) -> None:
