@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -61,8 +62,11 @@ def _merged(parts: Iterator[dict[str, Any]]) -> dict[str, Any]:
 def _stored(store: str, workers: int = 1) -> Iterator[str]:
     """Servers store their timers there; yields what to call it. A name other than sqlite starts a database server."""
     with contextlib.ExitStack() as stack:
-        known = {"postgresql": database.database, "mysql": database.mysql}
-        server = stack.enter_context(known[store]()) if store in known else None
+        server: database.Database | database.Mysql | None = None
+        if store == "postgresql":
+            server = stack.enter_context(database.database())
+        elif store == "mysql":
+            server = stack.enter_context(database.mysql())
         url = server.url() if server is not None else None if store == "sqlite" else store
         if url is None and workers > 1:
             raise SystemExit("--workers: several processes need a store that they can share, not SQLite")
@@ -80,11 +84,11 @@ def _run(args: argparse.Namespace, columns: dict[str, Any]) -> None:
         for workers in counts:
             if store == "sqlite" and workers > 1 and len(stores) * len(counts) > 1:
                 continue
-            with _stored(store, workers) as column:
-                columns[column] = {}
+            with _stored(store, workers) as title:
+                columns[title] = {}
                 for name, measure in _plan(args).items():
-                    print(f"measuring {name} on {column} …", file=sys.stderr, flush=True)
-                    columns[column] |= measure()
+                    print(f"measuring {name} on {title} …", file=sys.stderr, flush=True)
+                    columns[title] |= measure()
     table = Table("measurement", *columns, title="Tocsin on this machine")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -146,6 +150,8 @@ def main() -> int:
     )
     parser.add_argument("--workers", default="1", help="processes that share a port and a store; run: one or several")
     args = parser.parse_args()
+    # Ends the processes that were started, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     report: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},

@@ -11,8 +11,9 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -35,7 +36,8 @@ _WARM_UP = 2_000
 TOTALS = ("rest of the event loop", "rest of other threads", "total", "meter")
 
 
-class Under(NamedTuple):
+@dataclass(frozen=True)
+class Under:
     """A measurement: the metered servers, the port of the one that gets the requests and the shards that they are for, the
     receiver, how many timers, and whether their blocks are counted, one request at a time."""
 
