@@ -24,6 +24,7 @@ from typing import Any
 #: The functions of each stage, as `module:name`. `()` after a name: the function that it returns.
 STAGES: dict[str, tuple[str, ...]] = {
     "parse": (
+        "tocsin.web.api.protocol:ApiProtocol.data_received",
         "tocsin.web.api.guard:GuardedProtocol.data_received",
         "uvicorn.protocols.http.httptools_impl:RequestResponseCycle.run_asgi",
     ),
