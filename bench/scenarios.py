@@ -16,8 +16,8 @@ from tocsin.model.instants import format_instant
 
 Results = dict[str, Any]
 _HOUR_US = 3_600_000_000
-#: Time allowed for creating a timer that must exist before it is due, in batches, on the slowest store.
-CREATE_US = 120
+#: Timers whose creation shows how long creating others will take; and how much longer than that it may take.
+_TRIAL, _MARGIN = 4_000, 2.5
 #: Results of the last callbacks are written within this time.
 _WRITTEN_S = 0.5
 #: Callbacks a second beside the mixed load.
@@ -150,11 +150,19 @@ def due_evenly(server: processes.Running, receiver: processes.Running, rate: int
     """Creates timers that are due evenly at `rate` a second; returns the instant at which the first is due, a moment later.
     Raises RuntimeError if that has passed."""
     count = steady_count(rate, seconds)
-    due = processes.now_us() + 3_000_000 + count * CREATE_US
+    due = instant_after_creating(server, receiver, count)
     processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4, spread=seconds)
     if processes.now_us() > due:
         raise RuntimeError("creating took longer than planned; timers were due before all were created")
     return due
+
+
+def instant_after_creating(server: processes.Running, receiver: processes.Running, count: int) -> int:
+    """An instant at which so many timers can be due that are created from now on, in batches of 1,000."""
+    trial = processes.load(
+        server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=_TRIAL, batch=1_000, connections=4, prefix="trial",
+    )  # fmt: skip
+    return processes.now_us() + 3_000_000 + int(_MARGIN * count / trial["per_s"] * 1e6)
 
 
 def steady_count(rate: int, seconds: float) -> int:
@@ -165,7 +173,7 @@ def steady_count(rate: int, seconds: float) -> int:
 def burst(count: int) -> Results:
     """Timers due at the same instant, fired at full speed, while another client creates 200 a second."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        due = processes.now_us() + 4_000_000 + count * CREATE_US
+        due = instant_after_creating(server, receiver, count)
         processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4)
         ahead = (due - processes.now_us()) / 1e6
         if ahead < 0:

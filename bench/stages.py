@@ -10,10 +10,10 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -34,6 +34,14 @@ _WRITTEN_S = 0.5
 _WARM_UP = 2_000
 #: What else the servers report: what no stage accounts for, the sum of all, and what the meters cost, which is not in it.
 TOTALS = ("rest of the event loop", "rest of other threads", "total", "meter")
+
+
+class Usage(NamedTuple):
+    """What a number of timers has used in each stage, and how many metered calls."""
+
+    timers: int
+    used: Mapping[str, float]
+    calls: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,16 @@ class Under:
         for server in self.servers:
             _command(server, "blocks" if self.blocks else "time")
 
-    def end(self) -> Counter[str]:
-        """What the servers have used since."""
+    def end(self, count: int) -> Usage:
+        """What the servers have used since, for so many timers."""
         used: Counter[str] = Counter()
+        calls: Counter[str] = Counter()
         for server in self.servers:
             report = _command(server, "read")
             # Sums of what may be negative: a stage may free more than it allocates.
             used.update(report["stages"] | {total: report[total] for total in TOTALS})
-        return used
+            calls.update(report["calls"])
+        return Usage(count, used, calls)
 
 
 def _command(server: Running, text: str) -> dict[str, Any]:
@@ -79,44 +89,44 @@ def _command(server: Running, text: str) -> dict[str, Any]:
     raise RuntimeError("the server has ended")
 
 
-def _create(under: Under, **options: Any) -> tuple[int, Counter[str]]:
+def _create(under: Under, **options: Any) -> Usage:
     under.load(_WARM_UP, prefix="warm", **options)
     if under.blocks:
         options["connections"] = 1
     under.begin()
     made = under.load(under.count, **options)["timers"]
-    return made, under.end()
+    return under.end(made)
 
 
-def create(under: Under) -> tuple[int, Counter[str]]:
+def create(under: Under) -> Usage:
     """Single creates."""
     return _create(under)
 
 
-def create_batch(under: Under) -> tuple[int, Counter[str]]:
+def create_batch(under: Under) -> Usage:
     """Creates of 1,000 timers a request."""
     return _create(under, batch=1_000, connections=4)
 
 
-def change(operation: str) -> Callable[[Under], tuple[int, Counter[str]]]:
+def change(operation: str) -> Callable[[Under], Usage]:
     """Updates or deletes of pending timers, or lists of 100."""
 
-    def run(under: Under) -> tuple[int, Counter[str]]:
+    def run(under: Under) -> Usage:
         due, count = processes.now_us() + _HOUR_US, under.count if operation != "list" else under.count // 10
         connections = 1 if under.blocks else 4 if operation == "list" else 64
         options = {"due_us": due, "connections": connections}
         under.load(max(count, 10_000), batch=1_000, prefix="t", **options)
         under.begin()
         made = under.load(count, operation=operation, prefix="t", **options)["timers"]
-        return made, under.end()
+        return under.end(made)
 
     return run
 
 
-def fire(rate: int) -> Callable[[Under], tuple[int, Counter[str]]]:
+def fire(rate: int) -> Callable[[Under], Usage]:
     """Timers due evenly at `rate` a second."""
 
-    def run(under: Under) -> tuple[int, Counter[str]]:
+    def run(under: Under) -> Usage:
         seconds = min(max(under.count / rate, 2.0), 12.0)
         due, count = due_evenly(under.servers[0], under.receiver, rate, seconds), steady_count(rate, seconds)
         time.sleep(max((due - processes.now_us()) / 1e6 - 0.2, 0))
@@ -124,12 +134,12 @@ def fire(rate: int) -> Callable[[Under], tuple[int, Counter[str]]]:
         if (seen := wait_for(under.receiver.port, count, 30 + seconds)) < count:
             raise RuntimeError(f"{count - seen} of {count} callbacks did not arrive")
         time.sleep(_WRITTEN_S)
-        return count, under.end()
+        return under.end(count)
 
     return run
 
 
-OPERATIONS: dict[str, Callable[[Under], tuple[int, Counter[str]]]] = {
+OPERATIONS: dict[str, Callable[[Under], Usage]] = {
     "create": create,
     "create batch": create_batch,
     **{f"fire {rate}/s": fire(rate) for rate in FIRE_RATES},
@@ -152,8 +162,8 @@ def _servers(operation: str, folder: Path) -> Iterator[tuple[list[Running], str]
         yield nodes.nodes, ",".join(map(str, nodes.owned[1]))
 
 
-def _measured(operation: str, count: int, *, blocks: bool) -> dict[str, float]:
-    """What a timer of the operation uses in each stage: microseconds of CPU time, or memory blocks."""
+def _measured(operation: str, count: int, *, blocks: bool) -> tuple[Usage, float]:
+    """What the operation uses: nanoseconds of CPU time, or memory blocks; and the database's CPU seconds."""
     with (
         processes.folder() as folder,
         processes.receiver() as receiver,
@@ -161,21 +171,26 @@ def _measured(operation: str, count: int, *, blocks: bool) -> dict[str, float]:
     ):
         database = processes.served.database
         before = 0.0 if database is None else database.cpu_s()
-        made, used = OPERATIONS[operation](Under(servers, owned, receiver, count, blocks))
-        unit = made if blocks else made * 1_000
-        result = {stage: used[stage] / unit for stage in (*STAGES, *TOTALS)}
-        return result if database is None else {**result, "database": (database.cpu_s() - before) * 1e6 / made}
+        usage = OPERATIONS[operation](Under(servers, owned, receiver, count, blocks))
+        return usage, 0.0 if database is None else database.cpu_s() - before
 
 
 def measure(operation: str, count: int) -> dict[str, dict[str, Any]]:
-    """CPU time (`cpu_us`) and `blocks` of a timer in each stage, by the operation's name. Nothing for forwarded creates
-    without PostgreSQL, which they need."""
+    """CPU time (`cpu_us`), metered `calls`, and `blocks` of a timer in each stage, by the operation's name. Nothing for
+    forwarded creates without PostgreSQL, which they need."""
     if operation == "create forwarded" and not isinstance(processes.served.database, Database):
         return {}
     processes.served.program = "bench.probes"
-    blocks = _measured(operation, min(count, 2_000), blocks=True)
-    cpu_us = _measured(operation, count, blocks=False)
-    return {operation: {"cpu_us": cpu_us, "blocks": {stage: blocks[stage] for stage in STAGES}}}
+    kept, _ = _measured(operation, min(count, 2_000), blocks=True)
+    timed, database_s = _measured(operation, count, blocks=False)
+    return {
+        operation: {
+            "cpu_us": {stage: timed.used[stage] / timed.timers / 1_000 for stage in (*STAGES, *TOTALS)}
+            | ({"database": database_s * 1e6 / timed.timers} if database_s else {}),
+            "calls": {stage: timed.calls[stage] / timed.timers for stage in STAGES},
+            "blocks": {stage: kept.used[stage] / kept.timers for stage in STAGES},
+        }
+    }
 
 
 def show(store: str, results: dict[str, dict[str, Any]]) -> None:
