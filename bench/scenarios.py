@@ -160,7 +160,8 @@ def due_evenly(server: processes.Running, receiver: processes.Running, rate: int
 def instant_after_creating(server: processes.Running, receiver: processes.Running, count: int) -> int:
     """An instant at which so many timers can be due that are created from now on, in batches of 1,000."""
     trial = processes.load(
-        server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=_TRIAL, batch=1_000, connections=4, prefix="trial",
+        server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=_TRIAL, batch=1_000, connections=4,
+        prefix="trial",
     )  # fmt: skip
     return processes.now_us() + 3_000_000 + int(_MARGIN * count / trial["per_s"] * 1e6)
 
