@@ -37,14 +37,16 @@ TOTALS = ("rest of the event loop", "rest of other threads", "total", "meter")
 
 
 class Usage(NamedTuple):
-    """What a number of timers has used in each stage, and how many metered calls."""
+    """What a number of timers has used in each stage: nanoseconds of CPU time, or memory blocks; how many metered calls; and
+    the database's CPU seconds meanwhile."""
 
     timers: int
     used: Mapping[str, float]
     calls: Mapping[str, int]
+    database_s: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Under:
     """A measurement: the metered servers, the port of the one that gets the requests and the shards that they are for, the
     receiver, how many timers, and whether their blocks are counted, one request at a time."""
@@ -54,6 +56,7 @@ class Under:
     receiver: Running
     count: int
     blocks: bool
+    _database_s_before: float = 0.0
 
     def load(self, count: int, **options: Any) -> dict[str, Any]:
         """Runs a load process."""
@@ -63,6 +66,7 @@ class Under:
 
     def begin(self) -> None:
         """Starts the meters."""
+        self._database_s_before = _database_s()
         for server in self.servers:
             _command(server, "blocks" if self.blocks else "time")
 
@@ -75,7 +79,11 @@ class Under:
             # Sums of what may be negative: a stage may free more than it allocates.
             used.update(report["stages"] | {total: report[total] for total in TOTALS})
             calls.update(report["calls"])
-        return Usage(count, used, calls)
+        return Usage(count, used, calls, _database_s() - self._database_s_before)
+
+
+def _database_s() -> float:
+    return 0.0 if processes.served.database is None else processes.served.database.cpu_s()
 
 
 def _command(server: Running, text: str) -> dict[str, Any]:
@@ -162,17 +170,14 @@ def _servers(operation: str, folder: Path) -> Iterator[tuple[list[Running], str]
         yield nodes.nodes, ",".join(map(str, nodes.owned[1]))
 
 
-def _measured(operation: str, count: int, *, blocks: bool) -> tuple[Usage, float]:
-    """What the operation uses: nanoseconds of CPU time, or memory blocks; and the database's CPU seconds."""
+def _measured(operation: str, count: int, *, blocks: bool) -> Usage:
+    """What the operation uses: CPU time, or with `blocks` memory blocks."""
     with (
         processes.folder() as folder,
         processes.receiver() as receiver,
         _servers(operation, folder) as (servers, owned),
     ):
-        database = processes.served.database
-        before = 0.0 if database is None else database.cpu_s()
-        usage = OPERATIONS[operation](Under(servers, owned, receiver, count, blocks))
-        return usage, 0.0 if database is None else database.cpu_s() - before
+        return OPERATIONS[operation](Under(servers, owned, receiver, count, blocks))
 
 
 def measure(operation: str, count: int) -> dict[str, dict[str, Any]]:
@@ -181,12 +186,12 @@ def measure(operation: str, count: int) -> dict[str, dict[str, Any]]:
     if operation == "create forwarded" and not isinstance(processes.served.database, Database):
         return {}
     processes.served.program = "bench.probes"
-    kept, _ = _measured(operation, min(count, 2_000), blocks=True)
-    timed, database_s = _measured(operation, count, blocks=False)
+    kept = _measured(operation, min(count, 2_000), blocks=True)
+    timed = _measured(operation, count, blocks=False)
     return {
         operation: {
             "cpu_us": {stage: timed.used[stage] / timed.timers / 1_000 for stage in (*STAGES, *TOTALS)}
-            | ({"database": database_s * 1e6 / timed.timers} if database_s else {}),
+            | ({"database": timed.database_s * 1e6 / timed.timers} if timed.database_s else {}),
             "calls": {stage: timed.calls[stage] / timed.timers for stage in STAGES},
             "blocks": {stage: kept.used[stage] / kept.timers for stage in STAGES},
         }
@@ -203,4 +208,4 @@ def show(store: str, results: dict[str, dict[str, Any]]) -> None:
                 table.add_row(stage, *(cell if cell.strip("-0.") else "" for cell in cells))
         for column in table.columns[1:]:
             column.justify = "right"
-        Console(width=140).print(table)
+        Console(width=170).print(table)
