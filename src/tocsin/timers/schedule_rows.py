@@ -35,6 +35,11 @@ class ScheduleRows(ABC):
     @abstractmethod
     async def _read(self, call: Awaitable[T]) -> T: ...
 
+    @property
+    def occurrences_kept(self) -> int:
+        """How many occurrences of each schedule are kept, the newest ones, while retention lasts."""
+        return self._context.limits.occurrences_kept
+
     def now_us(self) -> int:
         """This node's wall clock."""
         return self._context.clock.now_us()
