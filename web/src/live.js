@@ -140,7 +140,7 @@ async function refreshRows(results) {
     if (!isShown(results)) return;
     for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
     if ("leftWord" in results.dataset) {
-      for (const row of rows) markLeft(row, results.dataset.view === "pending");
+      for (const row of rows) markLeft(row, results.dataset.view);
       showNews(results);
     }
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
@@ -156,10 +156,11 @@ async function refreshRows(results) {
 }
 
 // Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
-function markLeft(row, pendingOnly) {
-  // The timer whose id was searched for is shown on every tab.
+function markLeft(row, tab) {
+  // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
-  const gone = row.classList.contains("gone") || ("due" in row.dataset) !== pendingOnly;
+  const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
+  const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
   if (gone) left.add(row.dataset.id);
   else left.delete(row.dataset.id);
@@ -169,6 +170,7 @@ function replaceRow(row, changed) {
   if (!row) return;
   if ("gone" in changed.dataset) { row.classList.add("gone"); return; }
   row.dataset.v = changed.dataset.v;
+  if (changed.dataset.tab) row.dataset.tab = changed.dataset.tab;
   if (changed.dataset.due) row.dataset.due = changed.dataset.due;
   else delete row.dataset.due;
   if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;

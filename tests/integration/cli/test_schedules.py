@@ -36,6 +36,8 @@ def test_a_schedule_is_created_paused_triggered_changed_and_deleted(cli, scripte
     assert "completed" in shown.out
     listed = cli("schedules", "list")
     assert "paused" in listed.out
+    assert "life" in cli("schedules", "list", "--status", "paused").out
+    assert "life" not in cli("schedules", "list", "--status", "active").out
     updated = cli("schedules", "update", "life", "--every", "1h", "--max-occurrences", "5", "--json")
     assert updated.code == 0, updated.err
     assert (updated.json()["sentence"], updated.json()["payload"]) == ("Every hour", {"a": 1})

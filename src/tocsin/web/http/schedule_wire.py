@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -31,6 +31,8 @@ from tocsin.web.http.wire import (
 )
 
 ScheduleId = Annotated[str, about("The schedule's id, unique among its namespace's schedules.", "nightly-report")]
+#: The statuses of live schedules.
+ListedStatus = Literal["active", "paused"]
 _CRON = about(
     "A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first, or "
     "@hourly, @daily, @weekly, @monthly, @yearly.",
@@ -138,6 +140,10 @@ class ListSchedules(RequestStruct):
     """Which schedules of a namespace are listed."""
 
     namespace: NamespaceName
+    status: Annotated[
+        ListedStatus | list[ListedStatus] | UnsetType,
+        about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
+    ] = UNSET
     limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
