@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from enum import StrEnum
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -174,8 +174,8 @@ _CHOICES: dict[str, type[StrEnum]] = {
 }
 
 #: The same where a struct's field has other values than fields of that name in general.
-_CHOICES_OF: dict[tuple[type[msgspec.Struct], str], tuple[str, ...]] = {
-    (schedule_wire.ListSchedules, "status"): get_args(schedule_wire.ListedStatus)
+_CHOICES_OF: dict[tuple[type[msgspec.Struct], str], type[StrEnum]] = {
+    (schedule_wire.ListSchedules, "status"): schedule_wire.LiveScheduleStatus
 }
 
 #: Field names that people write by mistake, with the right name. Applies where the right name is a field.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -31,8 +32,6 @@ from tocsin.web.http.wire import (
 )
 
 ScheduleId = Annotated[str, about("The schedule's id, unique among its namespace's schedules.", "nightly-report")]
-#: The statuses of live schedules.
-ListedStatus = Literal["active", "paused"]
 _CRON = about(
     "A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first, or "
     "@hourly, @daily, @weekly, @monthly, @yearly.",
@@ -68,6 +67,13 @@ Jitter = Annotated[str, _JITTER]
 CatchUpMode = Annotated[CatchUp, _CATCH_UP]
 CatchUpWindow = Annotated[str, _WINDOW]
 PauseAfterFailures = Annotated[int, _FAILURES]
+
+
+class LiveScheduleStatus(StrEnum):
+    """The state of a schedule that has not ended."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
 
 
 class CreateSchedule(RequestStruct):
@@ -141,7 +147,7 @@ class ListSchedules(RequestStruct):
 
     namespace: NamespaceName
     status: Annotated[
-        ListedStatus | list[ListedStatus] | UnsetType,
+        LiveScheduleStatus | list[LiveScheduleStatus] | UnsetType,
         about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
     ] = UNSET
     limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
