@@ -104,3 +104,5 @@ def test_exported_schedules_can_be_imported_again(cli, tmp_path):
     paused = cli("schedules", "get", "b", "--namespace", "to-schedules", "--json").json()
     assert (paused["status"], paused["cron"], paused["tags"]) == ("paused", "@yearly", ["x"])
     assert cli("schedules", "import", out, "--json").json() == {"created": 0, "unchanged": 2, "failed": 2}
+    assert cli("schedules", "resume", "b", "--namespace", "to-schedules").code == 0
+    assert cli("schedules", "import", out, "--json").json() == {"created": 1, "unchanged": 1, "failed": 2}
