@@ -150,9 +150,12 @@ async function refreshRows(results) {
     refreshing = false;
   }
   // A timer whose callback has just ended is stored a moment later.
-  if (rows.some((row) => row.dataset.due && row.querySelector(".state")?.dataset.tone === "firing")) {
-    repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
-  }
+  const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
+  if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
+}
+
+function repeatRefresh(results) {
+  repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
 }
 
 // Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
@@ -270,8 +273,17 @@ function refreshVersioned(part, version) {
   refreshPart(part, location.pathname + location.search);
 }
 
+// What has come due fires on the node that owns its shard. If that is another one than this page's, no event follows.
+function refreshDue() {
+  const one = document.querySelector("[data-one]");
+  const results = document.getElementById("results");
+  if (one) pollWhileFiring(one.id);
+  else if (results) repeatRefresh(results);
+}
+
 export function startLive() {
   open();
+  document.addEventListener("tocsin:due", refreshDue);
   const one = document.querySelector("[data-one]");
   if (one) pollWhileFiring(one.id);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
