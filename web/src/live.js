@@ -278,14 +278,13 @@ function refreshDue() {
   const one = document.querySelector("[data-one]");
   const results = document.getElementById("results");
   if (one) pollWhileFiring(one.id);
-  else if (results) repeatRefresh(results);
+  else if (results?.querySelector(".state[data-tone='firing']")) repeatRefresh(results);
 }
 
 export function startLive() {
   open();
   document.addEventListener("tocsin:due", refreshDue);
-  const one = document.querySelector("[data-one]");
-  if (one) pollWhileFiring(one.id);
+  refreshDue();
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });
