@@ -68,16 +68,6 @@ def test_record_format_2_requires_every_living_member_to_read_it() -> None:
     assert membership.format_2
 
 
-def test_schedules_require_every_living_member_to_know_them() -> None:
-    membership = Membership(A, TIMEOUT)
-    membership.observe([row(A, 0), Member(B, "b", "b:1#format2", 0)], 0)
-    membership.observe([row(A, 1), Member(B, "b", "b:1#format2", 1)], SECOND)
-    assert (membership.format_2, membership.schedules) == (True, False)
-    for second in range(2, 8):
-        membership.observe([row(A, second), Member(B, "b", "b:1#format2", 1)], second * SECOND)
-    assert membership.schedules
-
-
 def test_leaving_flag_is_readable_by_earlier_releases() -> None:
     assert announced("a:1", leaving=True, beside_earlier=True) == "a:1#leaving"
     assert announced("a:1", leaving=False, skewed=True, beside_earlier=True) == "a:1#skewed"

@@ -472,9 +472,7 @@ async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node
     ):
         with pytest.raises(ClusterUpgrading, match="earlier release"):
             await asked
-    assert [member.address for member in await node.store.members() if member.incarnation == OWN] == [
-        "n:1#format2 schedules"
-    ]
+    assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
     # It ended without announcing it.
     await node.seconds(6)
     service.require_format_2("onConflict")

@@ -214,7 +214,7 @@ class Schedules:
 
     def _require_schedules(self) -> None:
         self._require_store()
-        self._timers.require_schedules_known("a schedule")
+        self._timers.require_format_2("a schedule")
 
     def _require_store(self) -> None:
         if not self._timers.has_schedules:

@@ -169,21 +169,14 @@ class TimerService(ScheduleRows):
         if timer.body is not None:
             self.require_format_2("body")
         if timer.expire_after_us is not None:
-            self.require_schedules_known("expireAfter")
+            self.require_format_2("expireAfter")
         if condition is not None:
             self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
 
     def require_format_2(self, what: str) -> None:
         """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
         field of the request that needs the format."""
-        self._require_everywhere(what, known=self._supervisor.membership.format_2)
-
-    def require_schedules_known(self, what: str) -> None:
-        """Raises ClusterUpgrading while a node may be running that doesn't know schedules and expiry."""
-        self._require_everywhere(what, known=self._supervisor.membership.schedules)
-
-    def _require_everywhere(self, what: str, *, known: bool) -> None:
-        if self._shared and not known:
+        if self._shared and not self._supervisor.membership.format_2:
             raise ClusterUpgrading(
                 f"{what} can't be used yet: a node of an earlier release, which can't read it, may still be running; try "
                 "again when every node runs this release"
@@ -242,7 +235,7 @@ class TimerService(ScheduleRows):
         if changes.body is not msgspec.UNSET:
             self.require_format_2("body")
         if changes.expire_after_us is not msgspec.UNSET:
-            self.require_schedules_known("expireAfter")
+            self.require_format_2("expireAfter")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer

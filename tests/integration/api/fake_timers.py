@@ -148,7 +148,7 @@ class FakeTimerService(TimerService):
     def now_us(self) -> int:
         return SystemClock().now_us()
 
-    def require_schedules_known(self, what: str) -> None:
+    def require_format_2(self, what: str) -> None:
         pass
 
     async def shard_of(self, namespace: str, uuid: bytes) -> int:

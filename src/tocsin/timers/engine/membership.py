@@ -23,8 +23,6 @@ class Flag(StrEnum):
     OUTDATED = "outdated"
     #: It reads timers of record format 2. Earlier releases don't, and have no such flag.
     FORMAT_2 = "format2"
-    #: It knows schedules and expiry. A node without this flag would fire a schedule once, as a timer.
-    SCHEDULES = "schedules"
 
 
 def announced(
@@ -38,7 +36,7 @@ def announced(
     raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
     words = [flag for flag, is_raised in raised.items() if is_raised][:1]
     if not (words and beside_earlier):
-        words += [Flag.FORMAT_2, Flag.SCHEDULES]
+        words.append(Flag.FORMAT_2)
     return f"{address}{_SEPARATOR}{' '.join(words)}"
 
 
@@ -70,8 +68,6 @@ class Membership:
         self._observed_at: int | None = None
         #: Whether every living member, as last read, reads timers of record format 2. False before the first read.
         self.format_2 = False
-        #: Whether every living member knows schedules and expiry, likewise.
-        self.schedules = False
 
     def observe(self, members: Iterable[Member], boot_us: int) -> None:
         """Updates the view with a fresh read of the member rows."""
@@ -96,7 +92,6 @@ class Membership:
             self._stable_since = boot_us
         self._alive = alive
         self.format_2 = all(self.has(incarnation, Flag.FORMAT_2) for incarnation in alive)
-        self.schedules = all(self.has(incarnation, Flag.SCHEDULES) for incarnation in alive)
         staying = {incarnation: node for incarnation, node in alive.items() if not self.has(incarnation, Flag.LEAVING)}
         # If every node's clock differs from the store's, the store's is wrong, and withholding the shards would not help. The
         # same holds if every node is outdated: each leaves the shards that it can't read.
