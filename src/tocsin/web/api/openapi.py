@@ -14,7 +14,7 @@ import msgspec
 
 from tocsin.web.api.openapi_callback import webhooks
 from tocsin.web.api.openapi_examples import answer_example, problem_examples
-from tocsin.web.api.openapi_limits import DURATION, FIELDS, IDEMPOTENCY_KEY, PARAMETER_VALUES_MAX, PARAMETERS
+from tocsin.web.api.openapi_limits import DURATION, FIELDS, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from tocsin.web.api.openapi_schemas import components, ref, target
 from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.operations import OPERATIONS
@@ -89,7 +89,12 @@ doesn't know in responses. A request may contain only what is described here."""
 def describe() -> bytes:
     """The document as indented JSON, identical to `docs/reference/openapi.json`."""
     operations = [operation for operation in OPERATIONS if operation.documented]
-    structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
+    structs = [
+        struct
+        for operation in operations
+        for struct in (operation.request, operation.answer, *operation.other_answers)
+        if struct
+    ]
     schemas = components([*structs, wire.Problem, Callback, CallbackAnswer])
     _constrain(schemas)
     paths: Json = {}
@@ -98,7 +103,7 @@ def describe() -> bytes:
         parameters = [
             *(_parameter(parameter) for parameter in operation.parameters),
             *(
-                {"name": name, "in": "header", "required": False, "description": text, "schema": IDEMPOTENCY_KEY}
+                {"name": name, "in": "header", "required": False, "description": text, "schema": REQUEST_HEADERS[name]}
                 for name, text in operation.request_headers.items()
             ),
         ]
@@ -185,11 +190,16 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     }
     success: Json = {"description": "Success.", "headers": {**_HEADERS, **own_headers}}
     if operation.answer is not None:
-        content = {"schema": ref(operation.answer), "example": answer_example(operation.answer)}
+        schema = ref(operation.answer)
+        if operation.other_answers:
+            schema = {"anyOf": [schema, *(ref(other) for other in operation.other_answers)]}
+        content = {"schema": schema, "example": answer_example(operation.answer)}
         success["content"] = {operation.media_type: content}
     elif operation.has_answer:
         success["content"] = {operation.media_type: {"schema": {"type": "string"}}}
     responses = {str(operation.status): success}
+    if operation.has_etag:
+        responses["304"] = {"description": "The answer named by `If-None-Match` is current.", "headers": _HEADERS}
     for status, codes in sorted(_errors(operation, is_open).items()):
         responses[str(status)] = {
             "description": " or ".join(f"`{code}`" for code in codes),
