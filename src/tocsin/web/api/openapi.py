@@ -20,6 +20,7 @@ from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.callback_wire import Callback, CallbackAnswer
+from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
@@ -32,6 +33,8 @@ _INSTANTS = (
     *("submittedAt", "dueAt", "startedAt", "finishedAt"),
     *("anchor", "startAt", "endAt", "occurrenceAt", "instant", "firstAt", "lastAt"),
 )
+#: Fields of responses that hold a list of instants.
+_INSTANT_LISTS = ("nextInstants", "instants")
 #: Fields of responses that hold a duration.
 _DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention", "every", "jitter", "catchUpWindow")
 
@@ -239,8 +242,14 @@ def _constrain(schemas: Json) -> None:
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
                 target(field)["format"] = "date-time"
+            elif name in _INSTANT_LISTS:
+                field["items"]["format"] = "date-time"
             elif name in _DURATIONS:
                 target(field).update(DURATION)
+    # For generators of clients, which make an error class of each code.
+    schemas["ErrorCode"]["x-tocsin-codes"] = {
+        code: {"status": kind_of_code(code).status, "description": about.when} for code, about in CODES.items()
+    }
     for struct, fields in FIELDS.items():
         for name, constraint in fields.items():
             _apply(schemas[struct]["properties"][name], constraint)
