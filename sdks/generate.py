@@ -23,7 +23,7 @@ LANGUAGES = (python,)
 def made() -> dict[Path, str]:
     """All generated files and their contents."""
     api = document.read(SDKS.parent / "docs/reference/openapi.json")
-    contents = vectors.files(SDKS / "vectors")
+    contents = vectors.files(api)
     for language in LANGUAGES:
         contents |= language.files(api, SDKS / "generator/templates")
     return {SDKS / path: text for path, text in contents.items()}

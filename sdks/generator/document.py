@@ -78,6 +78,7 @@ class Error:
     code: str
     name: str
     group: str
+    status: int
     description: str
 
 
@@ -187,7 +188,7 @@ class _Reader:
     def _errors(self) -> tuple[Error, ...]:
         codes = self._schemas["ErrorCode"]["x-tocsin-codes"]
         return tuple(
-            Error(code, _class_name(code), _group(about["status"]), about["description"])
+            Error(code, _class_name(code), _group(about["status"]), about["status"], about["description"])
             for code, about in codes.items()
         )
 

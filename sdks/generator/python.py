@@ -19,6 +19,7 @@ _SENT = {
     "string": "str", "integer": "int", "number": "float", "boolean": "bool", "code": "str",
     "instant": "datetime", "duration": "timedelta | str", "json": "JsonValue",
 }  # fmt: skip
+_ENCODERS = {"struct": "{}.to_json()", "instant": "format_instant({})", "duration": "format_duration({})"}
 _ANSWERED = {**_SENT, "duration": "str", "json": "Any"}
 
 

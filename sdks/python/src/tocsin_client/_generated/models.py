@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 from tocsin_client._values import UNSET, JsonValue, Unset, format_duration, format_instant, parse_instant
 
-
 #: How responses to a namespace's callbacks are interpreted.
 CallbackAnswers: TypeAlias = Literal["standard", "strict"]
 
