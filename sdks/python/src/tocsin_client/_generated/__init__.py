@@ -1,1 +1,1 @@
-"""Made by sdks/generate.py."""
+"""Made by sdks/generate.py from docs/reference/openapi.json."""

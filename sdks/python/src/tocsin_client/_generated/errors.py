@@ -1,4 +1,4 @@
-# Made by sdks/generate.py from docs/reference/openapi.json; edit that, then run `make docs`.
+# Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
 """A class for each error code."""
 
 from __future__ import annotations
@@ -84,13 +84,12 @@ class SchedulesUnsupported(ServerError):
 
 class ClockHalted(Conflict):
     """CLOCK_HALTED: Only from tocsin dev: the clock did not get to the instant asked for, since more than 10,000
-    instants were due on the way, or what was due at one of them came to no end. The clock shows an earlier
-    instant."""
+    instants were due on the way, or what was due at one of them came to no end. The clock shows an earlier instant."""
 
 
 class RotationPending(Conflict):
-    """ROTATION_PENDING: The secret was rotated recently, and the previous secret still signs during the grace
-    period. Nothing was changed."""
+    """ROTATION_PENDING: The secret was rotated recently, and the previous secret still signs during the grace period.
+    Nothing was changed."""
 
 
 class TooManyKeys(Conflict):
@@ -237,16 +236,16 @@ __all__ = [
     "MethodNotAllowed",
     "NamespaceExists",
     "NamespaceNotFound",
-    "NotReady",
     "NoRoomForBody",
+    "NotReady",
     "PayloadTooLarge",
     "RequestExpired",
     "RequestTimeout",
     "RotationPending",
     "RouteNotFound",
-    "SchedulesUnsupported",
     "ScheduleEnded",
     "ScheduleNotFound",
+    "SchedulesUnsupported",
     "ServiceCallNotFound",
     "ServiceCallNotScheduled",
     "ShardUnavailable",

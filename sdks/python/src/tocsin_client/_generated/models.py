@@ -1,4 +1,4 @@
-# Made by sdks/generate.py from docs/reference/openapi.json; edit that, then run `make docs`.
+# Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
 """What requests and answers contain."""
 
 from __future__ import annotations
@@ -10,18 +10,14 @@ from typing import Any, Literal, TypeAlias
 
 from tocsin_client._values import UNSET, JsonValue, Unset, format_duration, format_instant, parse_instant
 
-
 #: How responses to a namespace's callbacks are interpreted.
 CallbackAnswers: TypeAlias = Literal["standard", "strict"]
-
 
 #: The method of a callback. GET and HEAD have no body.
 CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"]
 
-
 #: What becomes of instants that pass while a schedule cannot fire.
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
-
 
 #: Why an attempt failed; docs/reference/errors.md has a remedy for each.
 FailureKind: TypeAlias = Literal[
@@ -44,54 +40,45 @@ FailureKind: TypeAlias = Literal[
     "WATCHDOG_TIMEOUT",
 ]
 
-
 #: Which finished timers stay visible until retention removes them.
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
-
 
 #: Why an occurrence fired.
 OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill"]
 
-
 #: What a create does if a timer with its id exists.
 OnConflict: TypeAlias = Literal["replace", "keep", "reject"]
-
 
 #: How a run stands or ended.
 RunStatus: TypeAlias = Literal[
     "pending", "completed", "failed", "canceled", "expired", "rescheduled", "superseded", "missed"
 ]
 
-
 #: A schedule's state. Only `active` schedules fire at their instants.
 ScheduleStatus: TypeAlias = Literal["active", "paused", "ended"]
-
 
 #: The method of a service call's request.
 ServiceCallMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
-
 #: A service call's state.
 ServiceCallStatus: TypeAlias = Literal["Scheduled", "Running", "Retrying", "Succeeded", "Failed"]
 
-
-#: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`: it
-#: is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being stored.
-#: `paused`: its namespace is paused. `suspended`: its stored record can't be read. `held`: it is due, and no node fires
-#: it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status.
+#: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
+#: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
+#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read. `held`: it is due, and no
+#: node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
+#: final status.
 TimerState: TypeAlias = Literal[
     "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "held", "unknown", "finished"
 ]
 
-
 #: A timer's state. Only `pending` timers fire and can be changed.
 TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "expired"]
 
-
 #: What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
-#: there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes are
-#: stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
-#: client creates it again.
+#: there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes
+#: are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`:
+#: that a client creates it again.
 TimerWaitsFor: TypeAlias = Literal[
     "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create"
 ]
@@ -128,8 +115,8 @@ class CreateTimer:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: timedelta | str | Unset = UNSET
-    #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-    #: and return it, or reject the request.
+    #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it and
+    #: return it, or reject the request.
     on_conflict: OnConflict | Unset = UNSET
     #: Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
     #: even after it has finished. Equivalent to the header Idempotency-Key.
@@ -171,9 +158,9 @@ class CreateTimer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawBody:
-    """A callback body that is sent, and signed, exactly as given; send one of `json`, `text` and `base64`. The
-    fields that otherwise surround the payload are sent as headers: `tocsin-namespace`, `tocsin-timer-id`
-    (percent-encoded), `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`."""
+    """A callback body that is sent, and signed, exactly as given; send one of `json`, `text` and `base64`. The fields
+    that otherwise surround the payload are sent as headers: `tocsin-namespace`, `tocsin-timer-id` (percent-encoded),
+    `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`."""
 
     #: Any JSON, sent byte for byte as written; at most 102400 bytes.
     json: JsonValue | Unset = UNSET
@@ -279,8 +266,8 @@ class TimerHistory:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateTimer:
     """Changes to a pending timer; absent fields stay unchanged. A null `headers` removes them; a null `retryPolicy`
-    returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt`
-    and `delay`."""
+    returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt` and
+    `delay`."""
 
     #: The namespace's name.
     namespace: str
@@ -425,8 +412,8 @@ class CreateSchedule:
     max_occurrences: int | Unset = UNSET
     #: Each instant is delayed by up to this, and to before the next one; always by the same for an instant. Default 0s.
     jitter: timedelta | str | Unset = UNSET
-    #: What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not
-    #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+    #: What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not finished.
+    #: latest: the last of them fires (the default); all: each fires; none: none fires.
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
     catch_up_window: timedelta | str | Unset = UNSET
@@ -518,9 +505,9 @@ class ScheduleName:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateSchedule:
-    """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
-    Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the
-    default of `catchUpWindow` and `retryPolicy`."""
+    """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the default of
+    `catchUpWindow` and `retryPolicy`."""
 
     #: The namespace's name.
     namespace: str
@@ -545,8 +532,8 @@ class UpdateSchedule:
     max_occurrences: int | None | Unset = UNSET
     #: Each instant is delayed by up to this, and to before the next one; always by the same for an instant. Default 0s.
     jitter: timedelta | str | Unset = UNSET
-    #: What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not
-    #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+    #: What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not finished.
+    #: latest: the last of them fires (the default); all: each fires; none: none fires.
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
     catch_up_window: timedelta | str | None | Unset = UNSET
@@ -1115,8 +1102,8 @@ class RunPageAnswer:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunAnswer:
     """One run: what became of one instant of the timer. `pending` is the current run. After `rescheduled` and
-    `superseded` the timer went on, because its receiver asked for another instant, or a client gave it one or
-    created it again."""
+    `superseded` the timer went on, because its receiver asked for another instant, or a client gave it one or created
+    it again."""
 
     #: The run's name, which is part of the webhook-id of its attempts.
     run: str
@@ -1202,8 +1189,8 @@ class BatchResults:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchResult:
-    """The result for one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written:
-    the timer is the existing one that was kept, or the one that an earlier request with the same idempotency key
+    """The result for one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written: the
+    timer is the existing one that was kept, or the one that an earlier request with the same idempotency key
     created."""
 
     timer: Timer | None = None
@@ -1282,8 +1269,8 @@ class Schedule:
     next_instants: list[datetime]
     #: Its ended occurrences by outcome.
     counts: dict[str, int]
-    #: Instants that did not fire, by reason: late (they passed before it could fire), overlap (the occurrence before
-    #: had not finished), window (older than the catch-up window), paused.
+    #: Instants that did not fire, by reason: late (they passed before it could fire), overlap (the occurrence before had
+    #: not finished), window (older than the catch-up window), paused.
     missed: dict[str, int]
     #: Triggers that wait to be fired.
     triggers_waiting: int
@@ -1724,8 +1711,8 @@ class RequestLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and
-    the error, if it failed."""
+    """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
+    error, if it failed."""
 
     response_meta: ResponseMeta | None = None
     error_meta: ErrorMeta | None = None
@@ -2016,8 +2003,8 @@ class Cluster:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
     """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if
-    it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service
-    agent), `windowTimers`, `lagMs`."""
+    it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent),
+    `windowTimers`, `lagMs`."""
 
     node: str
     incarnation: str
@@ -2085,4 +2072,46 @@ class Shard:
             in_flight=source.get("inFlight"),
             complete_to=None if source.get("completeTo") is None else parse_instant(source["completeTo"]),
             lag_ms=source.get("lagMs"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owners:
+    """Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number, the
+    index of its owner in `nodes`, or null while none is known."""
+
+    total_shards: int
+    nodes: list[OwnerNode]
+    owners: list[int | None]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Owners:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            total_shards=source["totalShards"],
+            nodes=[OwnerNode.from_json(each) for each in source["nodes"]],
+            owners=source["owners"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnerNode:
+    """A node of the cluster, for clients that send writes to the owners of shards."""
+
+    #: The URL of the node's API, from its setting `advertise_api`; null if it has none of its own.
+    api_url: str | None
+    alive: bool
+    #: Whether the node is handing over its shards.
+    leaving: bool
+    #: Whether its clock differs from the store's, so that other nodes take its shards.
+    skewed: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> OwnerNode:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            api_url=source["apiUrl"],
+            alive=source["alive"],
+            leaving=source["leaving"],
+            skewed=source["skewed"],
         )

@@ -1,4 +1,4 @@
-# Made by sdks/generate.py from docs/reference/openapi.json; edit that, then run `make docs`.
+# Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
 """The operations."""
 
 from __future__ import annotations
