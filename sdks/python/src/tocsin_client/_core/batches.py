@@ -125,14 +125,14 @@ def _create(
             for index in waiting:
                 settle(index, ItemResult(error=error))
             return
-        pause_s = retry_delay(retry, None, session.uniform)
-        in_time = retry < limits.retries and session.monotonic() - started + pause_s < limits.timeout_s
+        left_s = limits.timeout_s - (session.monotonic() - started)
+        pause_s = retry_delay(retry, None, left_s, session.uniform) if retry < limits.retries else None
         refused = [i for i, result in zip(waiting, answered, strict=True) if result.error and is_repeated(result.error)]
-        again = set(refused) if refused and in_time and session.budget.spend() else set()
+        again = set(refused) if refused and pause_s is not None and session.budget.spend() else set()
         for index, result in zip(waiting, answered, strict=True):
             if index not in again:
                 settle(index, result)
-        if not again:
+        if not again or pause_s is None:
             return
         waiting = [i for i in waiting if i in again]
         yield Sleep(pause_s)

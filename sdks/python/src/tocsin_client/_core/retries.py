@@ -8,9 +8,10 @@ from tocsin_client._error_bases import ApiError, TransportError
 
 FIRST_DELAY_S = 0.1
 DELAY_S_MAX = 5.0
-#: Of several retries only as many as this in a row, while nothing succeeds, over all calls of a client.
-BUDGET_TOKENS = 20.0
-TOKENS_PER_SUCCESS = 0.1
+#: In tenths of a retry: 20 retries over all calls of a client while nothing succeeds, and one more for ten successes.
+BUDGET_MAX = 200
+RETRY_COST = 10
+SUCCESS_GAIN = 1
 #: 500 is missing: what failed once by a defect fails again.
 REPEATED_STATUSES = frozenset({408, 429, 502, 503, 504})
 #: After these nothing was executed.
@@ -21,18 +22,18 @@ class RetryBudget:
     """Bounds the retries of a client: if most tries fail, repeating each of them makes an overload worse."""
 
     def __init__(self) -> None:
-        self.tokens = BUDGET_TOKENS
+        self.left = BUDGET_MAX
 
     def spend(self) -> bool:
-        """Takes a token for a retry; False if none is left."""
-        if self.tokens < 1:
+        """Pays for a retry; False if too little is left."""
+        if self.left < RETRY_COST:
             return False
-        self.tokens -= 1
+        self.left -= RETRY_COST
         return True
 
     def earn(self) -> None:
         """A try succeeded."""
-        self.tokens = min(BUDGET_TOKENS, self.tokens + TOKENS_PER_SUCCESS)
+        self.left = min(BUDGET_MAX, self.left + SUCCESS_GAIN)
 
 
 def is_repeated(error: ApiError | TransportError) -> bool:
@@ -47,8 +48,11 @@ def maybe_done(error: ApiError | TransportError) -> bool:
     return error.status >= 500
 
 
-def retry_delay(retry: int, retry_after: float | None, random: Callable[[], float]) -> float:
-    """Seconds before the given retry, counted from 0. `random` returns a number from 0 to 1."""
+def retry_delay(retry: int, retry_after: float | None, left_s: float, random: Callable[[], float]) -> float | None:
+    """Seconds before the given retry, counted from 0. None: in the time left there is none. `random` returns a number from
+    0 to 1."""
     if retry_after is not None:
-        return retry_after * (1 + random() / 2)
-    return min(DELAY_S_MAX, FIRST_DELAY_S * 2.0**retry) * random()
+        delay = retry_after * (1 + random() / 2)
+    else:
+        delay = min(DELAY_S_MAX, FIRST_DELAY_S * 2.0**retry) * random()
+    return delay if delay < left_s else None

@@ -116,21 +116,23 @@ class Session:
             assert reply is not None
             error = error_of(reply) if isinstance(reply, Reply) else reply
             tries.maybe_done = tries.maybe_done or maybe_done(error)
-            pause_s = self._pause(call, error, retry, limits)
+            pause_s = self._pause(call, error, retry, limits, deadline - self.monotonic())
             if isinstance(error, TransportError) and self.monotonic() >= deadline:
                 message = f"no answer within the call's {limits.timeout_s:g} s: {error}"
                 raise DeadlineExceeded(message, maybe_done=tries.maybe_done) from error
-            if pause_s is None or self.monotonic() + pause_s >= deadline or not self.budget.spend():
+            if pause_s is None or not self.budget.spend():
                 raise error
             yield Sleep(pause_s)
             retry += 1
             base = self.url
 
-    def _pause(self, call: Call, error: ApiError | TransportError, retry: int, limits: Options) -> float | None:
+    def _pause(
+        self, call: Call, error: ApiError | TransportError, retry: int, limits: Options, left_s: float
+    ) -> float | None:
         """Seconds before the next try; None: there is none."""
         if retry >= limits.retries or not is_repeated(error) or (maybe_done(error) and not call.safe):
             return None
-        return retry_delay(retry, error.retry_after if isinstance(error, ApiError) else None, self.uniform)
+        return retry_delay(retry, error.retry_after if isinstance(error, ApiError) else None, left_s, self.uniform)
 
     def read(self, call: Call) -> Steps[Reply | ApiError | TransportError]:
         """One short try of a read whose failure changes no call's result."""

@@ -44,7 +44,7 @@ def done() -> Answer:
 def reschedule_at(instant: datetime, payload: JsonValue | Unset = UNSET) -> Answer:
     """The work is done for now: the timer fires again at the instant, with the payload if one is given. ValueError: the
     instant has no time zone."""
-    answer: dict[str, JsonValue] = {"ok": True, "nextExecuteAt": format_instant(instant)}
+    answer: dict[str, JsonValue] = {"nextExecuteAt": format_instant(instant)}
     if not isinstance(payload, Unset):
         answer["payload"] = payload
     return _json(200, answer)
