@@ -121,7 +121,7 @@ class _Executor:
     """Executes statements written with `?`."""
 
     def __init__(self, connection: Connection) -> None:
-        if getattr(connection, "autocommit", None) is True or getattr(connection, "isolation_level", "") is None:
+        if _is_autocommit(connection):
             raise ValueError(
                 "connect: the connection is in autocommit mode; the work and its record need a transaction"
             )
@@ -131,6 +131,13 @@ class _Executor:
     def __call__(self, statement: str, *parameters: object) -> Cursor:
         self._cursor.execute(statement.replace("?", self._mark), parameters)
         return self._cursor
+
+
+def _is_autocommit(connection: object) -> bool:
+    """Whether each statement is a transaction of its own. `isolation_level` means this only with sqlite3."""
+    legacy = -1
+    autocommit = getattr(connection, "autocommit", legacy)
+    return autocommit is True or (autocommit == legacy and getattr(connection, "isolation_level", "") is None)
 
 
 def _mark_of(connection: object) -> str:
