@@ -44,8 +44,8 @@ INSTANTS = {
     "to",
 }
 NAMED = {"timerId": "timer_id", "scheduleId": "schedule_id", "serviceCallId": "service_call_id", "from": "from_"}
-#: Clients by what the step wants of them, and the folder of receivers' databases.
-CLIENTS: dict[str, Any] = {}
+#: Clients by scenario and what it wants of them, and the folder of receivers' databases.
+CLIENTS: dict[tuple[str | None, str], Any] = {}
 FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -165,11 +165,14 @@ def receive(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def client_of(wanted: dict[str, Any]) -> Any:
-    name = json.dumps(wanted, sort_keys=True)
-    if name not in CLIENTS:
-        CLIENTS[name] = (AsyncClient if ASYNC else Client)(**wanted)
-    return CLIENTS[name]
+async def client_of(step: dict[str, Any]) -> Any:
+    """The client of a step: one for each that its scenario wants, none of an earlier scenario."""
+    scenario, wanted = step.get("scenario"), json.dumps(step["client"], sort_keys=True)
+    for key in [key for key in CLIENTS if key[0] != scenario]:
+        await resolved(CLIENTS.pop(key).close())
+    if (scenario, wanted) not in CLIENTS:
+        CLIENTS[scenario, wanted] = (AsyncClient if ASYNC else Client)(**step["client"])
+    return CLIENTS[scenario, wanted]
 
 
 async def run(step: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +184,7 @@ async def run(step: dict[str, Any]) -> dict[str, Any]:
             return {"value": VECTORS[name](given)}
         if do == "receiver.handle":
             return {"value": receive(given)}
-        client = client_of(step["client"])
+        client = await client_of(step)
         working: Awaitable[Any] = call(client, do, given)
         if "cancelAfterMs" in step:
             task = asyncio.ensure_future(working)
