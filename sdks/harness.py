@@ -80,7 +80,7 @@ async def run(driver: Driver, command: list[str]) -> Results:
         world = World(await stack.enter_async_context(_server(command)))
         stack.push_async_callback(world.close)
         await stack.enter_async_context(world.proxy.running())
-        world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}/hook"
+        world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}"
         control = Control()
         port = await stack.enter_async_context(serving(control))
         process = await asyncio.create_subprocess_exec(
