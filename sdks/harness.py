@@ -1,6 +1,6 @@
 """Runs the scenarios and vectors with the driver of each SDK, on a real server: `make test-sdks`.
 
-    python sdks/harness.py [LANGUAGE …] [--tocsin COMMAND]
+    python -m sdks.harness [LANGUAGE …] [--tocsin COMMAND]
 
 `sdks/README.md` describes the format of scenarios and what a driver does.
 """
@@ -20,13 +20,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sdks.scenario_runner.control import Control, DriverGone
+from sdks.scenario_runner.http import serving
+from sdks.scenario_runner.scenarios import Results, World, run_all
+
 SDKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(SDKS.parent))
-
-from sdks.scenario_runner.control import Control, DriverGone  # noqa: E402
-from sdks.scenario_runner.http import serving  # noqa: E402
-from sdks.scenario_runner.scenarios import Results, World, run_all  # noqa: E402
-
 _READY = re.compile(rb"serves on (http://\S+?:\d+) ")
 _START_TIMEOUT_S = 90.0
 _END_TIMEOUT_S = 30.0
@@ -80,7 +78,7 @@ async def run(driver: Driver, command: list[str]) -> Results:
         world = World(await stack.enter_async_context(_server(command)))
         stack.push_async_callback(world.close)
         await stack.enter_async_context(world.proxy.running())
-        world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}/hook"
+        world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}"
         control = Control()
         port = await stack.enter_async_context(serving(control))
         process = await asyncio.create_subprocess_exec(

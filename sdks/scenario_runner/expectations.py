@@ -78,6 +78,16 @@ def _count(wanted: Any, actual: Any, where: str) -> list[str]:
     return differences(wanted, len(actual), f"{where} (count)")
 
 
+def _unordered(values: list[Any], actual: Any, where: str) -> list[str]:
+    left = list(actual) if isinstance(actual, list) else []
+    for value in values:
+        found = next((number for number, item in enumerate(left) if not differences(value, item)), None)
+        if found is None:
+            return [f"{where}: expected {value!r} in any order, is {actual!r}"]
+        del left[found]
+    return _if(not left, f"only {values!r}", actual, where)
+
+
 #: By name: how a matcher's argument and the actual value differ.
 _MATCHERS: dict[str, Callable[[Any, Any, str], list[str]]] = {
     "$any": lambda _, actual, where: _if(actual is not None, "a value", actual, where),
@@ -100,12 +110,5 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[str]]] = {
         if isinstance(actual, list)
         else [f"{where}: expected a list, is {actual!r}"]
     ),
-    "$unordered": lambda values, actual, where: _if(
-        isinstance(actual, list)
-        and len(actual) == len(values)
-        and all(any(not differences(value, item) for item in actual) for value in values),
-        f"in any order {values!r}",
-        actual,
-        where,
-    ),
+    "$unordered": _unordered,
 }

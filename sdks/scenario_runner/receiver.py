@@ -12,9 +12,11 @@ from .http import Request, Response
 
 
 class Receiver:
-    """Records callbacks. While `by_driver`, each waits until its answer is given."""
+    """Records callbacks of one scenario at a time, those to `path`; others are only answered. While `by_driver`, each waits
+    until its answer is given."""
 
     def __init__(self) -> None:
+        self.path = ""
         self.by_driver = False
         #: Set while a callback waits for the driver.
         self.waiting = asyncio.Event()
@@ -23,8 +25,9 @@ class Receiver:
         self._answers: deque[dict[str, Any]] = deque()
         self._queue: deque[tuple[Request, asyncio.Future[Response | None]]] = deque()
 
-    def begin(self) -> None:
+    def begin(self, path: str) -> None:
         """Forgets everything; callbacks that wait are cut."""
+        self.path = path
         self.by_driver = False
         self.callbacks = []
         self._answers.clear()
@@ -38,6 +41,8 @@ class Receiver:
 
     async def __call__(self, request: Request) -> Response | None:
         """Handles a callback."""
+        if request.target != self.path:
+            return Response(200)
         body = json.loads(request.body) if request.body else None
         headers = {name.lower(): value for name, value in request.headers}
         self.callbacks.append({"method": request.method, "headers": headers, "body": body})

@@ -57,6 +57,7 @@ class World:
     def __init__(self, url: str) -> None:
         self.receiver = Receiver()
         self.proxy = Proxy(url, self.advance)
+        #: The receiver's URL, without a path.
         self.hook = ""
         self._api = httpx.AsyncClient(base_url=url, timeout=STEP_TIMEOUT_S)
         self._advancing: asyncio.Task[None] | None = None
@@ -78,16 +79,18 @@ class World:
         return parse_instant((await self.call("dev/clock/get", {}))["now"])
 
     async def advance(self, by: str) -> None:
-        """Moves the server's clock. Returns when all that fell due is done, or a callback waits for the driver."""
-        await self.settle()
-        self._advancing = asyncio.create_task(self._advance(by))
+        """Moves the server's clock. Returns when all that fell due is done, or a callback waits for the driver: the clock
+        moves on once that is answered."""
+        self._advancing = asyncio.create_task(self._advance(by, self._advancing))
         waiting = asyncio.create_task(self.receiver.waiting.wait())
         await asyncio.wait((self._advancing, waiting), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if self._advancing.done():
             await self.settle()
 
-    async def _advance(self, by: str) -> None:
+    async def _advance(self, by: str, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
         await self.call("dev/clock/advance", {"by": by})
 
     async def settle(self) -> None:
@@ -96,16 +99,16 @@ class World:
         if task is not None:
             await task
 
-    async def begin(self) -> None:
-        """Leaves nothing of the scenario before."""
+    async def begin(self, path: str) -> None:
+        """Leaves nothing of the scenario before; callbacks are expected at the path."""
         self.proxy.begin()
-        self.receiver.begin()
+        self.receiver.begin(path)
         with contextlib.suppress(Failed):
             await self.settle()
 
     async def close(self) -> None:
         """Closes its connections."""
-        await self.begin()
+        await self.begin("")
         await self._api.aclose()
 
 
@@ -126,10 +129,11 @@ class Scenario:
     async def run(self) -> None:
         """Takes the steps. Raises Failed with the first one that fails."""
         world = self._world
-        await world.begin()
+        run = uuid.uuid4().hex[:12]
+        await world.begin(f"/{run}")
         self._now_us = await world.now_us()
         self._saved = {
-            "run": uuid.uuid4().hex[:12], "namespace": f"sdk-{uuid.uuid4().hex[:12]}", "hook": world.hook,
+            "run": run, "namespace": f"sdk-{run}", "hook": f"{world.hook}/{run}",
             "tenant": Uuid7Source(lambda: self._now_us)(), "node0": world.proxy.url(0), "node1": world.proxy.url(1),
         }  # fmt: skip
         world.receiver.by_driver = self._described.get("receiver") == "driver"
@@ -162,7 +166,10 @@ class Scenario:
 
     async def _call(self, step: Json, given: Json) -> Json:
         client = {"url": self._world.proxy.url(), **self._described.get("client", {}), **step.get("client", {})}
-        sent = {"do": step["do"], "with": given, "client": filled(client, self._value_of)}
+        # Drivers keep no client beyond its scenario: what it has learned of the server must not help the next one.
+        sent = {
+            "do": step["do"], "with": given, "client": filled(client, self._value_of), "scenario": self._saved["run"],
+        }  # fmt: skip
         if "cancelAfterMs" in step:
             sent["cancelAfterMs"] = step["cancelAfterMs"]
         return dict(await self._perform(sent))
@@ -218,7 +225,8 @@ class Scenario:
         except TimeoutError:
             raise Failed("no callback arrived") from None
         lose = given.pop("lose", False)
-        outcome = await self._perform({"do": "receiver.handle", "with": {**given, "request": request}, "client": {}})
+        sent = {"secrets": [], "unsigned": False, **given, "request": request}
+        outcome = await self._perform({"do": "receiver.handle", "with": sent, "client": {}})
         if "error" in outcome:
             answered.set_result(None)
             raise Failed(f"the receiver failed: {json.dumps(outcome['error'])}")
@@ -243,7 +251,9 @@ async def run_all(sdks: Path, world: World, can: list[str], perform: Perform, re
     async for case, expected, sent in _vectors(sdks):
         outcome = await perform(sent)
         if "error" in expected:
-            found = [] if "error" in outcome else [f"expected an error, got {outcome.get('value')!r}"]
+            value = outcome.get("value")
+            failed = "error" in outcome or (isinstance(value, dict) and "error" in value)
+            found = [] if failed else [f"expected an error, got {value!r}"]
         elif "error" in outcome:
             found = [f"it failed: {json.dumps(outcome['error'])}"]
         else:

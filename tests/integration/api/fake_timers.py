@@ -26,10 +26,10 @@ from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
-from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.service import (
     ClusterView,
     ListRequest,
