@@ -70,6 +70,10 @@ class Proxy:
             "headers": {name.lower(): value for name, value in request.headers}, "body": _json_of(request.body),
             "atMs": time.monotonic() * 1_000,
         }  # fmt: skip
+        body = entry["body"]
+        entry["idempotencyKey"] = entry["headers"].get("idempotency-key") or (
+            body.get("idempotencyKey") if isinstance(body, dict) else None
+        )
         if self.requests:
             entry["afterMs"] = entry["atMs"] - self.requests[-1]["atMs"]
         self.requests.append(entry)
