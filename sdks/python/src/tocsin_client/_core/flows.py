@@ -27,7 +27,7 @@ from tocsin_client._values import JsonValue, Unset
 
 Answer = TypeVar("Answer")
 
-#: Tells the server that no earlier try can have been executed: it needs no look-up.
+#: Declares that no earlier try can have been executed: the server needs no look-up.
 FIRST_TRY = {"tocsin-first-try": "1"}
 WAIT_POLL_FIRST_S = 0.1
 WAIT_POLL_S_MAX = 2.0
