@@ -63,14 +63,11 @@ def order(
 def create_timer(session: Session, timer: CreateTimer, options: Options | None = None) -> Steps[Timer]:
     """Creates it once, however often its answer is lost."""
     automatic = isinstance(timer.idempotency_key, Unset)
+    if automatic:
+        timer = replace(timer, idempotency_key=str(uuid.uuid4()))
     place = Place(timer.namespace, timer.id)
-    call = Call(
-        "createTimer",
-        timer.to_json(),
-        headers={"idempotency-key": str(uuid.uuid4())} if automatic else {},
-        first_headers=FIRST_TRY if automatic else {},
-        place=place,
-    )
+    # The key stands in the body: the server keeps heads of requests that come again, and this one then does.
+    call = Call("createTimer", timer.to_json(), first_headers=FIRST_TRY if automatic else {}, place=place)
     reply = yield from session.perform(call, options)
     created = Timer.from_json(read_json(reply))
     if session.router is not None:
