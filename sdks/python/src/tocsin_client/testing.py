@@ -48,7 +48,7 @@ class TestServer:
         self._process: subprocess.Popen[str] | None = None
         self._ahead_s = 0.0
         #: Where it answers.
-        self.url = ""
+        self.url: str = ""
 
     def start(self) -> TestServer:
         """Returns when it answers. ServerFailed: it ended instead; the message has its log."""
