@@ -171,6 +171,12 @@ class TestWait:
         world.run(flows.wait_for_timer(world.session, NAME, None))
         assert world.slept == pytest.approx([10])
 
+    def test_the_moved_clock_of_a_test_server_counts(self):
+        moved = reply(200, timer(), tocsin_now="2027-01-31T12:00:01Z")
+        world = World(moved, reply(200, timer("completed")))
+        world.run(flows.wait_for_timer(world.session, NAME, None))
+        assert world.slept == [0.1]
+
     def test_timeout(self):
         world = World(*[reply(200, timer())] * 4)
         world.time = 4e9
