@@ -49,6 +49,7 @@ lint: $(VENV)/.dev ## check style, types and import layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@cd sdks/python && $(CURDIR)/$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 format: $(VENV)/.dev ## format the code
@@ -178,9 +179,10 @@ $(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.main requirements/dev.txt
+$(VENV)/.dev: $(VENV)/.main requirements/dev.txt sdks/python/pyproject.toml
 	@echo "Installing development dependencies …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e sdks/python
 	@touch $@
 
 NODE_20 := node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'

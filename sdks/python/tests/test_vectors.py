@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,3 +33,8 @@ def test_vector(name, case):
         return
     shown = {member: result.get(member) for member in expected}
     assert shown == (pytest.approx(expected) if name == "retries" else expected)
+
+
+def test_the_blocking_client_is_made_from_the_asynchronous_one():
+    check = [sys.executable, str(Path(__file__).parents[1] / "unasync.py"), "--check"]
+    subprocess.run(check, check=True)

@@ -43,8 +43,11 @@ def parse_instant(text: str) -> datetime:
     if found is None:
         raise ValueError(f"{text!r} is not an RFC 3339 instant with a time zone, such as 2027-01-31T12:00:00Z")
     zone = "+00:00" if found["zone"] in "Zz" else found["zone"]
-    second = datetime.fromisoformat(found["second"].upper() + zone).astimezone(timezone.utc)
-    return second + timedelta(microseconds=ceil(Fraction(f"0.{found['fraction'] or 0}") * 1_000_000))
+    try:
+        second = datetime.fromisoformat(found["second"].upper() + zone).astimezone(timezone.utc)
+        return second + timedelta(microseconds=ceil(Fraction(f"0.{found['fraction'] or 0}") * 1_000_000))
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is not between the years 1 and 9999") from error
 
 
 def format_instant(instant: datetime) -> str:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -46,9 +47,8 @@ class TestServer:
         self._flags = (*flags, "--port", str(port))
         self._folder = tempfile.TemporaryDirectory(prefix="tocsin-")
         self._process: subprocess.Popen[str] | None = None
-        self._ahead_s = 0.0
         #: Where it answers.
-        self.url = ""
+        self.url: str = ""
 
     def start(self) -> TestServer:
         """Returns when it answers. ServerFailed: it ended instead; the message has its log."""
@@ -56,14 +56,16 @@ class TestServer:
         command = [*_program(), "dev", "--data-dir", str(folder / "data"), *self._flags]
         with (folder / "log").open("w") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        end = time.monotonic() + _START_S_MAX
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if found := _LINE.search(line):
-                self.url = found[1].rstrip("/")
-                return self
-            if time.monotonic() > end:
-                break
+        too_slow = threading.Timer(_START_S_MAX, self._process.kill)
+        too_slow.start()
+        try:
+            for line in self._process.stdout:
+                if found := _LINE.search(line):
+                    self.url = found[1].rstrip("/")
+                    return self
+        finally:
+            too_slow.cancel()
         log_text = (folder / "log").read_text()[-4000:]
         self.stop()
         raise ServerFailed(f"{' '.join(command)} did not start: {log_text}")
@@ -83,10 +85,8 @@ class TestServer:
         self._folder.cleanup()
 
     def client(self) -> Client:
-        """A client of this server that goes by its clock: `wait` would sleep until instants that have passed there."""
-        client = Client(self.url)
-        client._runner.session.now = lambda: time.time() + self._ahead_s
-        return client
+        """A client of this server."""
+        return Client(self.url)
 
     def now(self) -> datetime:
         """What the server's clock shows."""
@@ -104,7 +104,6 @@ class TestServer:
         answer: dict[str, str] = json.loads(response.data)
         if response.status != 200:
             raise ServerFailed(answer.get("message", response.data.decode(errors="replace")))
-        self._ahead_s = parse_instant(answer["now"]).timestamp() - time.time()
         return answer
 
     def __enter__(self) -> TestServer:

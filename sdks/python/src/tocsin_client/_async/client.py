@@ -43,10 +43,10 @@ class AsyncClient:
 
     def _use(self, runner: Runner) -> None:
         self._runner = runner
-        self.timers = AsyncTimers(runner)
-        self.schedules = AsyncSchedules(runner)
-        self.namespaces = AsyncNamespaces(runner)
-        self.cluster = AsyncClusterView(runner)
+        self.timers: AsyncTimers = AsyncTimers(runner)
+        self.schedules: AsyncSchedules = AsyncSchedules(runner)
+        self.namespaces: AsyncNamespaces = AsyncNamespaces(runner)
+        self.cluster: AsyncClusterView = AsyncClusterView(runner)
 
     def calls(self, tenant_id: str) -> AsyncCalls:
         """The service calls of this tenant."""

@@ -12,7 +12,7 @@ Element = TypeVar("Element")
 
 
 class AsyncPages(Generic[Element]):
-    """All elements, read page by page while they are iterated over. Each iteration begins anew."""
+    """All elements, read page by page while they are iterated over. Each iteration starts over."""
 
     def __init__(self, runner: Runner, fetch: Callable[[str | None], Steps[tuple[list[Element], str | None]]]) -> None:
         self._runner = runner

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from tocsin_client._core.answers import read_json
 from tocsin_client._core.ids import uuid7
 from tocsin_client._core.routing import Place
 from tocsin_client._core.session import Call, Options, Session, Tries
-from tocsin_client._core.steps import Sleep, Steps
+from tocsin_client._core.steps import Reply, Sleep, Steps
 from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
 from tocsin_client._generated.models import (
     CreateTimer,
@@ -23,11 +24,11 @@ from tocsin_client._generated.models import (
     TimerName,
     UpdateTimer,
 )
-from tocsin_client._values import JsonValue, Unset
+from tocsin_client._values import JsonValue, Unset, parse_instant
 
 Answer = TypeVar("Answer")
 
-#: Tells the server that no earlier try can have been executed: it needs no look-up.
+#: Declares that no earlier try can have been executed: the server needs no look-up.
 FIRST_TRY = {"tocsin-first-try": "1"}
 WAIT_POLL_FIRST_S = 0.1
 WAIT_POLL_S_MAX = 2.0
@@ -63,14 +64,11 @@ def order(
 def create_timer(session: Session, timer: CreateTimer, options: Options | None = None) -> Steps[Timer]:
     """Creates it once, however often its answer is lost."""
     automatic = isinstance(timer.idempotency_key, Unset)
+    if automatic:
+        timer = replace(timer, idempotency_key=str(uuid.uuid4()))
     place = Place(timer.namespace, timer.id)
-    call = Call(
-        "createTimer",
-        timer.to_json(),
-        headers={"idempotency-key": str(uuid.uuid4())} if automatic else {},
-        first_headers=FIRST_TRY if automatic else {},
-        place=place,
-    )
+    # The key stands in the body: the server keeps heads of requests that come again, and this one then does.
+    call = Call("createTimer", timer.to_json(), first_headers=FIRST_TRY if automatic else {}, place=place)
     reply = yield from session.perform(call, options)
     created = Timer.from_json(read_json(reply))
     if session.router is not None:
@@ -156,10 +154,11 @@ def wait_for_timer(
     """Returns the timer once it has finished."""
     until = _Waiting(session, timeout_s, f"timer {name.timer_id} in {name.namespace}")
     while True:
-        timer = yield from ask(session, "getTimer", Timer.from_json, name.to_json(), options=options)
+        reply = yield from session.perform(Call("getTimer", name.to_json()), options)
+        timer = Timer.from_json(read_json(reply))
         if timer.status != "pending":
             return timer
-        yield until.next((timer.next_attempt_at or timer.execute_at).timestamp())
+        yield until.next(timer.next_attempt_at or timer.execute_at, reply)
 
 
 def wait_for_call(
@@ -168,10 +167,11 @@ def wait_for_call(
     """Returns the service call once it has succeeded or failed."""
     until = _Waiting(session, timeout_s, f"service call {path['serviceCallId']}")
     while True:
-        found = yield from ask(session, "getServiceCall", ServiceCall.from_json, path=path, options=options)
+        reply = yield from session.perform(Call("getServiceCall", path=path), options)
+        found = ServiceCall.from_json(read_json(reply))
         if found.status in FINISHED_CALLS:
             return found
-        yield until.next((found.next_attempt_at or found.due_at).timestamp())
+        yield until.next(found.next_attempt_at or found.due_at, reply)
 
 
 class _Waiting:
@@ -183,9 +183,12 @@ class _Waiting:
         self._pause_s = WAIT_POLL_FIRST_S
         self._what = what
 
-    def next(self, instant_s: float) -> Sleep:
+    def next(self, instant: datetime, reply: Reply) -> Sleep:
         """Until the instant, if it is ahead, then ever longer. WaitTimeout: the time is over."""
-        ahead_s = instant_s - self._session.now()
+        # Only `tocsin dev` sends it, whose clock was moved.
+        shown = reply.headers.get("tocsin-now")
+        now_s = self._session.now() if shown is None else parse_instant(shown).timestamp()
+        ahead_s = instant.timestamp() - now_s
         if ahead_s > 0:
             pause_s, self._pause_s = min(ahead_s, WAIT_SLEEP_S_MAX), WAIT_POLL_FIRST_S
         else:

@@ -22,7 +22,7 @@ class RetryBudget:
     """Bounds the retries of a client: if most tries fail, repeating each of them makes an overload worse."""
 
     def __init__(self) -> None:
-        self.left = BUDGET_MAX
+        self.left: int = BUDGET_MAX
 
     def spend(self) -> bool:
         """Pays for a retry; False if too little is left."""

@@ -58,7 +58,7 @@ class Router:
         self._read_at = float("-inf")
         self._reading = False
         self._avoided: dict[str, float] = {}
-        self.enabled = True
+        self.enabled: bool = True
 
     def base_for(self, place: Place, read: Read) -> Steps[str]:
         """The URL of the node to send this write to."""

@@ -86,11 +86,11 @@ class Session:
             raise ValueError(f"url: {url!r} is not an http or https URL, such as http://127.0.0.1:8080")
         if routing not in (None, "owners"):
             raise ValueError(f"routing: {routing!r} is unknown; use 'owners', or leave it out")
-        self.url = url.rstrip("/")
+        self.url: str = url.rstrip("/")
         self.key = key
-        self.options = options or Options()
-        self.budget = RetryBudget()
-        self.router = Router(url, monotonic, uniform) if routing == "owners" else None
+        self.options: Options = options or Options()
+        self.budget: RetryBudget = RetryBudget()
+        self.router: Router | None = Router(url, monotonic, uniform) if routing == "owners" else None
         self.on_request = on_request
         self.monotonic = monotonic
         self.now = now

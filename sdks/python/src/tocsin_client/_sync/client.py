@@ -44,10 +44,10 @@ class Client:
 
     def _use(self, runner: Runner) -> None:
         self._runner = runner
-        self.timers = Timers(runner)
-        self.schedules = Schedules(runner)
-        self.namespaces = Namespaces(runner)
-        self.cluster = ClusterView(runner)
+        self.timers: Timers = Timers(runner)
+        self.schedules: Schedules = Schedules(runner)
+        self.namespaces: Namespaces = Namespaces(runner)
+        self.cluster: ClusterView = ClusterView(runner)
 
     def calls(self, tenant_id: str) -> Calls:
         """The service calls of this tenant."""
