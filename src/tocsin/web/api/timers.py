@@ -111,9 +111,10 @@ class TimerHandlers:
     def _timer(self, request: ApiRequest, sent: wire.CreateTimer) -> tuple[Timer, Condition | None]:
         request.permit(Role.WRITE, sent.namespace)
         timer = self._parser.timer(sent, request.now_us, traceparent_of(request.headers.get(b"traceparent")))
-        if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in request.headers:
-            return timer, None
         headers = request.headers
+        unconditional = sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in headers
+        if unconditional and FIRST_TRY_HEADER not in headers:
+            return timer, None
         named, first_try = key_in(headers.get(KEY_HEADER)), is_first_try(headers.get(FIRST_TRY_HEADER))
         return timer, condition_of(sent, named, timer.execute_at, first_try=first_try)
 
