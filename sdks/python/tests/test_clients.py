@@ -81,8 +81,8 @@ def test_a_chain_of_reschedules(server, hook):
 def test_many(server, hook):
     with server.client() as client:
         client.namespaces.create("many")
-        timers = [CreateTimer(namespace="many", id=f"t{i}", callback_url=hook[0], delay="1d") for i in range(1_500)]
-        timers[7] = CreateTimer(namespace="many", id="t7", callback_url="nowhere", delay="1d")
+        timers = [CreateTimer(namespace="many", id=f"t{i}", callback_url=hook[0], delay="30d") for i in range(1_500)]
+        timers[7] = CreateTimer(namespace="many", id="t7", callback_url="nowhere", delay="30d")
         results = client.timers.create_many(iter(timers))
         assert [i for i, result in enumerate(results) if result.error] == [7]
         pages = list(client.timers.list("many", limit=1_000).pages())
@@ -93,9 +93,9 @@ def test_batcher(server, hook):
     with server.client() as client:
         client.namespaces.create("batched")
         with client.timers.batcher() as batcher:
-            new = CreateTimer(namespace="batched", id="a", callback_url=hook[0], delay="1d")
+            new = CreateTimer(namespace="batched", id="a", callback_url=hook[0], delay="30d")
             futures = [batcher.add(new) for _ in range(3)]
-            refused = batcher.add(CreateTimer(namespace="batched", id="b", callback_url="nowhere", delay="1d"))
+            refused = batcher.add(CreateTimer(namespace="batched", id="b", callback_url="nowhere", delay="30d"))
         assert [future.result().id for future in futures] == ["a"] * 3
         assert isinstance(refused.exception(), errors.InvalidInput)
         with pytest.raises(errors.BatcherClosed):
@@ -161,7 +161,7 @@ def test_asynchronous(server, hook):
             await client.namespaces.create("async")
             async with client.timers.batcher() as batcher:
                 futures = [
-                    await batcher.add(CreateTimer(namespace="async", id=f"t{i}", callback_url=hook[0], delay="1d"))
+                    await batcher.add(CreateTimer(namespace="async", id=f"t{i}", callback_url=hook[0], delay="30d"))
                     for i in range(1_200)
                 ]
             assert len({timer.id for timer in await asyncio.gather(*futures)}) == 1_200

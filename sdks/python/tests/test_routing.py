@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from steps import BASE, World, problem, reply, timer
 from tocsin_client import CreateTimer, errors
 from tocsin_client._core import flows
+from tocsin_client._core.batches import create_many
 from tocsin_client._core.ids import shard_of
 
 SHARDS = 8
@@ -64,6 +66,23 @@ def test_reads_go_to_the_given_url():
 def test_retries_go_to_the_given_url():
     world = World(view(), NAMES, LOST, created(), routing="owners")
     assert create(world) == [owner(), BASE]
+
+
+def test_a_batch_has_a_request_for_each_owner_and_its_retries_go_to_the_given_url():
+    def answered(send):
+        names = [each["id"] for each in json.loads(send.body)["timers"]]
+        refused = {"error": {"error": "SHARD_UNAVAILABLE", "message": "m", "status": 503, "errors": []}}
+        owned = BASE in send.url or "a" not in names
+        return reply(
+            200, {"results": [{"timer": timer(timer_id=n, shard_id=shard(n))} if owned else refused for n in names]}
+        )
+
+    world = World(view(), NAMES, *[answered] * 3, routing="owners")
+    timers = [CreateTimer(namespace="n", id=name, callback_url="http://x/") for name in "abcd"]
+    results = world.run(create_many(world.session, timers))
+    assert [result.unwrap().id for result in results] == list("abcd")
+    batches = [sent.url.partition("/api")[0] for sent in world.sent if "batch" in sent.url]
+    assert batches[0] == owner("a") and sorted(batches) == sorted([*NODES, BASE])
 
 
 @pytest.mark.parametrize("failure", [UNSENT, LOST, problem(503, "SHARD_UNAVAILABLE")])

@@ -147,7 +147,8 @@ def _request(
         "batchCreateTimers",
         {"timers": [remaining(item.body, elapsed_s) if retry else item.body for item in items]},
         first_headers=FIRST_TRY if first else {},
-        place=items[0].place,
+        # Retries go to the client's own URL.
+        place=None if retry else items[0].place,
     )
     reply = yield from session.perform(call, options)
     answered = [_result_of(BatchResult.from_json(each)) for each in read_json(reply)["results"]]
