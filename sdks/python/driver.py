@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import os
 import re
 import sqlite3
@@ -199,6 +200,7 @@ async def run(step: dict[str, Any]) -> dict[str, Any]:
 
 async def main() -> int:
     """Asks for steps until there are no more."""
+    logging.disable()  # scenarios cause what is logged
     control = os.environ["TOCSIN_SDK_CONTROL"] + "/next"
     outcome: dict[str, Any] = {"hello": {"language": "python", "can": CAN}}
     while True:

@@ -1,4 +1,4 @@
-"""The Python SDK with `routing="owners"` on two nodes: writes go to the owners of their shards, elsewhere when one is gone."""
+"""The Python SDK with `routing="owners"` on two nodes: writes go to the owners of their shards, or fall back."""
 
 from __future__ import annotations
 
