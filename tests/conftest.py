@@ -39,6 +39,9 @@ _SLOW = (
     "test_random_histories_match_the_memory_store",
     "tests/integration/server/",
     "tests/upgrade/",
+    "sdks/python/tests/test_docs.py",
+    "sdks/python/tests/test_killed_receiver.py",
+    "sdks/python/tests/test_clients.py",
 )
 
 

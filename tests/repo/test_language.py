@@ -70,6 +70,7 @@ KEPT = (
     Kept("src/tocsin/stores/", "octet", _MEDIA_TYPE),
     Kept("src/tocsin/", "octet", _MEDIA_TYPE),
     Kept("docs/reference/", "octet", _MEDIA_TYPE),
+    Kept("sdks/", "octet", _MEDIA_TYPE),
     Kept("tests/", "octet", _MEDIA_TYPE),
     Kept("src/tocsin/settings/former.py", "strangers", "the former name of a setting, which its error quotes"),
     Kept("src/tocsin/settings/former.py", "shun", "the former name of a setting, which its error quotes"),

@@ -31,7 +31,7 @@ _DECODED_PER_TURN = 4 * 1024 * 1024
 class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while the timer is pending, else None. `suspended`
     is why a pending timer is suspended, such as `namespace:…` or `destination:…`; it is known only where the store was read.
-    `outcome` is that of a create."""
+    `outcome` is that of a create. `forwarded`: the write that this answers was forwarded to another node."""
 
     timer: Timer
     uuid: bytes
@@ -39,6 +39,7 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
     next_attempt_at: int | None
     suspended: str | None = None
     outcome: Outcome = Outcome.CREATED
+    forwarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,12 @@ async def page_by_id(
             return views, after_id
 
 
-def view_of(timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome) -> TimerView:
+def view_of(
+    timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome, *, forwarded: bool = False
+) -> TimerView:
     """The view of a timer that was just written, or of the existing one that was found instead. `at` is its row's instant."""
-    return TimerView(timer, uuid, shard_id, at if timer.status is Status.PENDING else None, outcome=outcome)
+    next_attempt_at = at if timer.status is Status.PENDING else None
+    return TimerView(timer, uuid, shard_id, next_attempt_at, outcome=outcome, forwarded=forwarded)
 
 
 async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:

@@ -37,7 +37,16 @@ from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.whereabouts import Whereabouts
-from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, not_ready_because, report_of
+from tocsin.timers.cluster_view import (
+    ClusterView,
+    NodeView,
+    OwnersView,
+    ShardView,
+    cluster_view,
+    not_ready_because,
+    owners_view,
+    report_of,
+)
 from tocsin.timers.completing import Outcomes, complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
@@ -56,7 +65,7 @@ from tocsin.timers.listing import (
 from tocsin.timers.locating import ask_owner, located_here
 from tocsin.timers.schedule_rows import ScheduleRows
 
-__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
+__all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 UuidOf = Callable[[str, str], bytes]
@@ -248,10 +257,13 @@ class TimerService(ScheduleRows):
         assert view is not None
         return view
 
-    async def delete(self, namespace: str, timer_id: str) -> None:
-        """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
+    async def delete(self, namespace: str, timer_id: str) -> bool:
+        """Cancels a pending timer. Returns whether the write was forwarded to another node. Raises TimerNotFound,
+        TimerNotPending, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        await self.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+        op = WriteOp(OpKind.DELETE, uuid, namespace)
+        await self.write(shard_id, op)
+        return op.forwarded
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)
@@ -343,6 +355,7 @@ class TimerService(ScheduleRows):
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
             condition=op.condition, change=op.change,
         )  # fmt: skip
+        op.forwarded = True
         self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op.uuid, settle))
         self._waiting += 1
 
@@ -351,7 +364,8 @@ class TimerService(ScheduleRows):
     ) -> None:
         self._waiting -= 1
         if isinstance(answer, Written):
-            settle(view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome))
+            view = view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome, forwarded=True)
+            settle(view)
         else:
             settle(answer)
 
@@ -526,6 +540,10 @@ class TimerService(ScheduleRows):
         others = await self._peers.reports() if self._peers is not None else {}
         alone = self._context.store.capabilities.exclusive
         return cluster_view(self._supervisor, self.report(), others, alone=alone)
+
+    def owners(self) -> OwnersView:
+        """The owners of the shards, as far as this node knows them."""
+        return owners_view(self._supervisor, alone=self._context.store.capabilities.exclusive)
 
     def report(self) -> NodeReport:
         """This node's report about itself."""

@@ -26,11 +26,20 @@ from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
 from tocsin.timers.listing import IdListRequest
-from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
+from tocsin.timers.service import (
+    ClusterView,
+    ListRequest,
+    NodeView,
+    OwnersView,
+    ShardView,
+    TimerService,
+    TimerView,
+)
 
 TOTAL_SHARDS = 8
 
@@ -139,9 +148,10 @@ class FakeTimerService(TimerService):
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         return await self.create(changes.apply(await self._pending(namespace, timer_id), SystemClock().now_us()))
 
-    async def delete(self, namespace: str, timer_id: str) -> None:
+    async def delete(self, namespace: str, timer_id: str) -> bool:
         timer = await self._pending(namespace, timer_id)
         self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
+        return False
 
     has_schedules = True
 
@@ -282,6 +292,9 @@ class FakeTimerService(TimerService):
         changed = msgspec.structs.replace(known, secret=secrets.secret, previous_secrets=secrets.previous)
         self._namespaces[name] = changed
         return changed
+
+    def owners(self) -> OwnersView:
+        return OwnersView([ApiNode("http://10.0.0.5:8080", True, False, False)], [0] * (TOTAL_SHARDS - 1) + [None])
 
     async def cluster(self) -> ClusterView:
         self._check("default")

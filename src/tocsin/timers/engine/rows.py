@@ -97,7 +97,7 @@ class WriteOp:
     that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again."""
 
     __slots__ = (
-        "change", "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
+        "change", "changes", "condition", "deadline_us", "execute_at", "expected", "forwarded", "generation", "kind",
         "namespace", "reason", "reply", "timer", "uuid",
     )  # fmt: skip
 
@@ -130,6 +130,8 @@ class WriteOp:
         self.deadline_us = deadline_us
         self.condition = condition
         self.change = change
+        #: Whether a client's write was passed on to the shard's owner, another node.
+        self.forwarded = False
 
     def answer(self, answer: Answer) -> None:
         """Answers the client, if one waits; only the first answer counts."""

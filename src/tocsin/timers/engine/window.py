@@ -347,7 +347,7 @@ class Window:
     def needs_store(self, op: WriteOp, written: Container[bytes]) -> bool:
         """Whether the operation depends on a state of its timer that only the store knows. `written` has the uuids that
         operations before it write."""
-        if op.condition is not None:
+        if op.condition is not None and op.condition.reads:
             return True
         if op.kind in _WITHOUT_STORE:
             return False
