@@ -28,8 +28,13 @@ WORDS = {
     "strangers": "unauthenticated peers",
     "poke": "schedule, wake",
     "pump": "dispatch",
+    "tell": "notify, report, distinguish",
     "told": "notified, reported",
     "tells": "notifies, reports, indicates",
+    "say": "report, state, mean",
+    "says": "reports, states, means",
+    "said": "reported, stated, meant",
+    "hear": "receive, learn",
     "hears": "receives, learns",
     "heard": "received, learned",
     "octet": "byte",
@@ -84,12 +89,14 @@ KEPT = (
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PHRASES = {phrase: re.compile(phrase, re.IGNORECASE) for phrase in PHRASES}
+#: The first words of the README.
+_SLOGAN = re.compile(r"tell it when; it fires", re.IGNORECASE)
 _THIS = Path("tests/repo/test_language.py")
 
 
 def found(path: Path) -> Counter[str]:
     """How often each word occurs in the file, except where it is kept."""
-    text = read(path)
+    text = _SLOGAN.sub("", read(path))
     counts = Counter(part.lower() for part in _PARTS.findall(text) if part.lower() in WORDS)
     counts.update({phrase: len(pattern.findall(text)) for phrase, pattern in _PHRASES.items()})
     for kept in KEPT:

@@ -42,7 +42,7 @@ _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-#: What other schedulers write, and how it is said here.
+#: What other schedulers write, and how it is written here.
 _FOREIGN = {
     "tz=": "send the zone as timeZone",
     "@every": "send the interval as every",

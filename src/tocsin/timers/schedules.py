@@ -169,7 +169,7 @@ class Schedules:
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page with large
-        payloads is shorter. Those whose record can't be read are left out; `get` says why."""
+        payloads is shorter. Those whose record can't be read are left out; `get` reports the reason."""
         self._require_store()
         found, more = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit)
         views: builtins.list[ScheduleView] = []

@@ -50,7 +50,7 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     assert '<tr data-id="never" data-gone>' in changed.text
 
 
-async def test_refusals_say_why_and_keep_what_was_entered(node: Node) -> None:
+async def test_refusals_state_the_reason_and_keep_what_was_entered(node: Node) -> None:
     browser = node.browser()
     await create(browser, NAME["id"])
     fields = {"namespace": "default", "id": "new", "url": CALLBACK, "rule": "every", "every": "soon", "zone": "UTC"}

@@ -136,7 +136,7 @@ async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: Slow
 
 
 @pytest.mark.parametrize("flags", EACH, indirect=True)
-async def test_failed_attempts_are_made_again_as_the_policy_says(server: ServerProcess, receiver: SlowReceiver) -> None:
+async def test_failed_attempts_are_retried_by_the_policy(server: ServerProcess, receiver: SlowReceiver) -> None:
     client, tenant = Client(server.address), new_id()
 
     async def retried(path: str, policy: dict[str, Any]) -> str:

@@ -203,7 +203,7 @@ def _with(counts: dict[str, int], more: dict[str, int]) -> dict[str, int]:
     return {**counts, **{str(name): counts.get(name, 0) + count for name, count in more.items()}}
 
 
-def held_back(timer: Timer) -> str | None:
+def suspended_reason(timer: Timer) -> str | None:
     """The reason for which the row is stored suspended, if it is: a paused schedule fires only what is triggered."""
     if timer.schedule is None or timer.schedule.state.paused is None or timer.schedule.state.source is Source.TRIGGER:
         return None
@@ -529,7 +529,7 @@ def ended_run(turn: Turn) -> Run | None:
 
 def kept_us(timer: Timer, now_us: int) -> int | None:
     """How long the record of an occurrence that has just ended is kept at most, in microseconds: until OCCURRENCES_KEPT more
-    have ended, at the schedule's rate so far. None for the first OCCURRENCES_KEPT, which say nothing about the rate yet."""
+    have ended, at the schedule's rate so far. None for the first OCCURRENCES_KEPT, which are too few for a rate."""
     ended = sum(_of(timer)[1].counts.values())
     return None if ended <= OCCURRENCES_KEPT else OCCURRENCES_KEPT * max(now_us - timer.created_at, 0) // ended
 

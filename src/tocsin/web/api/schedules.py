@@ -189,7 +189,7 @@ class ScheduleHandlers:
     )
     async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
         """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
-        says; of frequent ones the first 1,000 and about the last 1,000. Paginated: send nextCursor back as cursor until a
+        selects; of frequent ones the first 1,000 and about the last 1,000. Paginated: send nextCursor back as cursor until a
         response has none."""
         request.permit(Role.READ, sent.namespace)
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
@@ -238,7 +238,7 @@ def _left(view: ScheduleView) -> int:
 
 
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:
-    """The schedule; a header says if nothing was written."""
+    """The schedule; a header reports if nothing was written."""
     if view.unchanged:
         request.answer_headers = [_UNCHANGED]
     return schedule_answer(view)

@@ -115,7 +115,7 @@ class TimerEditing(Part):
             timer.headers = with_headers(timer.headers, original.headers)
 
     async def _to_replace(self, context: RequestContext, form: TimerForm) -> bool:
-        """Whether to replace the existing timer: the form says so, and the timer is unchanged since it was shown."""
+        """Whether to replace the existing timer: the user chose that, and the timer is unchanged since it was shown."""
         shown = context.form.exact("replace")
         if not shown:
             return False
