@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def minute(self) -> float:
-        """The instant of the occurrence at hand."""
+        """The instant of the current occurrence."""
         assert self.timer is not None
         return (self.timer.execute_at - BEGIN) / MINUTE
 

@@ -55,7 +55,7 @@ NEXT_INSTANTS = 3
 
 class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
-    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the occurrence at hand,
+    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change."""
@@ -156,7 +156,7 @@ class Schedules:
         return await self._change(namespace, schedule_id, Resume())
 
     async def trigger(self, namespace: str, schedule_id: str) -> ScheduleView:
-        """Fires once more, at once or after the occurrence at hand, also while the schedule is paused. Raises ScheduleEnded,
+        """Fires once more, at once or after the current occurrence, also while the schedule is paused. Raises ScheduleEnded,
         BacklogFull."""
         return await self._change(namespace, schedule_id, Fire())
 
@@ -181,7 +181,7 @@ class Schedules:
         return views, found[-1].timer.id if more else None
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
-        """A page of the schedule's occurrences, newest first, the one at hand included. Raises InvalidInput for a bad
+        """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
         cursor."""
         uuid = schedule_uuid(namespace, schedule_id)
         shard_id = await self._timers.shard_of(namespace, uuid)

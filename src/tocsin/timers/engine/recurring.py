@@ -1,6 +1,6 @@
 """Schedules: which occurrence follows, and what an attempt's result or a client's change makes of a schedule's row. Pure.
 
-A row has one occurrence at hand, with its attempts. It has *begun* when its first attempt has; until then it may give way to
+A row has one current occurrence, with its attempts. It has *begun* when its first attempt has; until then it may give way to
 another one. What it stands for leaves the state only when it has ended, so that planning again loses nothing.
 """
 
@@ -245,7 +245,7 @@ def _release(tzdata: str) -> tuple[int, ...]:
 
 
 def has_begun(timer: Timer) -> bool:
-    """Whether the row shows that an attempt of the occurrence at hand was made. One in flight here shows only in memory."""
+    """Whether the row shows that an attempt of the current occurrence was made. One in flight here shows only in memory."""
     _, state = _of(timer)
     return bool(timer.attempts or state.away or state.postponed)
 
@@ -305,7 +305,7 @@ def recur(present: Timer, uuid: bytes, result: Timer, again_at: int, now_us: int
 
 
 def _may_try_again(timer: Timer, uuid: bytes, again_at: int) -> bool:
-    """Whether another attempt of the occurrence at hand may begin at that instant."""
+    """Whether another attempt of the current occurrence may begin at that instant."""
     definition, state = _of(timer)
     if state.paused is not None:
         return False
@@ -321,7 +321,7 @@ def _may_try_again(timer: Timer, uuid: bytes, again_at: int) -> bool:
 
 
 def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
-    """The occurrence at hand has ended with the timer's status: counts it, and plans the next."""
+    """The current occurrence has ended with the timer's status: counts it, and plans the next."""
     definition, state = _of(after)
     outcome, source = after.status.value, state.source
     failures = 0 if after.status is Status.COMPLETED else state.failures + 1
@@ -439,7 +439,7 @@ def _same(timer: Timer, other: Timer) -> bool:
 def _redefined(
     timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Found, now_us: int
 ) -> Turn | Timer:
-    """The schedule with another definition. The occurrence at hand goes on if it has begun; other timing is planned strictly
+    """The schedule with another definition. The current occurrence goes on if it has begun; other timing is planned strictly
     after now."""
     present, state = _of(timer)
     if present == definition and _same(timer, wanted):

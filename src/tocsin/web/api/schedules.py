@@ -29,7 +29,7 @@ _WRITE_ERRORS = (
     "SCHEDULES_UNSUPPORTED",
 )
 _CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
-_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule was already so."}
+_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
 _NAME = {"namespace": "default", "scheduleId": "nightly-report"}
 
 
@@ -137,7 +137,7 @@ class ScheduleHandlers:
         example=_NAME,
     )
     async def trigger(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
-        """In addition to its instants, and also while it is paused: at once, or as soon as the occurrence at hand has
+        """In addition to its instants, and also while it is paused: at once, or as soon as the current occurrence has
         ended. Up to 100 triggers wait. Each request fires it once more."""
         request.permit(Role.WRITE, sent.namespace)
         return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
