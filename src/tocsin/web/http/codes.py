@@ -111,7 +111,7 @@ CODES: dict[str, ErrorCode] = {
         "schedule 'nightly-report' has ended",
     ),
     "BACKLOG_FULL": ErrorCode(
-        "Too many triggers or backfills of the schedule are waiting: at most 100 triggers and 10 backfills may. Nothing was written.",
+        "Too many triggers (at most 100) or backfills (at most 10) of the schedule are waiting. Nothing was written.",
         "Wait until some of them have fired; `triggersWaiting` and `backfillsWaiting` of the schedule count them.",
         "100 triggers wait already; try again when some of them have fired",
     ),
@@ -121,8 +121,8 @@ CODES: dict[str, ErrorCode] = {
         "schedules are not available with this store; use SQLite, PostgreSQL or MySQL",
     ),
     "CLOCK_HALTED": ErrorCode(
-        "Only from `tocsin dev`: the clock did not reach the instant asked for, because more than 10,000 instants were due on "
-        "the way, or what was due at one of them did not finish. The clock shows an earlier instant.",
+        "Only from `tocsin dev`: the clock did not reach the instant asked for, because more than 10,000 instants were due "
+        "on the way, or what was due at one of them did not finish. The clock shows an earlier instant.",
         "Advance again: the message states what the clock shows and what it waited for. A timer that is rescheduled into the "
         "past fires again and again; `mode: jump` passes it.",
         "the clock halted after 10000 steps and shows 2027-02-01T12:00:00Z: more is due before 2027-02-28T12:00:00Z; advance "
