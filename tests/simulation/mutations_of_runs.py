@@ -15,15 +15,15 @@ def _simulated(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
 
 
 MUTATIONS = [
-    _simulated("a run is left out of the batch that ends it", drop(ASSEMBLY + "_write", "batch.store.runs.append")),
+    _simulated("a run is left out of the batch that ends it", drop(ASSEMBLY + "_add_run", "self._batch.store.runs.append")),
     _simulated(
         "a run is written with a later batch",
         rewrite(
-            ASSEMBLY + "_write",
-            "batch.store.runs.append",
+            ASSEMBLY + "_add_run",
+            "self._batch.store.runs.append",
             to="""
             late = self._window.__dict__.setdefault("late", [])
-            batch.store.runs += late
+            self._batch.store.runs += late
             late[:] = [run]
             """,
         ),

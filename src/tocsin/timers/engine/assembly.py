@@ -261,7 +261,7 @@ class Assembly:
         else:
             self._end(op, row, timer)
             if run is not None:
-                batch.store.runs.append(run)
+                self._add_run(run)
         batch.events += recurring.events(shard_id, turn)
         return row
 
@@ -270,8 +270,7 @@ class Assembly:
         uuid, batch = row.key[1], self._batch
         batch.upserts[uuid] = stored(row, suspended)
         if run is not None:
-            batch.store.runs.append(run)
-            batch.bytes += len(run.record)
+            self._add_run(run)
         batch.final[uuid] = row
         batch.bytes += row.size
         if suspended is None:
@@ -279,6 +278,10 @@ class Assembly:
         else:
             batch.suspended.add(uuid)
         return row
+
+    def _add_run(self, run: RunRow) -> None:
+        self._batch.store.runs.append(run)
+        self._batch.bytes += len(run.record)
 
     def _superseded_run(self, uuid: bytes, former: Row | None = None) -> RunRow | None:
         """The run that a client's new instant ends, if it has attempts; None too if a create does not know of it."""

@@ -241,7 +241,7 @@ class Window:
         row = attempt.row
         if not self._end_attempt(attempt) or attempt.stale or row.key > self.horizon:
             return
-        if row.timer.schedule is None or suspended_reason(row.timer) is None:
+        if suspended_reason(row.timer) is None:
             self._add(row)
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:

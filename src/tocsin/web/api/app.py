@@ -26,6 +26,7 @@ from tocsin.timers.service import TimerService
 from tocsin.web.api.audit import AuditHandlers
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.gate import Client, RequestGate
+from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.keys import KeyHandlers
 from tocsin.web.api.mounted import Asgi, Scope, Send, serve_mounted
 from tocsin.web.api.namespaces import NamespaceHandlers
@@ -122,8 +123,9 @@ class Api:
             families.append(ServiceCallHandlers(agent, parser, audit))
         families += more
         self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
-        #: The routes with a short path, by path.
+        #: The routes with a short path, by path; and the heads of earlier requests for them.
         self.short = self._routes.short
+        self.heads = KnownHeads()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -152,12 +154,10 @@ class Api:
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
 
-    def begin(
-        self, route: Route, sent: Headers, body: bytes, respond: Callable[[Response], None], client: Client = None
-    ) -> None:
+    def begin(self, head: Head, body: bytes, respond: Callable[[Response], None], client: Client = None) -> None:
         """Serves a complete request on the short path, without a task; `respond` is called once, now or when the result is
         available."""
-        headers = dict(sent)
+        route, headers = head.route, head.headers
         request = ApiRequest(headers, self._correlation_id(headers))
         short = route.short
         assert short is not None
@@ -175,8 +175,12 @@ class Api:
             respond(response)
 
         try:
-            request.key = self._gate.admit(route, sent, headers, client, request.parameters, _NOT_RELAYED)
-            check_content_type(headers)
+            if not head.accepted:
+                self._gate.check_size(head.sent, headers)
+            request.key = self._gate.admit(route, headers, client, request.parameters, _NOT_RELAYED)
+            if not head.accepted:
+                check_content_type(headers)
+                head.accepted = True
             check_utf8(body)
             request.now_us = self._clock.now_us()
             short.begin(request, route.reader.read(body), done)
@@ -204,7 +208,8 @@ class Api:
             return await self._relayed(scope, headers, receive, correlation_id)
         operation, client = route.operation, scope.get("client")
         request = ApiRequest(headers, correlation_id, found.parameters)
-        request.key = self._gate.admit(route, scope["headers"], headers, client, found.parameters, scope)
+        self._gate.check_size(scope["headers"], headers)
+        request.key = self._gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:
             request.query = read_query(scope["query_string"], operation)
         if operation.request is not None:

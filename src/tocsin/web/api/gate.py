@@ -40,22 +40,24 @@ class RequestGate:
         self._hosts = hosts
         self._proxies = proxies
 
+    def check_size(self, sent: Headers, headers: Mapping[bytes, bytes]) -> None:
+        """`sent` has all headers, and `headers` one of each name. Raises HeadersTooLarge."""
+        limits = self._limits
+        if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
+            raise HeadersTooLarge(
+                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in total are accepted"
+            )
+
     def admit(
         self,
         route: Route,
-        sent: Headers,
         headers: Mapping[bytes, bytes],
         client: Client,
         parameters: Mapping[str, str],
         scope: Mapping[str, Any],
     ) -> ApiKey | None:
-        """The caller's key; None for an anonymous client. `sent` has all headers, and `headers` one of each name. Raises
-        HeadersTooLarge, Unauthenticated, TooManyFailures, Forbidden."""
-        limits, operation = self._limits, route.operation
-        if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
-            raise HeadersTooLarge(
-                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in total are accepted"
-            )
+        """The caller's key; None for an anonymous client. Raises Unauthenticated, TooManyFailures, Forbidden."""
+        operation = route.operation
         if route.is_open:
             if self._hosts is not None and operation.reach is not Reach.OPEN:
                 self._hosts.check_keyless(headers)

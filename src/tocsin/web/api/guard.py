@@ -332,6 +332,17 @@ class GuardedProtocol(HttpToolsProtocol):
 
     # -- the state of the connection
 
+    def _is_between_requests(self) -> bool:
+        """Whether the next byte begins a request, and no response is due before its own."""
+        return (
+            self._phase is _BETWEEN
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self._unparsed
+            and not self._input_ended
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+        )
+
     def _settle(self) -> None:
         """Determines what the connection waits for now."""
         if self._parsing:

@@ -2,8 +2,8 @@
 
 uvicorn creates an ASGI scope, a cycle, a task and two writes for every request, which costs more than creating a timer. A
 request for an operation with a short path (`Api.short`) that arrives whole, with a body of known size and without
-unusual features, goes straight to the API and is answered in one write, without a task. All other requests, and those
-that turn out to be incomplete, are handed to uvicorn.
+unusual features, goes straight to the API and is answered in one write, without a task. It is not even parsed if its head is
+known from an earlier request. All other requests, and those that turn out to be incomplete, are handed to uvicorn.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from uvicorn.server import ServerState
 
 from tocsin.web.api.app import Api
 from tocsin.web.api.guard import GuardedProtocol, encoded
+from tocsin.web.api.heads import Head
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Response
 from tocsin.web.http.reading import size_of
@@ -50,6 +51,31 @@ class ApiProtocol(GuardedProtocol):
         self._route: Route | None = None
         # The parts of the body of a request on the short path, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
+        # The data that began with the request that is being parsed; empty if the request began before it.
+        self._whole = b""
+
+    # -- called by the transport
+
+    def data_received(self, data: bytes) -> None:
+        """Serves a request with a known head that arrives whole; the parser gets everything else."""
+        if self._is_between_requests():
+            head = self._api.heads.find(data)
+            if head is not None:
+                self._serve(head, data[len(data) - head.body_bytes :])
+                return
+            self._whole = data
+        super().data_received(data)
+        self._whole = b""
+
+    def _serve(self, head: Head, body: bytes) -> None:
+        self._request = None
+        self._body_bytes = head.body_bytes
+        self._parsing = self._moved = True
+        self._pass_on(head, body)
+        self._parsing = False
+        self._settle()
+
+    # -- handling of requests
 
     def _interrupted(self) -> None:
         """Hands an incomplete request on the short path to uvicorn."""
@@ -100,9 +126,16 @@ class ApiProtocol(GuardedProtocol):
             super()._complete()
             return
         assert self._route is not None
+        body = b"".join(parts)
+        head = Head(self._route, self.headers, len(body))
+        self._pass_on(head, body)
+        if self._whole:
+            self._api.heads.learn(self._whole, head)
+
+    def _pass_on(self, head: Head, body: bytes) -> None:
         exchange = _Exchange()
         self.cycle = exchange  # type: ignore[assignment]
-        self._api.begin(self._route, self.headers, b"".join(parts), partial(self._answer, exchange), self.client)
+        self._api.begin(head, body, partial(self._answer, exchange), self.client)
 
     # -- called by the API
 
