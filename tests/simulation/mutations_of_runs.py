@@ -15,7 +15,9 @@ def _simulated(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
 
 
 MUTATIONS = [
-    _simulated("a run is left out of the batch that ends it", drop(ASSEMBLY + "_add_run", "self._batch.store.runs.append")),
+    _simulated(
+        "a run is left out of the batch that ends it", drop(ASSEMBLY + "_add_run", "self._batch.store.runs.append")
+    ),
     _simulated(
         "a run is written with a later batch",
         rewrite(
