@@ -54,6 +54,7 @@ _SHARE_A_SERVER = {
     "tests/e2e/test_long_lists.py",
     "tests/e2e/test_timers.py",
     "tests/integration/cli/test_real_server.py",
+    "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
     "tests/integration/server/test_openapi_conformance.py",
 }
