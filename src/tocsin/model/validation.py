@@ -361,6 +361,8 @@ def text_reason(text: str, chars_max: int) -> str | None:
 
 def new_text_reason(text: str, chars_max: int, keep: str = "") -> str | None:
     """The reason why a new text is refused: like `text_reason`, and without invisible characters other than `keep`."""
+    if text.isascii() and text.isprintable() and 0 < len(text) <= chars_max:
+        return None
     reason = text_reason(text, chars_max)
     if reason is None and (letter := hidden_in(text, keep)) is not None:
         return f"has the invisible character {named(letter)}; remove it"

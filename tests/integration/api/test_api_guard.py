@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from conftest import Keys, make_api
+from tocsin.model.access import Role
 from tocsin.ports.observer import ClientRefused
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients, Waits
+from tocsin.web.api.heads import HEAD_BYTES_MAX, HEADS_MAX
 from tocsin.web.api.protocol import ApiProtocol
 from tocsin.web.api.request import ApiLimits
 
@@ -186,12 +188,19 @@ def segments(data: bytes, cuts: Iterable[int]) -> list[bytes]:
     cut_off=st.integers(0, 400),
     cuts=st.lists(st.integers(0, 10_000), max_size=12),
     turns=st.lists(st.integers(0, 3), min_size=1, max_size=5),
+    known=st.booleans(),
 )
 def test_each_request_gets_one_response_however_its_bytes_are_split(
-    requests: list[tuple[bytes, int]], tail: bytes, cut_off: int, cuts: list[int], turns: list[int]
+    requests: list[tuple[bytes, int]], tail: bytes, cut_off: int, cuts: list[int], turns: list[int], known: bool
 ) -> None:
     async def run() -> None:
-        connection = Connection(new_api())
+        api = new_api()
+        for text in {text for text, _ in requests} if known else ():
+            # From now on the API knows the request's head, if that is possible.
+            before = Connection(api)
+            await before.send(text)
+            await before.idle()
+        connection = Connection(api)
         rest = tail + (REQUESTS[0][0][:cut_off] if not tail else b"")
         for number, part in enumerate(segments(b"".join(text for text, _ in requests) + rest, cuts)):
             await connection.send(part)
@@ -204,6 +213,37 @@ def test_each_request_gets_one_response_however_its_bytes_are_split(
         assert len(connection.statuses()) <= len(expected) + 1
 
     asyncio.run(run())
+
+
+async def test_known_head_is_served_with_another_body_and_checked_key() -> None:
+    keys = Keys()
+    keys.add("secret", Role.WRITE)
+    api = make_api(FakeTimerService(), keys)
+    connection, authorized = Connection(api), b"authorization: Bearer secret\r\n"
+    same_length = BODY.replace(b'"a"', b"'a'")
+    for body in (BODY, same_length, BODY):
+        await connection.send(post(authorized, body))
+        await connection.idle()
+    assert connection.statuses() == [200, 400, 200]
+    assert api.heads.find(post(authorized)) is not None
+    keys.known.clear()
+    await connection.send(post(authorized))
+    await connection.idle()
+    assert connection.statuses()[3:] == [401]
+
+
+async def test_known_heads_are_bounded_and_may_come_again() -> None:
+    api = new_api()
+    connection = Connection(api)
+    for number in range(HEADS_MAX + 5):
+        await connection.send(post(b"user-agent: %d\r\n" % number))
+        await asyncio.sleep(0)
+    assert len(api.heads) == HEADS_MAX
+    assert api.heads.find(post(b"user-agent: 4\r\n")) is None
+    assert api.heads.find(post(b"user-agent: 5\r\n")) is not None
+    for unfit in (b"x-correlation-id: 1\r\n", b"a: %b\r\n" % (b"v" * HEAD_BYTES_MAX), b"connection: close\r\n"):
+        await connection.send(post(unfit))
+        assert api.heads.find(post(unfit)) is None
 
 
 def overhead(endless: bytes, begin: bytes, limits: ApiLimits | None = None) -> tuple[list[int], int, list[str]]:

@@ -102,6 +102,8 @@ class Window:
         self._suspending: dict[bytes, bytes] = {}
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._sequence = 0
+        # A generation without its sequence number.
+        self._claim = generation(epoch, incarnation, 0)[:-8]
         # Keys of self.rows, some of them outdated: `_order` waits for the instant, `_deferred` for a busy destination.
         self._order: list[FireKey] = []
         self._deferred: list[FireKey] = []
@@ -119,7 +121,7 @@ class Window:
     def accept(self, op: WriteOp) -> None:
         """Queues an operation for the next batch and assigns its generation. The window itself changes at the commit."""
         self._sequence += 1
-        op.generation = generation(self.epoch, self.incarnation, self._sequence)
+        op.generation = self._claim + self._sequence.to_bytes(8, "big")
         if op.kind <= OpKind.HAND_OVER:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1

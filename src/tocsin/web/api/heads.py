@@ -37,6 +37,9 @@ class KnownHeads:
     def __init__(self) -> None:
         self._heads: dict[bytes, Head] = {}
 
+    def __len__(self) -> int:
+        return len(self._heads)
+
     def find(self, data: bytes) -> Head | None:
         """The head of `data`, if it is known and `data` is exactly one request."""
         end = data.find(HEAD_END) + len(HEAD_END)
