@@ -1,4 +1,10 @@
-"""`python -m bench`: measures, prints a table, writes JSON. docs/explanation/performance.md explains the results."""
+"""`python -m bench [run|stages|compare REVISION]`: measures, prints tables, writes JSON. docs/explanation/performance.md
+explains the results.
+
+    run       the measurements of --only, for each --store and --workers
+    stages    CPU time and memory blocks of each stage of each operation, on SQLite and PostgreSQL
+    compare   the present working tree beside another revision, in alternating runs
+"""
 
 from __future__ import annotations
 
@@ -7,72 +13,161 @@ import contextlib
 import json
 import os
 import platform
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from bench import agent, limits, processes, scenarios
-from bench.database import database
+from bench import agent, compare, database, limits, processes, scenarios, stages
+
+Plan = dict[str, Callable[[], dict[str, Any]]]
+
+#: What `compare` measures unless --only names others.
+COMPARED = "single,batch,update,delete,mixed,burst,steady"
 
 
-def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
+def _plan(args: argparse.Namespace) -> Plan:
     scale = 0.2 if args.quick else 1.0
-    plan: dict[str, Callable[[], dict[str, Any]]] = {
+    rates = [int(rate) for rate in args.rate.split(",")]
+    plan: Plan = {
         "raw": lambda: limits.raw_server(int(100_000 * scale)),
         "single": lambda: scenarios.create_single(int(100_000 * scale)),
         "batch": lambda: scenarios.create_batch(int(400_000 * scale)),
+        "update": lambda: scenarios.change("update", int(50_000 * scale)),
+        "delete": lambda: scenarios.change("delete", int(50_000 * scale)),
+        "mixed": lambda: scenarios.mixed(int(50_000 * scale)),
         "burst": lambda: scenarios.burst(int(50_000 * scale)),
-        "steady": lambda: scenarios.steady(args.rate, 10 * max(scale, 0.5)),
+        "steady": lambda: _merged(scenarios.steady(rate, 10 * max(scale, 0.5)) for rate in rates),
         "schedules": lambda: scenarios.schedules(int(args.schedules * scale)),
         "pending": lambda: scenarios.pending(args.pending),
         "agent": lambda: agent.calls_now(int(20_000 * scale)),
         "agent-due": lambda: agent.calls_due(int(200 * scale), 60 * scale),
     }
-    if args.only:
-        return {name: plan[name] for name in args.only.split(",")}
-    return plan
+    only = args.only or (COMPARED if args.command == "compare" else ",".join(plan))
+    if unknown := [name for name in only.split(",") if name not in plan]:
+        raise SystemExit(f"--only: unknown {', '.join(unknown)}; measurements are: {', '.join(plan)}")
+    return {name: plan[name] for name in only.split(",")}
+
+
+def _merged(parts: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+@contextlib.contextmanager
+def _stored(store: str, workers: int = 1) -> Iterator[str]:
+    """Servers store their timers there; yields what to call it. A name other than sqlite starts a database server."""
+    with contextlib.ExitStack() as stack:
+        server: database.Database | database.Mysql | None = None
+        if store == "postgresql":
+            server = stack.enter_context(database.database())
+        elif store == "mysql":
+            server = stack.enter_context(database.mysql())
+        url = server.url() if server is not None else None if store == "sqlite" else store
+        if url is None and workers > 1:
+            raise SystemExit("--workers: several processes need a store that they can share, not SQLite")
+        if url is not None and "://" not in url:
+            raise SystemExit(f"--store: {store} is neither sqlite, postgresql, mysql nor a URL")
+        processes.served = processes.Served(store_url=url, database=server, workers=workers)
+        yield store.split(":")[0] + (f", {workers} workers" if workers > 1 else "")
+        processes.served = processes.Served()
+
+
+def _run(args: argparse.Namespace, columns: dict[str, Any]) -> None:
+    """Adds results by column: a store, with a number of workers."""
+    stores, counts = (args.store or "sqlite").split(","), [int(count) for count in args.workers.split(",")]
+    for store in stores:
+        for workers in counts:
+            if store == "sqlite" and workers > 1 and len(stores) * len(counts) > 1:
+                continue
+            with _stored(store, workers) as title:
+                columns[title] = {}
+                for name, measure in _plan(args).items():
+                    print(f"measuring {name} on {title} …", file=sys.stderr, flush=True)
+                    columns[title] |= measure()
+    table = Table("measurement", *columns, title="Tocsin on this machine")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in dict.fromkeys(name for results in columns.values() for name in results):
+        table.add_row(name, *(_cell(results.get(name)) for results in columns.values()))
+    Console(width=100 + 16 * (len(columns) - 1)).print(table)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.3f}"
+
+
+def _compare(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds the values of both versions by measurement."""
+    if args.revision is None:
+        raise SystemExit("compare: name a revision, such as the last release's tag")
+    with _stored(args.store or "sqlite", int(args.workers)):
+        compare.compare(args.revision, _plan(args), args.rounds, results)
+    compare.show(args.revision, results)
+
+
+def _stages(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds what each stage of each operation uses, by store."""
+    operations = args.only.split(",") if args.only else list(stages.OPERATIONS)
+    if unknown := [name for name in operations if name not in stages.OPERATIONS]:
+        raise SystemExit(f"--only: unknown {', '.join(unknown)}; operations are: {', '.join(stages.OPERATIONS)}")
+    for store in (args.store or "sqlite,postgresql").split(","):
+        with _stored(store) as column:
+            results[column] = {}
+            for operation in operations:
+                print(f"measuring {operation} on {column} …", file=sys.stderr, flush=True)
+                results[column] |= stages.measure(operation, 4_000 if args.quick else 20_000)
+        stages.show(column, results[column])
+
+
+_COMMANDS = {"run": _run, "stages": _stages, "compare": _compare}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    """Parses the command line and runs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", nargs="?", choices=_COMMANDS, default="run")
+    parser.add_argument("revision", nargs="?", help="compare: a revision of this repository")
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
-    parser.add_argument("--only", help="some of raw,single,batch,burst,steady,schedules,pending,agent,agent-due")
-    parser.add_argument("--rate", type=int, default=5_000, help="timers a second for steady")
+    parser.add_argument("--only", help="some of the measurements, or stages: of the operations; separated by commas")
+    parser.add_argument("--rate", default="200,2000,5000", help="timers a second for steady, one or several")
     parser.add_argument("--schedules", type=int, default=100_000, help="schedules every minute")
     parser.add_argument("--pending", type=int, default=1_000_000, help="timers for pending")
+    parser.add_argument("--rounds", type=int, default=5, help="compare: runs of each revision")
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     parser.add_argument(
         "--store",
-        metavar="URL",
-        help="postgresql://…: store timers there, in schemas bench_…, instead of in SQLite files",
+        help="sqlite, postgresql, mysql (starts a server), or a URL, where schemas or databases bench_… are created; run and "
+        "stages: one or several",
     )
-    parser.add_argument("--postgresql", action="store_true", help="start a PostgreSQL server and store timers there")
+    parser.add_argument("--workers", default="1", help="processes that share a port and a store; run: one or several")
     args = parser.parse_args()
-    results: dict[str, Any] = {}
-    with contextlib.ExitStack() as stack:
-        processes.store_url = stack.enter_context(database()).url() if args.postgresql else args.store
-        for name, measure in _plan(args).items():
-            print(f"measuring {name} …", file=sys.stderr, flush=True)
-            results |= measure()
-    table = Table("measurement", "result", title="Tocsin on this machine")
-    table.columns[1].justify = "right"
-    for name, value in results.items():
-        table.add_row(name, f"{value:,.0f}" if value >= 100 else f"{value:,.3f}")
-    Console(width=100).print(table)
-    report = {
+    # Ends the processes that were started, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    report: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
-        "results": results,
+        "load average before": os.getloadavg()[0],
+        "command": sys.argv[1:],
+        "results": {},
     }
-    path = Path(args.out) / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {path}")
+    path = Path(args.out) / f"{args.command}-{time.strftime('%Y%m%dT%H%M%S')}.json"
+    try:
+        _COMMANDS[args.command](args, report["results"])
+    finally:
+        # A failure leaves the results so far.
+        if report["results"]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(report, indent=2) + "\n")
+            print(f"written to {path}")
     return 0
 
 

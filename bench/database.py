@@ -1,17 +1,16 @@
-"""A real PostgreSQL server for a benchmark: it syncs like a production server, and its processor time is measured."""
+"""Real database servers for a benchmark: they sync like production servers, and their processor time is measured."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
+from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+from bench.processes import TICK_S, children, times
 
-#: Differences from the server's defaults, as recommended for a dedicated machine (docs/how-to/postgresql.md).
+#: Differences from PostgreSQL's defaults, as recommended for a dedicated machine (docs/how-to/postgresql.md).
 SETTINGS = {
     "shared_buffers": "1GB",
     "max_wal_size": "8GB",
@@ -22,8 +21,12 @@ SETTINGS = {
 }
 
 
+#: Differences from MariaDB's defaults, likewise (docs/how-to/mysql.md).
+MYSQL_SETTINGS = {"innodb_buffer_pool_size": "1G", "innodb_log_file_size": "2G"}
+
+
 class Database:
-    """A running server and the processor time of all of its processes."""
+    """A running PostgreSQL server and the processor time of all of its processes."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
@@ -46,17 +49,28 @@ class Database:
         assert self._server.process is not None
         main = self._server.process.pid
         # The main process has waited for ended children, so their time is in its third and fourth field.
-        seconds = sum(_times(main)[:4])
-        for child in Path(f"/proc/{main}/task/{main}/children").read_text().split():
+        ticks = sum(times(main)[:4])
+        for child in children(main):
             # A child that ends at this moment is counted by the next call.
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                seconds += sum(_times(int(child))[:2])
-        return seconds * _TICK_S
+                ticks += sum(times(child)[:2])
+        return ticks * TICK_S
 
 
-def _times(pid: int) -> list[int]:
-    """Ticks of a process: user, system, and both of its ended children."""
-    return [int(text) for text in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:15]]
+class Mysql:
+    """A running MariaDB or MySQL server and its processor time."""
+
+    def __init__(self, server: MysqlServer) -> None:
+        self._server = server
+
+    def url(self, database: str = "bench") -> str:
+        """URL of one of its databases, which need not exist."""
+        return self._server.url(database)
+
+    def cpu_s(self) -> float:
+        """Processor seconds so far."""
+        assert self._server.process is not None
+        return sum(times(self._server.process.pid)[:2]) * TICK_S
 
 
 @contextlib.contextmanager
@@ -67,5 +81,17 @@ def database(**settings: str) -> Iterator[Database]:
         server.init()
         server.start()
         yield Database(server)
+    finally:
+        server.remove()
+
+
+@contextlib.contextmanager
+def mysql() -> Iterator[Mysql]:
+    """Starts a server that syncs every commit; stops it and removes its data at the end."""
+    server = MysqlServer(fsync=True, settings=MYSQL_SETTINGS)
+    try:
+        server.init()
+        server.start()
+        yield Mysql(server)
     finally:
         server.remove()

@@ -1,4 +1,4 @@
-"""The load process: posts creates from many connections and prints one JSON object with rates and latencies."""
+"""The load process: posts requests from many connections and prints one JSON object with rates and latencies."""
 
 from __future__ import annotations
 
@@ -64,6 +64,39 @@ def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Itera
             yield request("/api/v1/timers/create", timers[0].encode())
 
 
+def _changes(args: argparse.Namespace, connection: int, deadline: float) -> Iterator[bytes]:
+    """The requests of one connection with another `operation` than creates: update, get or delete of the timers that creates
+    with the same prefix, count and connections have made; lists of 100, each from a random instant within the spread; or
+    mixed, for each two new timers: two creates, an update and a get of the first, a delete of the second."""
+    instants = random.Random(connection)
+    creates = _bodies(args, connection, deadline)
+    identifiers = _identifiers(args, connection)
+    for number in range(args.count // args.connections):
+        operation, identifier = args.operation, ""
+        if operation == "mixed":
+            operation = ("create", "create", "update", "get", "delete")[number % 5]
+            if number % 5 == 0:
+                pair = (next(identifiers), next(identifiers))
+            identifier = pair[number % 5 == 4]
+        elif operation != "list":
+            identifier = next(identifiers)
+        if operation == "create":
+            yield next(creates)
+            continue
+        sent: dict[str, object] = {"namespace": "default"}
+        if operation == "list":
+            after = format_instant(args.due_us + int(instants.random() * args.spread * 1e6))
+            sent |= {"status": ["pending"], "limit": 100, "executeAfter": after}
+        else:
+            sent["timerId"] = identifier
+        if operation == "update":
+            sent |= {
+                "executeAt": format_instant(args.due_us + 3_600_000_000 + number),
+                "payload": {"order": identifier},
+            }
+        yield request(f"/api/v1/timers/{operation}", json.dumps(sent).encode())
+
+
 def _calls(args: argparse.Namespace, connection: int) -> Iterator[bytes]:
     """Submissions of service calls, for `tenants` tenants in turn: due now (spread 0) or evenly over `spread` seconds.
     Their bodies contain the due time, so that the receiver can compute the lag."""
@@ -81,6 +114,12 @@ def _calls(args: argparse.Namespace, connection: int) -> Iterator[bytes]:
         )
 
 
+def _requests(args: argparse.Namespace, connection: int, deadline: float) -> Iterator[bytes]:
+    if args.tenants:
+        return _calls(args, connection)
+    return (_bodies if args.operation == "create" else _changes)(args, connection, deadline)
+
+
 async def _run(args: argparse.Namespace) -> dict[str, object]:
     loop = asyncio.get_running_loop()
     finished = asyncio.Event()
@@ -94,9 +133,7 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
 
     # Up to 200,000 bodies are built before the clock starts, so that building them is not measured.
     deadline = time.perf_counter() + args.seconds + 3600 * (args.count <= 200_000)
-    sources = [
-        _calls(args, number) if args.tenants else _bodies(args, number, deadline) for number in range(args.connections)
-    ]
+    sources = [_requests(args, number, deadline) for number in range(args.connections)]
     if args.count <= 200_000:
         sources = [iter(list(source)) for source in sources]
     pace = (lambda: random.expovariate(args.rate / args.connections)) if args.rate else None
@@ -134,6 +171,7 @@ def main() -> None:
     )
     parser.add_argument("--total-shards", type=int, default=0, help="with --owned: shards of cluster and namespace")
     parser.add_argument("--receiver", required=True)
+    parser.add_argument("--operation", default="create", choices=["create", "update", "get", "delete", "list", "mixed"])
     parser.add_argument("--prefix", default="t")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--count", type=int, default=50_000)

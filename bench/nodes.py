@@ -156,11 +156,9 @@ def cluster(database: Database, folder: Path, count: int, shards: int, share: fl
 def _node(data: Path, name: str, url: str, shards: int) -> contextlib.AbstractContextManager[Running]:
     environment = {
         "TOCSIN_NODE_NAME": name,
-        "TOCSIN_CLUSTER_SECRET": "benchmark",
         "TOCSIN_NAMESPACE_NUM_SHARDS": str(shards),
         "TOCSIN_STORE": url,
-        # No load balancer uses these nodes, so they need not wait for one.
-        "TOCSIN_CLUSTER_LEAVE_DELAY": "50ms",
+        **processes.CLUSTER,
     }
     return processes.serving(data, "--no-agent", "--shards", str(shards), environment=environment)
 

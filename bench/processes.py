@@ -16,9 +16,10 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _LINE = re.compile(r"serves on http://(.+?):(\d+) ")
 
 
@@ -30,16 +31,17 @@ class Running:
     port: int
 
     def cpu_s(self) -> float:
-        """Processor seconds so far, of all threads."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) * _TICK_S
+        """Processor seconds so far, of all threads, and of the workers."""
+        return sum(sum(times(pid)[:2]) for pid in self._pids()) * TICK_S
 
     def memory_mib(self) -> float:
-        """Anonymous resident memory, without page cache."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                return int(line.split()[1]) / 1024
-        return 0.0
+        """Anonymous resident memory, without page cache, also of the workers."""
+        statuses = [Path(f"/proc/{pid}/status").read_text() for pid in self._pids()]
+        lines = [line for status in statuses for line in status.splitlines()]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1024
+
+    def _pids(self) -> list[int]:
+        return [self.process.pid, *children(self.process.pid)]
 
     def end(self) -> None:
         """Sends SIGTERM, and SIGKILL after a minute."""
@@ -51,29 +53,64 @@ class Running:
             self.process.wait()
 
 
-#: URL of the database for timers, where each data folder has its own schema; None for SQLite files.
-store_url: str | None = None
+class ProcessorTime(Protocol):
+    """A database server that was started for the benchmark."""
+
+    def cpu_s(self) -> float:
+        """Processor seconds so far of all of its processes."""
+
+
+@dataclass
+class Served:
+    """How servers are started. `store_url`: the database for timers, where each data folder has its own schema or database,
+    None for SQLite files; `database`, if its CPU time is to be measured; `workers` processes behind one port; `source`, a
+    folder with another version of the package; `program`, the module that is run."""
+
+    store_url: str | None = None
+    database: ProcessorTime | None = None
+    workers: int = 1
+    source: Path | None = None
+    program: str = "tocsin"
+
+
+#: How `server` starts servers.
+served = Served()
+
+#: Settings of nodes that belong together. No load balancer uses them, so they need not wait for one.
+CLUSTER = {"TOCSIN_CLUSTER_SECRET": "the benchmark's secret", "TOCSIN_CLUSTER_LEAVE_DELAY": "50ms"}
+
+#: How long the owners of shards must not have changed before several workers count as ready.
+_SETTLED_S = 1.5
 
 
 @contextlib.contextmanager
 def server(data_dir: Path, *flags: str) -> Iterator[Running]:
     """Runs `tocsin serve` on a free port and waits until it is ready; its log is in the data folder."""
     environment = {}
-    if store_url is not None:
-        flags = (*flags, "--store", store_url)
-        environment["TOCSIN_POSTGRESQL_SCHEMA"] = "bench_" + hashlib.sha256(bytes(data_dir.resolve())).hexdigest()[:16]
+    if served.store_url is not None:
+        name = "bench_" + hashlib.sha256(bytes(data_dir.resolve())).hexdigest()[:16]
+        url = urlsplit(served.store_url)
+        if url.scheme == "mysql":
+            url = url._replace(path=f"/{name}")
+        flags = (*flags, "--store", url.geturl())
+        environment["TOCSIN_POSTGRESQL_SCHEMA"] = name
+    if served.workers > 1:
+        flags = (*flags, "--workers", str(served.workers))
+        environment |= CLUSTER
     with serving(data_dir, *flags, environment=environment) as running:
-        _wait_until_ready(running.port)
+        _wait_until_ready(running.port, served.workers)
         yield running
 
 
 @contextlib.contextmanager
 def serving(data_dir: Path, *flags: str, environment: Mapping[str, str]) -> Iterator[Running]:
     """Runs `tocsin serve` on a free port and waits until it listens; it need not own any shards yet."""
+    source = {} if served.source is None else {"PYTHONPATH": str(served.source)}
     with (data_dir / "server.log").open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(data_dir), *flags],
-            stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **environment},
+            [sys.executable, "-m", served.program, "serve", "--port", "0", "--data-dir", str(data_dir), *flags],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+            env={**os.environ, **environment, **source},
         )  # fmt: skip
     assert process.stdout is not None
     try:
@@ -90,12 +127,16 @@ def serving(data_dir: Path, *flags: str, environment: Mapping[str, str]) -> Iter
             Running(process, 0).end()
 
 
-def _wait_until_ready(port: int, timeout_s: float = 60.0) -> None:
-    """Waits until the node owns every shard; on a shared database it claims them some seconds after its start."""
-    deadline = time.monotonic() + timeout_s
+def _wait_until_ready(port: int, workers: int, timeout_s: float = 60.0) -> None:
+    """Waits until every shard is owned; on a shared database nodes claim them some seconds after their start. Several
+    workers each own some, and have settled."""
+    deadline, since = time.monotonic() + timeout_s, time.monotonic()
+    owners: list[str | None] = []
     while True:
-        cluster = cluster_of(port)
-        if sum(shard["ownedHere"] for shard in cluster["shards"]) == cluster["totalShards"]:
+        former, owners = owners, [shard["owner"] for shard in cluster_of(port)["shards"]]
+        if owners != former or None in owners or len(set(owners)) != workers:
+            since = time.monotonic()
+        if owners and None not in owners and (workers == 1 or time.monotonic() - since > _SETTLED_S):
             return
         if time.monotonic() > deadline:
             raise TimeoutError(f"not all shards were claimed within {timeout_s:g} s")
@@ -160,6 +201,16 @@ def folder() -> Iterator[Path]:
     """A temporary folder on the disk to be measured (that of the working folder)."""
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as name:
         yield Path(name)
+
+
+def times(pid: int) -> list[int]:
+    """Ticks of a process: user, system, and both of its ended children."""
+    return [int(text) for text in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:15]]
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def now_us() -> int:

@@ -16,6 +16,40 @@ from tocsin.model.instants import format_instant
 
 Results = dict[str, Any]
 _HOUR_US = 3_600_000_000
+#: Timers whose creation shows how long creating others will take; and how much longer than that it may take.
+_TRIAL, _MARGIN = 4_000, 2.5
+#: Results of the last callbacks are written within this time.
+_WRITTEN_S = 0.5
+#: Callbacks a second beside the mixed load.
+MIXED_RATE = 500
+
+
+class Costs:
+    """Processor time used since now: by the server, and by the database if the benchmark has started one."""
+
+    def __init__(self, server: processes.Running) -> None:
+        self._server = server
+        self._before = self._used()
+
+    def _used(self) -> dict[str, float]:
+        used = {"CPU s per 1,000": self._server.cpu_s()}
+        if processes.served.database is not None:
+            used["database's CPU s per 1,000"] = processes.served.database.cpu_s()
+        return used
+
+    def of(self, name: str, count: int) -> Results:
+        """The results for `count` timers."""
+        return {f"{name}, {kind}": (now - self._before[kind]) / count * 1_000 for kind, now in self._used().items()}
+
+
+def _requests(name: str, result: Results, costs: Costs) -> Results:
+    """The results of a load process whose requests have one timer each."""
+    return {
+        f"{name}, per s": result["per_s"],
+        f"{name}, p50 ms": result["p50_ms"],
+        f"{name}, p99 ms": result["p99_ms"],
+        **costs.of(name, result["timers"]),
+    }
 
 
 def count_of(port: int) -> int:
@@ -52,23 +86,17 @@ def create_single(count: int) -> Results:
         processes.load(
             server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count // 5, prefix="w", **options
         )
-        before = server.cpu_s()
+        costs = Costs(server)
         result = processes.load(
             server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count, **options
         )
-        cpu = server.cpu_s() - before
-        return {
-            "create single, per s": result["per_s"],
-            "create single, p50 ms": result["p50_ms"],
-            "create single, p99 ms": result["p99_ms"],
-            "create single, CPU s per 1,000": cpu / result["timers"] * 1_000,
-        }
+        return _requests("create single", result, costs)
 
 
 def create_batch(count: int) -> Results:
     """Creates of 1,000 timers a request from 4 connections, due an hour later."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        before = server.cpu_s()
+        costs = Costs(server)
         result = processes.load(
             server.port,
             receiver.port,
@@ -78,36 +106,93 @@ def create_batch(count: int) -> Results:
             connections=4,
             spread=10,
         )
-        cpu = server.cpu_s() - before
         return {
             "create batch, per s": result["per_s"],
             "create batch, p99 ms per request": result["p99_ms"],
-            "create batch, CPU s per 1,000": cpu / result["timers"] * 1_000,
+            **costs.of("create batch", result["timers"]),
         }
+
+
+def change(operation: str, count: int) -> Results:
+    """Updates or deletes of pending timers, one a request from 64 connections."""
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        options: dict[str, Any] = {"due_us": processes.now_us() + _HOUR_US, "count": count, "connections": 64}
+        processes.load(server.port, receiver.port, batch=1_000, spread=10, **options)
+        costs = Costs(server)
+        result = processes.load(server.port, receiver.port, operation=operation, **options)
+        return _requests(operation, result, costs)
+
+
+def mixed(count: int) -> Results:
+    """Creates, updates, gets and deletes from 64 connections, as fast as they are answered, while other timers fire at
+    MIXED_RATE."""
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        seconds = 30 + count / 1_000
+        due_later = processes.now_us() + int(seconds * 1e6) + _HOUR_US
+        firing = due_evenly(server, receiver, MIXED_RATE, seconds)
+        time.sleep(max((firing - processes.now_us()) / 1e6 + 1, 0))
+        stats_of(receiver.port)
+        costs, began = Costs(server), time.monotonic()
+        result = processes.load(
+            server.port, receiver.port, operation="mixed", due_us=due_later, count=count, connections=64, prefix="m"
+        )
+        if time.monotonic() - began > seconds:
+            raise RuntimeError("the load took longer than planned; no timers fired beside its end")
+        measured, stats = _requests("mixed", result, costs), stats_of(receiver.port)
+        return measured | {
+            f"mixed, lag at {MIXED_RATE}/s beside, p50 ms": stats["lag_p50_ms"],
+            f"mixed, lag at {MIXED_RATE}/s beside, p99 ms": stats["lag_p99_ms"],
+            "mixed, early": stats["early"],
+        }
+
+
+def due_evenly(server: processes.Running, receiver: processes.Running, rate: int, seconds: float) -> int:
+    """Creates timers that are due evenly at `rate` a second; returns the instant at which the first is due, a moment later.
+    Raises RuntimeError if that has passed."""
+    count = steady_count(rate, seconds)
+    due = instant_after_creating(server, receiver, count)
+    processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4, spread=seconds)
+    if processes.now_us() > due:
+        raise RuntimeError("creating took longer than planned; timers were due before all were created")
+    return due
+
+
+def instant_after_creating(server: processes.Running, receiver: processes.Running, count: int) -> int:
+    """An instant at which so many timers can be due that are created from now on, in batches of 1,000."""
+    trial = processes.load(
+        server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=_TRIAL, batch=1_000, connections=4,
+        prefix="trial",
+    )  # fmt: skip
+    return processes.now_us() + 3_000_000 + int(_MARGIN * count / trial["per_s"] * 1e6)
+
+
+def steady_count(rate: int, seconds: float) -> int:
+    """Number of timers that are due evenly at `rate` a second; each of four connections creates the same number."""
+    return int(rate * seconds) // 4 * 4
 
 
 def burst(count: int) -> Results:
     """Timers due at the same instant, fired at full speed, while another client creates 200 a second."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        due = processes.now_us() + 4_000_000 + count * 40
+        due = instant_after_creating(server, receiver, count)
         processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4)
         ahead = (due - processes.now_us()) / 1e6
         if ahead < 0:
             raise RuntimeError("creating took longer than planned; the burst was due before it was complete")
         time.sleep(max(ahead - 0.3, 0))
-        before = server.cpu_s()
+        costs = Costs(server)
         beside = processes.start_load(
             server.port, receiver.port, due_us=due + _HOUR_US, count=1_200, connections=8, rate=200, prefix="beside"
         )
         seen = wait_for(receiver.port, count, 120)
-        cpu = server.cpu_s() - before
+        used = costs.of("burst drain", count)
         stats = stats_of(receiver.port)
         api = processes.finish(beside)
         return {
             "burst drain, fires per s": stats["count"] / max(stats["seconds"], 1e-9),
             "burst drain, lost": count - seen,
             "burst drain, early": stats["early"],
-            "burst drain, CPU s per 1,000": cpu / count * 1_000,
+            **used,
             "API during the drain, p50 ms": api["p50_ms"],
             "API during the drain, p99 ms": api["p99_ms"],
             "memory after burst, MiB": server.memory_mib(),
@@ -115,31 +200,40 @@ def burst(count: int) -> Results:
 
 
 def steady(rate: int, seconds: float) -> Results:
-    """Lag of timers that are due evenly at `rate` a second."""
-    count = int(rate * seconds)
+    """Lag and cost of timers that are due evenly at `rate` a second."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        due = processes.now_us() + 3_000_000 + count * 40
-        processes.load(
-            server.port, receiver.port, due_us=due, count=count - count % 4, batch=1_000, connections=4, spread=seconds
-        )
-        wait_for(receiver.port, count - count % 4, 30 + seconds)
-        stats = stats_of(receiver.port)
+        due, count = due_evenly(server, receiver, rate, seconds), steady_count(rate, seconds)
+        time.sleep(max((due - processes.now_us()) / 1e6 - 0.2, 0))
+        costs = Costs(server)
+        seen = wait_for(receiver.port, count, 30 + seconds)
+        time.sleep(_WRITTEN_S)
+        used, stats = costs.of(f"fire at {rate}/s", count), stats_of(receiver.port)
         return {
             f"lag at {rate}/s, p50 ms": stats["lag_p50_ms"],
             f"lag at {rate}/s, p99 ms": stats["lag_p99_ms"],
             f"lag at {rate}/s, max ms": stats["lag_max_ms"],
             f"lag at {rate}/s, early": stats["early"],
+            f"lag at {rate}/s, lost": count - seen,
+            **used,
         }
 
 
 def pending(count: int) -> Results:
-    """Many timers due much later: memory, idle CPU, time from restart to first fire."""
+    """Many timers due much later: the rate at which the last million is created, memory, idle CPU, time from restart to first
+    fire."""
+    last = min(count, 1_000_000)
+    options: dict[str, Any] = {"batch": 1_000, "connections": 4, "spread": 86_400, "seconds": 3_600}
     with processes.folder() as data, processes.receiver() as receiver:
         with processes.server(data) as server:
-            result = processes.load(
-                server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count, batch=1_000,
-                connections=4, spread=86_400, seconds=3_600,
-            )  # fmt: skip
+            due = processes.now_us() + _HOUR_US
+            made = 0
+            if count > last:
+                made = processes.load(server.port, receiver.port, due_us=due, count=count - last, **options)["timers"]
+            result = processes.load(server.port, receiver.port, due_us=due, count=last, prefix="last", **options)
+            if made + result["timers"] < count:
+                raise RuntimeError(
+                    f"only {made + result['timers']} of {count} timers were created within the time limit"
+                )
             loaded_mib = server.memory_mib()
             time.sleep(3)
             before = server.cpu_s()
@@ -156,13 +250,19 @@ def pending(count: int) -> Results:
             wait_for(receiver.port, 64, 60)
             stats = stats_of(receiver.port)
             return {
-                f"pending {count}, create per s": result["per_s"],
+                f"pending {count}, create per s over the last {last}": result["per_s"],
                 f"pending {count}, memory MiB": loaded_mib,
                 f"pending {count}, memory after restart MiB": server.memory_mib(),
                 f"pending {count}, idle CPU share": idle,
                 f"pending {count}, start to first fire s": (stats["first_at_us"] - began) / 1e6,
-                f"pending {count}, database MiB": sum(f.stat().st_size for f in Path(data).glob("tocsin.db*")) / 2**20,
+                **_file_mib(data, f"pending {count}, database MiB"),
             }
+
+
+def _file_mib(data: Path, name: str) -> Results:
+    """The size of SQLite's files; nothing for another store."""
+    files = list(data.glob("tocsin.db*"))
+    return {name: sum(file.stat().st_size for file in files) / 2**20} if files else {}
 
 
 def schedules(count: int, minutes: int = 2) -> Results:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.namespace import Namespace
-from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState
+from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState, StoredRow
 from tocsin.stores.memory import MemoryStore
 
 T = TypeVar("T")
@@ -157,6 +157,12 @@ class Link:
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         return await self._call(lambda: self._store.purge_history(now_us, limit), writes="purge")
+
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        return await self._call(lambda: self._store.trim_runs(shard_id, uuid, keep, limit), writes="trim")
+
+    async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
+        return await self._call(lambda: self._store.list_schedules(namespace, shards, after_id, limit))
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
         def work() -> Coroutine[Any, Any, bool]:

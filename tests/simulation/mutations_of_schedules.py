@@ -14,10 +14,13 @@ PROOFS = (("tests.simulation.scheduled", 0),)
 
 
 _TESTS = "tests/unit/test_schedules.py::"
+_UPKEEP = "tests/simulation/test_schedule_upkeep.py::"
+_REPLANNING = "tests/properties/test_replanning.py::"
 
 
 def _mutation(name: str, rule: int, *edits: Edit, caught_by: str = "") -> Mutation:
-    return Mutation(name, rule, edits, PROOFS, (_TESTS + caught_by,) if caught_by else ())
+    test = caught_by if "::" in caught_by else _TESTS + caught_by
+    return Mutation(name, rule, edits, PROOFS, (test,) if caught_by else ())
 
 
 MUTATIONS = [
@@ -85,5 +88,23 @@ MUTATIONS = [
         10,
         never(ASSEMBLY + "_recur", "present.identity != op.expected"),
         caught_by="test_a_result_handed_over_meets_a_definition_changed_by_the_next_owner",
+    ),
+    _mutation(
+        "newer time zones move an occurrence that has begun",
+        10,
+        never(RECURRING + "has_moved", "has_begun"),
+        caught_by=_REPLANNING + "test_an_occurrence_that_has_begun_is_not_planned_again",
+    ),
+    _mutation(
+        "an instant that newer time zones bring forward is met late",
+        0,
+        drop("tocsin.timers.engine.replanning:Replanning._check_namespace", "self._replan"),
+        caught_by=_UPKEEP + "test_newer_time_zones_reach_schedules_that_wait",
+    ),
+    _mutation(
+        "an outgrown history is not noted",
+        0,
+        drop("tocsin.timers.engine.committer:CommitLane._committed", "note_recorded"),
+        caught_by=_UPKEEP + "test_history_keeps_the_newest_occurrences_of_each_schedule",
     ),
 ]

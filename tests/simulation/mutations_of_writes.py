@@ -133,6 +133,7 @@ MUTATIONS = [
         "a retry overwrites an earlier operation",
         18,
         rewrite(ASSEMBLY + "_resolve", "answered is None", to=_WRITES_EVERY_RETRY),
+        caught_by=_WINDOW + "test_refused_retry_does_not_replace_what_was_written_meanwhile",
     ),
     mutation(
         "a retry is written in a later batch than its end",

@@ -18,7 +18,7 @@ from tocsin.ports.store import GENERATION_END, KEY_MAX, KEY_MIN, AuditQuery, Lis
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.rows import LIVE, LoadQuery
-from tocsin.sql.store import RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, release
+from tocsin.sql.store import NEWEST_RUN, RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, release, trim_runs
 from tocsin.stores.mysql import lists as mysql_list
 from tocsin.stores.mysql import reads as mysql_read
 from tocsin.stores.mysql import schema as mysql_schema
@@ -140,6 +140,8 @@ async def test_runs_of_a_timer_are_read_along_a_key(session: Connection) -> None
     assert await plan(session, filled(history_of_timer(DIALECT), values)) == [("history", "history_by_uuid", size)]
     assert await plan(session, filled(RUNS_OF_TIMER, values)) == [("runs", "PRIMARY", size)]
     assert await plan(session, written(purge_runs(DIALECT, 500, 100))) == [("runs", "runs_by_expiry", AT)]
+    assert await plan(session, filled(NEWEST_RUN, (1, uuid_of(1), 5))) == [("runs", "PRIMARY", SHARD + FINISHED_UUID)]
+    assert await plan(session, written(trim_runs(DIALECT, 1, uuid_of(1), b"g" * 32, 5))) == [("runs", "PRIMARY", size)]
 
 
 async def test_shard_rows_are_read_by_primary_key(session: Connection) -> None:
@@ -201,6 +203,7 @@ async def _everything_else(recorder: Any) -> None:
     await store.forget_member(ALICE, 1)
     await store.purge_history(5, 5)
     await store.runs(1, uuid_of(1), None, 5)
+    await store.trim_runs(1, uuid_of(1), 2, 5)
     await store.put_namespace(Namespace("n", 4, 1, 1), create=True)
     await store.put_namespace(Namespace("n", 4, 1, 1, version=2), create=False)
     await store.put_api_key(ApiKey("k", "0", Role.READ))

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.store import RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs
+from tocsin.sql.store import NEWEST_RUN, RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, trim_runs
 from tocsin.stores.postgresql import lists as postgresql_list
 from tocsin.stores.postgresql import reads as postgresql_read
 from tocsin.stores.postgresql import writes as postgresql_write
@@ -102,6 +102,14 @@ async def test_runs_of_a_timer_are_read_along_a_primary_key_without_sorting(sess
 async def test_purge_of_runs_uses_the_expiry_index(session: Any) -> None:
     assert scans(await plan(session, numbered(purge_runs(DIALECT, 5, 5).sql))) == [
         "Index Scan using runs_by_expiry on runs runs_1",
+        "Tid Scan on runs",
+    ]
+
+
+async def test_trim_of_runs_reads_those_of_one_timer(session: Any) -> None:
+    assert scans(await plan(session, numbered(NEWEST_RUN))) == ["Index Only Scan Backward using runs_pkey on runs"]
+    assert scans(await plan(session, numbered(trim_runs(DIALECT, 1, b"", b"", 5).sql))) == [
+        "Index Scan using runs_pkey on runs runs_1",
         "Tid Scan on runs",
     ]
 

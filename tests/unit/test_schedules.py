@@ -401,20 +401,3 @@ def test_no_attempt_begins_while_a_client_changes_its_schedule() -> None:
     changed = bench.window.due(2 * SECOND)
     assert changed is not None
     assert not Dispatcher._waits(object.__new__(Dispatcher), shard, changed, 2 * SECOND)  # type: ignore[arg-type]
-
-
-def test_many_occurrences_are_kept_until_as_many_more_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurring, "OCCURRENCES_KEPT", 1)
-    bench, expires_at = ScheduleBench(), []
-    for number in (1, 2):
-        bench.fire(number * SECOND)
-        assert bench.finish()
-        batch = bench.assemble()
-        expires_at += [run.expires_at for run in batch.store.runs]
-        bench.commit(batch)
-    # The first is kept for the namespace's retention. The others go by the age of the schedule, which is 0 here.
-    assert expires_at == [1_000, 0]
-    monkeypatch.undo()
-    state = State(0, counts={"completed": 1_500, "failed": 500})
-    timer = msgspec.structs.replace(template(), schedule=Schedule(Definition(every_us=SECOND), state))
-    assert recurring.kept_us(timer, 2_000 * SECOND) == 1_000 * SECOND

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tocsin.sql.store import RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs
+from tocsin.sql.store import NEWEST_RUN, RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, trim_runs
 from tocsin.stores.sqlite import lists as sqlite_list
 from tocsin.stores.sqlite import reads as sqlite_read
 from tocsin.stores.sqlite import writes as sqlite_write
@@ -95,6 +95,13 @@ def test_runs_of_a_timer_are_read_along_a_key(connection: apsw.Connection) -> No
         purge_runs(DIALECT, 5, 5).sql,
         r"SEARCH runs USING PRIMARY KEY \(shard_id=\? AND run_uuid=\? AND run_generation=\?\)",
         r"SEARCH runs USING COVERING INDEX runs_by_expiry \(run_expires_at<\?\)",
+    )
+    assert_plan(connection, NEWEST_RUN, r"SEARCH runs USING PRIMARY KEY \(shard_id=\? AND run_uuid=\?\)")
+    assert_plan(
+        connection,
+        trim_runs(DIALECT, 1, b"", b"", 5).sql,
+        r"SEARCH runs USING PRIMARY KEY \(shard_id=\? AND run_uuid=\? AND run_generation=\?\)",
+        "SEARCH runs USING PRIMARY KEY " + key.format("run"),
     )
 
 

@@ -178,6 +178,22 @@ def test_refused_retry_neither_fires_nor_is_lost() -> None:
     assert bench.window.next_key() == (30, UUID)
 
 
+def test_refused_retry_does_not_replace_what_was_written_meanwhile() -> None:
+    """A retry that waits for another try is the only one that comes after a write that was accepted later."""
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.fire()
+    bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 30), 0)
+    bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
+    bench.create(2_000)
+    bench.commit(bench.assemble())
+    assert bench.window.try_refused_again(50)
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].execute_at == 2_000
+    assert bench.window.next_key() == (2_000, UUID)
+
+
 def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:
     bench = Bench()
     bench.create(10)

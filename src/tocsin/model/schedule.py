@@ -386,4 +386,9 @@ class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
     before: int
 
 
-ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill
+class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):
+    """Plans the occurrence at hand again if newer time zones give it another instant. No client asks for it; the owner of the
+    schedule's shard does."""
+
+
+ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill | Replan

@@ -54,12 +54,20 @@ class OccurrencesMissed(NamedTuple):
 
 class ScheduleChanged(NamedTuple):
     """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled,
-    paused_after_failures, ended or deleted."""
+    replanned (newer time zones moved its next instant), paused_after_failures, ended or deleted."""
 
     shard_id: int
     namespace: str
     schedule_id: str
     kind: str
+
+
+class SchedulesReplanned(NamedTuple):
+    """Newer time zones have moved the next instants of so many schedules that waited; they are planned again. `tzdata` is the
+    version in use."""
+
+    schedules: int
+    tzdata: str
 
 
 class AttemptFinished(NamedTuple):
@@ -238,7 +246,8 @@ class ClockTrusted(NamedTuple):
 
 
 class HistoryPurged(NamedTuple):
-    """Finished timers whose retention was over were removed."""
+    """Finished timers and runs were removed, because their retention was over or a schedule had more occurrences than it
+    keeps."""
 
     timers: int
 
@@ -311,6 +320,7 @@ Event = (
     | OccurrenceEnded
     | OccurrencesMissed
     | ScheduleChanged
+    | SchedulesReplanned
     | AttemptFinished
     | AttemptNotSent
     | TimerExpired

@@ -325,6 +325,10 @@ class Store(Protocol):
         """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many. A store whose
         database expires rows by itself returns 0."""
 
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` (at least 1) are left or `limit` are
+        removed; returns how many. History rows neither count nor are removed."""
+
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:

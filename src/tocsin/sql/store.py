@@ -57,6 +57,10 @@ RUNS_OF_TIMER = (
     f"SELECT {RUN_COLUMNS} FROM runs WHERE shard_id = ? AND run_uuid = ? AND run_generation < ? "
     "ORDER BY run_generation DESC LIMIT ?"
 )
+#: The generation of a timer's newest run but so many.
+NEWEST_RUN = (
+    "SELECT run_generation FROM runs WHERE shard_id = ? AND run_uuid = ? ORDER BY run_generation DESC LIMIT 1 OFFSET ?"
+)
 
 #: The LIMIT that means all rows.
 _ROWS_ALL = 2**63 - 1
@@ -206,6 +210,14 @@ class SqlStore(ABC):
             removed += await self._change(purge_runs(self.dialect, now_us, limit - removed))
         return removed
 
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many. Rows written meanwhile are newer than all that it removes."""
+        oldest_kept = await self._rows(NEWEST_RUN, shard_id, uuid, keep - 1)
+        if not oldest_kept:
+            return 0
+        return await self._change(trim_runs(self.dialect, shard_id, uuid, bytes(oldest_kept[0][0]), limit))
+
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
@@ -330,6 +342,13 @@ def purge_runs(dialect: Dialect, now_us: int, limit: int) -> Step:
     """Deletes the rows of runs that expired first."""
     key = "shard_id, run_uuid, run_generation"
     return Step(dialect.delete_first("runs", key, "run_expires_at <= ?", "run_expires_at"), (now_us, limit))
+
+
+def trim_runs(dialect: Dialect, shard_id: int, uuid: bytes, before: bytes, limit: int) -> Step:
+    """Deletes a timer's oldest runs before a generation."""
+    condition = "shard_id = ? AND run_uuid = ? AND run_generation < ?"
+    sql = dialect.delete_first("runs", "shard_id, run_uuid, run_generation", condition, "run_generation")
+    return Step(sql, (shard_id, uuid, before, limit))
 
 
 def _decoded(decode: Callable[[bytes], T], rows: Sequence[Sequence[Any]]) -> list[T]:

@@ -317,6 +317,17 @@ class MemoryStore:
             removed += self._shards[shard_id].expire(expires_at, uuid, generation)
         return removed
 
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many."""
+        shard = self._shards.get(shard_id)
+        generations = [] if shard is None else sorted(shard.runs.get(uuid, {}))
+        removed = generations[: min(max(len(generations) - keep, 0), limit)]
+        for generation in removed:
+            assert shard is not None
+            _forget(shard.runs, uuid, generation)
+        return len(removed)
+
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:

@@ -29,6 +29,7 @@ LEVELS: dict[type, int] = {
     events.OccurrenceEnded: logging.DEBUG,
     events.OccurrencesMissed: logging.WARNING,
     events.ScheduleChanged: logging.DEBUG,
+    events.SchedulesReplanned: logging.INFO,
     events.BatchCommitted: logging.DEBUG,
     events.PageLoaded: logging.DEBUG,
     events.ClockOffset: logging.DEBUG,

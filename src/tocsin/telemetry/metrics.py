@@ -27,7 +27,10 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         "Instants of schedules that did not fire: late, overlap, window (older than the catch-up window), paused. At most "
         "1,000 are counted at once.",
     ),
-    "tocsin_schedules_changed": (("namespace", "kind"), "Schedules durably created, changed, paused, resumed, ended."),
+    "tocsin_schedules_changed": (
+        ("namespace", "kind"),
+        "Schedules durably created, changed, paused, resumed, replanned, ended.",
+    ),
     "tocsin_attempts": (
         ("namespace", "outcome"),
         "Attempts by outcome: done, rescheduled, retried, failed, superseded.",

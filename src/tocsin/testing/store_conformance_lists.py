@@ -233,6 +233,23 @@ class HistoryConformance(StoreSuite):
         assert left == [[], [], [runs[2]], [runs[3]], [runs[4]], []]
         assert await store.purge_history(1_000, 10) == 3
 
+    async def test_trim_leaves_the_newest_runs_of_one_timer(self, store: Store) -> None:
+        batch, elsewhere = await claimed(store), await claimed(store, 1)
+        runs = [run(row(1, i)) for i in range(6)]
+        ended, other = finished(row(1, 9)), run(row(2))
+        await store.apply([replace(batch, runs=[other], history=[ended])])
+        for each in runs:
+            await store.apply([replace(batch, runs=[each]), replace(elsewhere, runs=[each])])
+        assert await store.trim_runs(0, uuid_of(1), 6, 10) == 0
+        assert await store.trim_runs(0, uuid_of(1), 2, 3) == 3
+        assert await store.runs(0, uuid_of(1), None, 10) == [ended, *reversed(runs[3:])]
+        assert await store.trim_runs(0, uuid_of(1), 2, 3) == 1
+        assert await store.runs(0, uuid_of(1), None, 10) == [ended, *reversed(runs[4:])]
+        assert await store.trim_runs(0, uuid_of(2), 1, 3) == await store.trim_runs(0, uuid_of(3), 1, 3) == 0
+        assert await store.trim_runs(2, uuid_of(1), 1, 3) == 0
+        assert await store.runs(0, uuid_of(2), None, 10) == [other]
+        assert await store.runs(1, uuid_of(1), None, 10) == [*reversed(runs)]
+
     async def test_runs_of_a_stale_batch_have_no_effect(self, store: Store) -> None:
         await claimed(store)
         assert await store.apply([ShardBatch(0, 2, ALICE, runs=[run(row(1))])]) == [Applied.OWNERSHIP_LOST]

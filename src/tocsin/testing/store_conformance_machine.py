@@ -178,6 +178,10 @@ class _Machine(RuleBasedStateMachine):
     def purge(self, now_us: int) -> None:
         self.both(lambda store: store.purge_history(now_us, 1_000))
 
+    @rule(shard_id=st.sampled_from(SHARDS), uuid=uuids, keep=st.integers(1, 3), limit=st.integers(1, 3))
+    def trim(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> None:
+        self.both(lambda store: store.trim_runs(shard_id, uuid, keep, limit))
+
     @precondition(lambda self: self.persistent)
     @rule()
     def reopen(self) -> None:

@@ -40,6 +40,11 @@ class ScheduleRows(ABC):
         """Whether the store can list schedules."""
         return self._context.store.capabilities.schedules
 
+    @property
+    def occurrences_kept(self) -> int:
+        """How many occurrences of each schedule are kept, the newest ones, while retention lasts."""
+        return self._context.limits.occurrences_kept
+
     def now_us(self) -> int:
         """This node's wall clock."""
         return self._context.clock.now_us()

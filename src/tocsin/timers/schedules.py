@@ -190,6 +190,11 @@ class Schedules:
             raise _not_found(namespace, schedule_id)
         return page
 
+    @property
+    def occurrences_kept(self) -> int:
+        """How many occurrences of each schedule are kept, the newest ones, while retention lasts."""
+        return self._timers.occurrences_kept
+
     # ------------------------------------------------------------------ inside
 
     async def _stored(self, namespace: str, schedule_id: str) -> TimerView | None:

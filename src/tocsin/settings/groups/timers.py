@@ -210,6 +210,12 @@ class Retention(Group):
         description="How often finished timers are deleted after their retention. Higher values delete more at a "
         "time, less often.",
     )
+    occurrences_kept: Count = Field(
+        _ENGINE.occurrences_kept,
+        description="Occurrences that the history of each schedule keeps, the newest ones, within the retention of its "
+        "namespace. Each takes about 450 bytes of disk. Lower values show less of the past; up to a quarter more, at "
+        "least 100, stay for a while.",
+    )
     audit_retention: Duration = Field(
         90 * 86_400 * US_PER_SECOND, description="How long entries of the audit trail are kept."
     )

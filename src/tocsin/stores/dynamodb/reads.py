@@ -120,6 +120,25 @@ async def runs(
     return sorted(below, key=lambda row: row.generation, reverse=True)[:limit]
 
 
+async def runs_beyond(client: DynamoClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> list[Item]:
+    """The primary keys of one timer's runs beyond the `keep` newest, oldest first, at most `limit`."""
+    first, last = (run_key(shard_id, uuid, each)["s"] for each in (b"", GENERATION_END))
+    found: list[Item] = []
+    more: dict[str, Any] = {}
+    while True:
+        page = await client.query(
+            partition_of(shard_id),
+            KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
+            ExpressionAttributeValues={":first": first, ":last": last},
+            ProjectionExpression="p, s",
+            **more,
+        )
+        found += [{"p": item["p"], "s": item["s"]} for item in page["Items"]]
+        if "LastEvaluatedKey" not in page:
+            return found[: min(max(len(found) - keep, 0), limit)]
+        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
 async def shards(client: DynamoClient, total_shards: int) -> list[ShardState]:
     """Every shard item, by number."""
     items = await client.batch_get([shard_key(shard_id) for shard_id in range(total_shards)])

@@ -210,6 +210,13 @@ class DynamoStore:
         await self._open.batch_delete(found)
         return len(found)
 
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many."""
+        found = await reads.runs_beyond(self._open, shard_id, uuid, keep, limit)
+        await self._open.batch_delete(found)
+        return len(found)
+
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:

@@ -25,7 +25,7 @@ from tocsin.model.run import Run
 from tocsin.model.schedule import Put
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch, StoredRow
-from tocsin.timers.engine import recurring
+from tocsin.timers.engine import occurrences, recurring
 from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.rows import (
     Batch,
@@ -145,7 +145,7 @@ class Assembly:
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
             if timer.schedule is not None:
-                batch.events.append(recurring.deleted(window.shard_id, timer))
+                batch.events.append(occurrences.deleted(window.shard_id, timer))
             return None
         if kind is OpKind.CONCLUDE and present.timer.schedule is not None:
             return self._recur(op, present)
@@ -254,15 +254,17 @@ class Assembly:
         self._turns += 1
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
-        kept_us = recurring.kept_us(timer, self._now_us)
-        run = None if former is None else self._run_row(former, recurring.ended_run(turn), kept_us=kept_us)
+        run = None if former is None else self._run_row(former, occurrences.ended_run(turn))
+        if former is not None and run is not None:
+            before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else occurrences.accounted(former.timer)
+            batch.accounted[op.uuid] = (before, occurrences.accounted(timer))
         if timer.status is Status.PENDING:
             self._write(row, recurring.suspended_reason(timer), run)
         else:
             self._end(op, row, timer)
             if run is not None:
                 self._add_run(run)
-        batch.events += recurring.events(shard_id, turn)
+        batch.events += occurrences.events(shard_id, turn)
         return row
 
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
@@ -312,13 +314,10 @@ class Assembly:
         in_memory = (op.execute_at, op.uuid) <= self._window.horizon
         return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
 
-    def _run_row(
-        self, former: Row, run: Run | None, *, ended: bool = True, kept_us: int | None = None
-    ) -> RunRow | None:
+    def _run_row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:
         if run is None:
             return None
         mode, retention_us = self._history_rule(former.timer.namespace)
-        retention_us = retention_us if kept_us is None else min(retention_us, kept_us)
         return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:

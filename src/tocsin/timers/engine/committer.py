@@ -20,6 +20,7 @@ from tocsin.model.errors import (
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 from tocsin.timers.engine.assembly import Assembly, Fetched
+from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 
 #: Results of callbacks in one commit: at most so many before commit times are known, and never limited to fewer than the
@@ -257,6 +258,8 @@ class CommitLane:
         window.committed(batch, self._context.clock.boottime_us())
         for event in batch.events:
             self._context.observe(event)
+        if batch.accounted:
+            note_recorded(self._context, shard.shard_id, batch.accounted)
         shard.recount()
         for op, answer in zip(batch.ops, batch.answers, strict=True):
             op.answer(answer)

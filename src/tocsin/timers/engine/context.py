@@ -47,6 +47,8 @@ class Context:
     window_bytes: int = 0
     #: How many shards the node owns (at least 1), for each one's fair share of memory.
     shards_owned: int = 1
+    #: Schedules, by shard and uuid, that may have more records of occurrences than are kept.
+    outgrown: dict[tuple[int, bytes], None] = field(default_factory=dict)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
     #: Boot time at which the latest successful read of the namespaces began: all of them are known at least as of then.
     #: None: never read.

@@ -40,6 +40,7 @@ class EngineLimits:
     namespaces_interval_us: int = 2 * SECOND
     namespaces_lease_us: int = 5 * SECOND
     purge_interval_us: int = 10 * SECOND
+    occurrences_kept: int = 1_000
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 
@@ -80,5 +81,8 @@ class EngineLimits:
     claim_backoff_us: int = 1 * SECOND
     #: Unreadable rows of a shard, in a minute, after which the node gives the shard up for another, perhaps newer, one.
     unreadable_rows_per_minute_max: int = 5
+    #: How often a node checks whether it has claimed shards whose schedules older time zones may have planned. A few seconds,
+    #: so that one pass serves all shards that a node claims at its start.
+    replanning_interval_us: int = 5 * SECOND
     #: Finished timers that one purge deletes in one transaction of a shard, so that other writes wait little.
     purge_rows: int = 2_000

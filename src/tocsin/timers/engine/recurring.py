@@ -14,7 +14,6 @@ import msgspec
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded, TocsinError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.recurrence import tzdata_version
-from tocsin.model.run import MissedInstants, Run, RunStatus, run_of
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
     TRIGGERS_MAX,
@@ -29,6 +28,7 @@ from tocsin.model.schedule import (
     Pause,
     Put,
     Refill,
+    Replan,
     Resume,
     Schedule,
     Source,
@@ -37,7 +37,6 @@ from tocsin.model.schedule import (
     check,
 )
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
 from tocsin.timers.engine.rows import WriteOp
 
 #: An occurrence that was late when it was chosen fires all the same for so long, so that one that is chosen again and again
@@ -51,10 +50,6 @@ _NOT_DEFINED = {
     "last_error", "attempt_log", "status", "executed_at", "keys", "schedule",
 }  # fmt: skip
 _DEFINED = [name for name in Timer.__struct_fields__ if name not in _NOT_DEFINED]
-
-#: Of each schedule about so many occurrences are kept besides the first ones: at one a minute those of 17 hours, half a
-#: megabyte. Otherwise one a second would leave 600,000 in a week.
-OCCURRENCES_KEPT = 1_000
 
 PAUSED_BY_REQUEST = "request"
 PAUSED_AFTER_FAILURES = "failures"
@@ -216,7 +211,7 @@ def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
     definition, state = _of(timer)
     if state.source is not Source.REGULAR or has_begun(timer):
         return False
-    if state.tzdata != tzdata_version() and _has_moved(timer, uuid):
+    if has_moved(timer, uuid):
         return True
     late_us = now_us - timer.execute_at
     if late_us < _INTERVAL_MIN_US:
@@ -231,13 +226,21 @@ def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
     return following is not None and following <= now_us
 
 
-def _has_moved(timer: Timer, uuid: bytes) -> bool:
-    """Whether a node with older time zones has planned an instant which is none by this node's. During a rolling upgrade, a
-    node with older ones fires what it finds."""
+def has_moved(timer: Timer, uuid: bytes) -> bool:
+    """Whether a node with older time zones has planned the occurrence at hand, which has not begun, for another instant than
+    this node would. During a rolling upgrade, a node with older ones fires what it finds. A paused schedule is planned anyway
+    when it is resumed."""
     definition, state = _of(timer)
-    if definition.cron is None or _release(state.tzdata) > _release(tzdata_version()):
+    if state.source is not Source.REGULAR or definition.cron is None or not is_outdated(state.tzdata):
         return False
-    return occurrences_of(timer, uuid).until(timer.execute_at) != timer.execute_at
+    if has_begun(timer) or state.paused is not None:
+        return False
+    return occurrences_of(timer, uuid).after(state.position) != timer.execute_at
+
+
+def is_outdated(tzdata: str) -> bool:
+    """Whether that version of the time zones is older than this node's."""
+    return tzdata != tzdata_version() and _release(tzdata) < _release(tzdata_version())
 
 
 def _release(tzdata: str) -> tuple[int, ...]:
@@ -369,7 +372,7 @@ class Found:
 def change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
     """What the change makes of the row; or the timer, if there is nothing to change; or why it is refused."""
     turn = _change(op, found, now_us)
-    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill):
+    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill | Replan):
         definition, state = _of(turn.timer)
         turn.timer.schedule = Schedule(definition, msgspec.structs.replace(state, changed_at=now_us))
     return turn
@@ -399,6 +402,8 @@ def _change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinErro
         return _paused(timer, op.uuid, found, now_us)
     if isinstance(asked, Resume):
         return timer if state.paused is None else _resumed(timer, op.uuid, found, now_us)
+    if isinstance(asked, Replan):
+        return _replanned(timer, op.uuid, found, now_us)
     if isinstance(asked, Fire):
         if len(state.triggers) >= TRIGGERS_MAX:
             return BacklogFull(f"{TRIGGERS_MAX} triggers of the schedule wait already; try again later")
@@ -498,6 +503,15 @@ def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
     return turn
 
 
+def _replanned(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn | Timer:
+    """The schedule with the instant that newer time zones give the occurrence at hand."""
+    if found.in_flight or not has_moved(timer, uuid):
+        return timer
+    turn = _plan(timer, uuid, now_us, Missed.LATE)
+    turn.changed = "replanned"
+    return turn
+
+
 def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: int) -> Turn | TocsinError:
     _, state = _of(timer)
     before = min(asked.before, now_us)
@@ -514,55 +528,3 @@ def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: in
         state, backfills=(*state.backfills, Backfill(number, asked.after, before)), backfills_made=number
     )
     return _with_state(timer, state, uuid, found, now_us, "backfilled")
-
-
-# ---------------------------------------------------------------------- what is recorded and reported
-
-
-def ended_run(turn: Turn) -> Run | None:
-    """The record of the occurrence that has ended, with the instants missed after it; or of instants missed without one."""
-    missed = tuple(MissedInstants(*each) for each in turn.missed)
-    if turn.run is not None:
-        return msgspec.structs.replace(run_of(turn.run, turn.run.status), missed=missed)
-    return Run(missed[0].first_at, RunStatus.MISSED, missed=missed) if missed else None
-
-
-def kept_us(timer: Timer, now_us: int) -> int | None:
-    """How long the record of an occurrence that has just ended is kept at most, in microseconds: until OCCURRENCES_KEPT more
-    have ended, at the schedule's rate so far. None for the first OCCURRENCES_KEPT, which are too few for a rate."""
-    ended = sum(_of(timer)[1].counts.values())
-    return None if ended <= OCCURRENCES_KEPT else OCCURRENCES_KEPT * max(now_us - timer.created_at, 0) // ended
-
-
-def events(shard_id: int, turn: Turn) -> list[Event]:
-    """The events of the turn once it is durable."""
-    timer, reported = turn.timer, list[Event]()
-    if turn.run is not None:
-        ended = turn.run
-        source = _of(ended)[1].source
-        reported.append(
-            OccurrenceEnded(
-                shard_id,
-                timer.namespace,
-                timer.id,
-                source,
-                ended.execute_at,
-                ended.firing,
-                ended.status,
-                ended.attempts,
-            )
-        )
-    reported += [OccurrencesMissed(shard_id, timer.namespace, timer.id, *missed) for missed in turn.missed]
-    changed = turn.changed
-    if changed:
-        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, changed))
-    if timer.status is not Status.PENDING:
-        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "ended"))
-    elif turn.run is not None and _of(timer)[1].paused == PAUSED_AFTER_FAILURES:
-        reported.append(ScheduleChanged(shard_id, timer.namespace, timer.id, "paused_after_failures"))
-    return reported
-
-
-def deleted(shard_id: int, timer: Timer) -> Event:
-    """The event of a schedule's delete."""
-    return ScheduleChanged(shard_id, timer.namespace, timer.id, "deleted")

@@ -1,14 +1,26 @@
-"""Removal of expired rows from the store: finished timers whose retention is over, and members that are gone."""
+"""Removal of rows from the store: finished timers whose retention is over, occurrences beyond those that a schedule keeps,
+members that are gone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tocsin.model.errors import StoreCallFailed, StoreError
 from tocsin.ports.observer import HeartbeatFailed, HistoryPurged, LoadFailed
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.membership import Membership
+
+#: Occurrences of a schedule between two removals of its oldest ones, unless a quarter of those that are kept is more.
+_STEP_MIN = 100
+#: Schedules whose oldest occurrences are removed in one pass, so that other writes wait little. The next pass continues.
+_SCHEDULES_PER_PASS = 1_000
+
+
+async def purge(context: Context) -> None:
+    """One pass over all that finished timers and schedules leave behind."""
+    await purge_history(context)
+    await trim_schedules(context)
 
 
 async def purge_history(context: Context) -> None:
@@ -23,6 +35,37 @@ async def purge_history(context: Context) -> None:
             return
         if removed:
             context.observe(HistoryPurged(removed))
+
+
+async def trim_schedules(context: Context) -> None:
+    """Removes the oldest occurrences of the schedules that have more than `occurrences_kept`, the longest waiting first."""
+    limits = context.limits
+    for schedule in list(context.outgrown)[:_SCHEDULES_PER_PASS]:
+        # First, because its next occurrence may name it again meanwhile.
+        del context.outgrown[schedule]
+        try:
+            removed = await context.bounded(
+                context.store.trim_runs(*schedule, limits.occurrences_kept, limits.purge_rows)
+            )
+        except StoreCallFailed as error:
+            context.outgrown[schedule] = None
+            context.observe(LoadFailed(schedule[0], str(error)))
+            return
+        if removed >= limits.purge_rows:
+            context.outgrown[schedule] = None
+        if removed:
+            context.observe(HistoryPurged(removed))
+
+
+def note_recorded(context: Context, shard_id: int, accounted: Mapping[bytes, tuple[int, int]]) -> None:
+    """Notes which schedules may have outgrown `occurrences_kept`, by how many of their instants were accounted for before and
+    after a batch: each of them once in so many records that the store counts few rows for each. Schedules that were created
+    together do not come at the same time."""
+    step = max(context.limits.occurrences_kept // 4, _STEP_MIN)
+    for uuid, (before, after) in accounted.items():
+        phase = int.from_bytes(uuid[-4:], "big") % step
+        if (before + phase) // step != (after + phase) // step:
+            context.outgrown[shard_id, uuid] = None
 
 
 async def forget_dead(context: Context, membership: Membership, shards: Iterable[ShardState]) -> None:

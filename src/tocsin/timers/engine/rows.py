@@ -94,7 +94,7 @@ class WriteOp:
 
     On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
-    that needs them. MOVE_ON plans the late row of the generation `expected` again."""
+    that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again."""
 
     __slots__ = (
         "change", "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
@@ -211,7 +211,8 @@ class Batch:
     `final` has one entry per uuid written: its new row, or None when it is deleted. `ended` has the timers that the batch's
     operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
     whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window and
-    stay stored. `answers` belong to `ops`, in order. `events` are observed when the batch is durable.
+    stay stored. `answers` belong to `ops`, in order. `events` are observed when the batch is durable. `accounted` has, of
+    schedules whose occurrences the batch records, how many instants were accounted for before and are after it.
     """
 
     store: ShardBatch
@@ -223,6 +224,7 @@ class Batch:
     suspended: set[bytes] = field(default_factory=set)
     relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
+    accounted: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0

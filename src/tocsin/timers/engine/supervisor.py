@@ -16,7 +16,8 @@ from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.ownership import Ownership
 from tocsin.timers.engine.placement import ObservedPlacement
-from tocsin.timers.engine.retention import forget_dead, purge_history
+from tocsin.timers.engine.replanning import Replanning
+from tocsin.timers.engine.retention import forget_dead, purge
 
 
 class Supervisor:
@@ -67,7 +68,10 @@ class Supervisor:
             self._spawn(lane.run())
         self._spawn(_every(limits.heartbeat_interval_us, self.lease.beat_or_report))
         self._spawn(_every(limits.namespaces_interval_us, self.lease.read_namespaces))
-        self._spawn(_every(limits.purge_interval_us, partial(purge_history, self._context)))
+        self._spawn(_every(limits.purge_interval_us, partial(purge, self._context)))
+        if self._context.store.capabilities.schedules:
+            replanning = Replanning(self._context, self.shards, self.total_shards)
+            self._spawn(_every(limits.replanning_interval_us, replanning.check))
         self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:

@@ -1,12 +1,13 @@
 """The pipeline of requests to the API, as an ASGI application.
 
 Every request takes the same steps: its route, the gate, its body, the handler, the response or the problem. `begin` takes
-them without a task, for operations with a short path, whose requests the protocol has complete; all others arrive as ASGI
-calls. There is no stack of middleware: a create costs a few microseconds in addition to the server's.
+them for requests that the protocol has complete, and for operations with a short path without a task; all others arrive as
+ASGI calls. There is no stack of middleware: a create costs a few microseconds in addition to the server's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -123,9 +124,11 @@ class Api:
             families.append(ServiceCallHandlers(agent, parser, audit))
         families += more
         self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
-        #: The routes with a short path, by path; and the heads of earlier requests for them.
-        self.short = self._routes.short
+        #: The routes that `begin` serves, by path; and the heads of earlier requests for them.
+        self.direct = self._routes.direct
         self.heads = KnownHeads()
+        # Without these references the loop alone would refer to the tasks, weakly.
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -155,12 +158,10 @@ class Api:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
 
     def begin(self, head: Head, body: bytes, respond: Callable[[Response], None], client: Client = None) -> None:
-        """Serves a complete request on the short path, without a task; `respond` is called once, now or when the result is
-        available."""
+        """Serves a complete request; `respond` is called once, now or when the result is available."""
         route, headers = head.route, head.headers
         request = ApiRequest(headers, self._correlation_id(headers))
         short = route.short
-        assert short is not None
         assert route.reader is not None
 
         def done(result: object) -> None:
@@ -168,7 +169,8 @@ class Api:
             try:
                 if isinstance(result, Exception):
                     raise result
-                response = self._response(route, request, short.finish(request, result))
+                answer = result if short is None else short.finish(request, result)
+                response = self._response(route, request, answer)
             except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response
                 path = route.operation.path
                 response = self._problem(error, route.operation.method, path, path, request.correlation_id)
@@ -183,7 +185,14 @@ class Api:
                 head.accepted = True
             check_utf8(body)
             request.now_us = self._clock.now_us()
-            short.begin(request, route.reader.read(body), done)
+            sent = route.reader.read(body)
+            if short is not None:
+                short.begin(request, sent, done)
+                return
+            request.address = self._gate.address(client, headers)
+            task = asyncio.get_running_loop().create_task(_finish(route.handler(request, sent), done))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         except Exception as error:  # noqa: BLE001 -- as above
             done(error)
 
@@ -281,3 +290,12 @@ class Api:
     def refusal(self, error: TocsinError) -> Response:
         """The response to input that did not become a request."""
         return problem(error, instance="", correlation_id=self._new_id(), now_us=self._clock.now_us())
+
+
+async def _finish(handling: Awaitable[object], done: Callable[[object], None]) -> None:
+    try:
+        result = await handling
+    except Exception as error:  # noqa: BLE001 -- it becomes a response
+        done(error)
+    else:
+        done(result)

@@ -1,4 +1,4 @@
-"""Heads of requests on the short path. A client sends nearly the same head with every request, so that one which came before
+"""Heads of requests on the direct path. A client sends nearly the same head with every request, so that one which came before
 need not be parsed and checked again."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PER_REQUEST = frozenset({b"idempotency-key", b"traceparent", b"tracestate", b"x
 
 
 class Head:
-    """The head of a complete request on the short path: its route, all headers as they were sent, and one of each name.
+    """The head of a complete request on the direct path: its route, all headers as they were sent, and one of each name.
     `accepted`: whatever depends on the head alone has been checked. The key's validity does not: it may end at any time."""
 
     __slots__ = ("accepted", "body_bytes", "headers", "route", "sent")

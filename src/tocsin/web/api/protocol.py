@@ -1,9 +1,9 @@
-"""HTTP/1.1 at the socket: uvicorn's protocol with a short path for frequent operations.
+"""HTTP/1.1 at the socket: uvicorn's protocol with a direct path to the API.
 
 uvicorn creates an ASGI scope, a cycle, a task and two writes for every request, which costs more than creating a timer. A
-request for an operation with a short path (`Api.short`) that arrives whole, with a body of known size and without
-unusual features, goes straight to the API and is answered in one write, without a task. It is not even parsed if its head is
-known from an earlier request. All other requests, and those that turn out to be incomplete, are handed to uvicorn.
+request for one of the operations in `Api.direct` that arrives whole, with a body of known size and without unusual features,
+goes straight to the API and is answered in one write. It is not even parsed if its head is known from an earlier request. All
+other requests, and those that turn out to be incomplete, are handed to uvicorn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tocsin.web.http.reading import size_of
 
 
 class _Exchange:
-    """A request on the short path, with the attributes that uvicorn reads of a connection's latest request: when the
+    """A request on the direct path, with the attributes that uvicorn reads of a connection's latest request: when the
     connection is lost or shut down, and when the next request arrives before the response."""
 
     __slots__ = ("disconnected", "keep_alive", "response_complete")
@@ -49,7 +49,7 @@ class ApiProtocol(GuardedProtocol):
         super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
         self._route: Route | None = None
-        # The parts of the body of a request on the short path, until it is complete; None for any other request.
+        # The parts of the body of a request on the direct path, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
         # The data that began with the request that is being parsed; empty if the request began before it.
         self._whole = b""
@@ -78,7 +78,7 @@ class ApiProtocol(GuardedProtocol):
     # -- handling of requests
 
     def _interrupted(self) -> None:
-        """Hands an incomplete request on the short path to uvicorn."""
+        """Hands an incomplete request on the direct path to uvicorn."""
         parts, self._parts = self._parts, None
         if parts is not None:
             self._hand_over()
@@ -86,8 +86,8 @@ class ApiProtocol(GuardedProtocol):
                 HttpToolsProtocol.on_body(self, part)
 
     def _begin(self) -> None:
-        """Selects the short path or uvicorn."""
-        route = self._api.short.get(self.url)
+        """Selects the direct path or uvicorn."""
+        route = self._api.direct.get(self.url)
         if route is not None and self._suits(route):
             self._route = route
             self._parts = []
@@ -95,7 +95,7 @@ class ApiProtocol(GuardedProtocol):
             self._hand_over()
 
     def _suits(self, route: Route) -> bool:
-        """Whether the request may take the short path if its body is complete in time. Only one at a time: responses to
+        """Whether the request may take the direct path if its body is complete in time. Only one at a time: responses to
         pipelined requests must keep their order, for which uvicorn has a queue."""
         if self.cycle is not None and not self.cycle.response_complete:
             return False
@@ -111,7 +111,7 @@ class ApiProtocol(GuardedProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Collects the body of a request on the short path."""
+        """Collects the body of a request on the direct path."""
         if self._parts is None:
             super().on_body(body)
         else:
@@ -120,7 +120,7 @@ class ApiProtocol(GuardedProtocol):
             self._parts.append(body)
 
     def _complete(self) -> None:
-        """Passes a complete request on the short path to the API."""
+        """Passes a complete request on the direct path to the API."""
         parts, self._parts = self._parts, None
         if parts is None:
             super()._complete()

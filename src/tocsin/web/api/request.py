@@ -65,7 +65,7 @@ class ApiRequest:
         self.body = b""
         #: When the body was complete.
         self.now_us = 0
-        #: The client's address; empty if unknown, and on the short path, where it isn't needed.
+        #: The client's address; empty if unknown, and on a short path, which doesn't need it.
         self.address = ""
         #: Headers that the handler adds to the response.
         self.answer_headers: Sequence[tuple[bytes, bytes]] = ()

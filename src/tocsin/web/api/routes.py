@@ -106,15 +106,15 @@ def _text(name: str, value: bytes) -> str:
 
 
 class Routes(Paths["Route | None"]):
-    """All routes. An operation without a handler is disabled: its path exists without a route. `short` has those with a short
-    path, by path."""
+    """All routes. An operation without a handler is disabled: its path exists without a route. `direct` has those whose
+    complete requests need no ASGI call, by path: they have nothing but a JSON body of limited size."""
 
     def __init__(
         self, families: Sequence[object], short: Mapping[str, ShortPath], limits: ApiLimits, *, metrics_open: bool
     ) -> None:
         super().__init__()
         by_type = {type(handlers): handlers for handlers in families}
-        self.short: dict[bytes, Route] = {}
+        self.direct: dict[bytes, Route] = {}
         # Beside the families that every server has, those that only this one has.
         declared = dict.fromkeys((*FAMILIES, *by_type))
         for operation, handlers in ((one, by_type.get(family)) for family in declared for one in declared_by(family)):
@@ -134,8 +134,16 @@ class Routes(Paths["Route | None"]):
             for path in operation.paths:
                 for method in ("GET", "HEAD") if operation.method == "GET" else (operation.method,):
                     self.add(method, path, route, template="{" in path or operation.of_agent)
-                if route is not None and route.short is not None:
-                    self.short[path.encode()] = route
+                if route is not None and route.reader is not None and _is_direct(operation):
+                    self.direct[path.encode()] = route
+
+
+def _is_direct(operation: Operation) -> bool:
+    return (
+        operation.method == "POST"
+        and operation.reach is not Reach.OPEN
+        and not (operation.batch or operation.body_optional or operation.any_query or operation.of_agent)
+    )
 
 
 def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:

@@ -189,7 +189,7 @@ class ScheduleHandlers:
     )
     async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
         """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
-        selects; of frequent ones the first 1,000 and about the last 1,000. Paginated: send nextCursor back as cursor until a
+        selects, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a
         response has none."""
         request.permit(Role.READ, sent.namespace)
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))

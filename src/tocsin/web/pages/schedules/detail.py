@@ -75,6 +75,7 @@ class ScheduleDetail(Part):
             zone=zone,
             following=zoned(view.next_instants, zone),
             occurrences=occurrences,
+            kept=self._schedules.occurrences_kept,
             cursor=cursor,
             here=here,
             older=with_query(here, {"cursor": occurrences.cursor or ""}),

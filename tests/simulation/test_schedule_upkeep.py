@@ -1,0 +1,102 @@
+"""What a node does about schedules besides firing them, in virtual time: their history stays bounded, and newer time zones
+reach rows that wait."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from tocsin.model.ids import schedule_uuid
+from tocsin.model.recurrence import tzdata_version
+from tocsin.model.run import decode_run
+from tocsin.model.schedule import Definition, Schedule, State
+from tocsin.model.timer import Timer
+from tocsin.ports.observer import SchedulesReplanned
+from tocsin.ports.store import generation
+from tocsin.testing.clock import EPOCH_US
+from tocsin.timers.engine.rows import Row, stored
+
+from .crowd import SECOND, Crowd
+
+
+def keep(
+    crowd: Crowd, name: str, definition: Definition, due_s: float, *, host: str = "fine", **state: object
+) -> bytes:
+    """Puts a schedule into the store, as a former owner of its shard has planned it. Returns its uuid."""
+    due, uuid = EPOCH_US + int(due_s * SECOND), schedule_uuid("a", name)
+    schedule = Schedule(definition, State(EPOCH_US - 1, **state))  # type: ignore[arg-type]
+    timer = Timer(
+        "a", name, due, f"http://{host}/", EPOCH_US, EPOCH_US,
+        schedule=schedule, firing=f"s-{due}", timeout_us=3 * SECOND,
+    )  # fmt: skip
+    crowd._kept.setdefault(0, []).append(stored(Row((due, uuid), generation(0, bytes(16), 1), timer, 0)))
+    return uuid
+
+
+def test_history_keeps_the_newest_occurrences_of_each_schedule() -> None:
+    crowd = Crowd(occurrences_kept=20, purge_interval_us=5 * SECOND)
+    every = Definition(every_us=SECOND, anchor=EPOCH_US)
+    uuids = [keep(crowd, name, every, 0) for name in ("s", "t")]
+    crowd.keep("u", "fine", 1)
+    most = 0
+
+    async def watch() -> None:
+        nonlocal most
+        while crowd.loop.time() < 600:
+            await asyncio.sleep(1.0)
+            runs = crowd.store._shards[0].runs
+            for uuid in uuids:
+                most = max(most, len(runs.get(uuid, ())))
+                instants = sorted(decode_run(run.record).execute_at for run in runs.get(uuid, {}).values())
+                # The newest ones: none is missing between them and the occurrence at hand.
+                assert instants == list(range(instants[0], instants[0] + len(instants) * SECOND, SECOND))
+                assert crowd.now_us() - instants[-1] < 2 * SECOND
+                assert len(instants) >= min(20, int(crowd.loop.time()) - 1)
+
+    crowd.run(600, watch)
+    # A hundred more, and those of the time between two passes.
+    assert 100 < most <= 20 + 100 + 5 + 1
+
+
+def test_records_of_missed_instants_are_bounded_too() -> None:
+    """A receiver that takes longer than the interval leaves one record for several instants."""
+    crowd = Crowd(occurrences_kept=10, purge_interval_us=5 * SECOND)
+    uuid = keep(crowd, "s", Definition(every_us=SECOND, anchor=EPOCH_US), 0, host="hung")
+    crowd.run(900)
+    runs = [decode_run(run.record) for run in crowd.store._shards[0].runs[uuid].values()]
+    assert 10 <= len(runs) <= 10 + 100 + 2
+    assert any(each.instants > 1 for run in runs for each in run.missed)
+
+
+def test_newer_time_zones_reach_schedules_that_wait() -> None:
+    """Rows planned before a zone's clocks were moved, by seconds here. One waits in memory, and one is on the second page."""
+    crowd = Crowd(look_ahead_max_us=100 * SECOND)
+
+    def at(seconds: int) -> Definition:
+        local = datetime.fromtimestamp(EPOCH_US // SECOND + seconds, UTC)
+        return Definition(cron=f"{local:%S %M %H} * * *", time_zone="Etc/GMT")
+
+    for number in range(150):
+        keep(crowd, f"s{number}", Definition(every_us=86_400 * SECOND, anchor=EPOCH_US), 86_400)
+    waiting = {
+        "z-earlier": keep(crowd, "z-earlier", at(60), 120, tzdata="2000.1"),
+        "later": keep(crowd, "later", at(200), 90, tzdata="2000.1"),
+        "right": keep(crowd, "right", at(60), 60, tzdata="2000.1"),
+        # During a rolling upgrade.
+        "newer": keep(crowd, "newer", at(60), 120, tzdata="9999.1"),
+        "paused": keep(crowd, "paused", at(60), 120, tzdata="2000.1", paused="request"),
+    }
+    crowd._kept[0][-1] = crowd._kept[0][-1]._replace(suspended="schedule:paused")
+
+    async def watch() -> None:
+        await asyncio.sleep(10.0)
+        live = crowd.store._shards[0].live
+        instants = {name: (live[uuid].execute_at - EPOCH_US) // SECOND for name, uuid in waiting.items()}
+        assert instants == {"z-earlier": 60, "later": 200, "right": 60, "newer": 120, "paused": 120}
+
+    crowd.run(250, watch)
+    called = {call.invocation.timer_id: (call.at_us - EPOCH_US) // SECOND for call in crowd.receivers.calls}
+    assert called == {"z-earlier": 60, "later": 200, "right": 60, "newer": 120}
+    assert [event for event in crowd.events if isinstance(event, SchedulesReplanned)] == [
+        SchedulesReplanned(2, tzdata_version())
+    ]
