@@ -387,7 +387,7 @@ class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
 
 
 class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):
-    """Plans the occurrence at hand again if newer time zones give it another instant. No client asks for it; the owner of the
+    """Plans the current occurrence again if newer time zones give it another instant. No client asks for it; the owner of the
     schedule's shard does."""
 
 

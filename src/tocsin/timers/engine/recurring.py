@@ -227,7 +227,7 @@ def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
 
 
 def has_moved(timer: Timer, uuid: bytes) -> bool:
-    """Whether a node with older time zones has planned the occurrence at hand, which has not begun, for another instant than
+    """Whether a node with older time zones has planned the current occurrence, which has not begun, for another instant than
     this node would. During a rolling upgrade, a node with older ones fires what it finds. A paused schedule is planned anyway
     when it is resumed."""
     definition, state = _of(timer)
@@ -504,7 +504,7 @@ def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
 
 
 def _replanned(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn | Timer:
-    """The schedule with the instant that newer time zones give the occurrence at hand."""
+    """The schedule with the instant that newer time zones give the current occurrence."""
     if found.in_flight or not has_moved(timer, uuid):
         return timer
     turn = _plan(timer, uuid, now_us, Missed.LATE)
