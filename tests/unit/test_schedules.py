@@ -224,6 +224,19 @@ def test_a_pause_lets_the_attempt_end_and_skips_instants() -> None:
     assert (plan.minute, recurring.suspended_reason(plan.timer)) == (5, None)
 
 
+def test_instants_that_pass_while_a_paused_schedule_is_triggered_are_missed_because_of_the_pause() -> None:
+    plan = Plan()
+    plan.ask(Pause())
+    plan.now = BEGIN + 3 * MINUTE
+    plan.ask(Fire())
+    plan.now = BEGIN + 5 * MINUTE
+    plan.answered()
+    plan.now = BEGIN + 6 * MINUTE
+    plan.ask(Resume())
+    assert plan.state.missed == {"paused": 6}
+    assert plan.state.counts == {"completed": 1}
+
+
 def test_a_schedule_pauses_after_failures_in_a_row() -> None:
     plan = Plan(pause_after_failures=2)
     for number in range(1, 3):

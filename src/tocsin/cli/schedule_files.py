@@ -142,4 +142,5 @@ def _create(client: Client, row: dict[str, Any]) -> bool:
     schedule, found = client.create(request, "schedules")
     if "status" in row and msgspec.json.decode(row["status"]) == "paused" and schedule["status"] != "paused":
         client.post("/schedules/pause", {"namespace": schedule["namespace"], "scheduleId": schedule["id"]})
+        return False
     return found == "existing"

@@ -29,6 +29,7 @@ from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
+from tocsin.timers.listing import IdListRequest
 from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
 TOTAL_SHARDS = 8
@@ -159,11 +160,17 @@ class FakeTimerService(TimerService):
         timer = self.schedules.get(uuid)
         return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
 
-    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
+    async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
         self._check(namespace)
-        found = sorted((timer.id, uuid) for uuid, timer in self.schedules.items() if timer.namespace == namespace)
-        views = [await self.get_by_uuid(namespace, uuid) for schedule_id, uuid in found if schedule_id > after_id]
-        return [view for view in views if view is not None][:limit], len(views) > limit
+        matches = request.matches or bool
+        found = sorted(
+            (timer.id, uuid)
+            for uuid, timer in self.schedules.items()
+            if timer.namespace == namespace and matches(timer)
+        )
+        views = [await self.get_by_uuid(namespace, uuid) for name, uuid in found if name > request.after_id]
+        page = [view for view in views if view is not None][: request.limit]
+        return page, page[-1].timer.id if len(views) > request.limit else None
 
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
         timer = (await self.get(namespace, timer_id)).timer

@@ -327,6 +327,8 @@ def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
     """The current occurrence has ended with the timer's status: counts it, and plans the next."""
     definition, state = _of(after)
     outcome, source = after.status.value, state.source
+    # A paused schedule fires only what is triggered. Other instants pass because of the pause.
+    why = Missed.PAUSED if state.paused is not None and source is Source.TRIGGER else Missed.OVERLAP
     failures = 0 if after.status is Status.COMPLETED else state.failures + 1
     last = LastOccurrence(after.execute_at, source, outcome, after.executed_at or now_us, after.attempts)
     paused = state.paused
@@ -348,7 +350,7 @@ def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
             occurrences=state.occurrences + 1,
             turn=Source.BACKFILL,
         )
-    turn = _plan(msgspec.structs.replace(after, schedule=Schedule(definition, state)), uuid, now_us, Missed.OVERLAP)
+    turn = _plan(msgspec.structs.replace(after, schedule=Schedule(definition, state)), uuid, now_us, why)
     turn.run = after
     return turn
 
@@ -468,7 +470,7 @@ def _with_state(timer: Timer, state: State, uuid: bytes, found: Found, now_us: i
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
         return Turn(timer, found.at, changed=changed)
-    turn = _plan(timer, uuid, now_us, Missed.LATE)
+    turn = _plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED)
     turn.changed = changed
     return turn
 

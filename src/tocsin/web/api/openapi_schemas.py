@@ -25,6 +25,7 @@ from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http.codes import CODES, FAILURES
+from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.wire import RequestStruct
 
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
     "RunStatus": (list(RunStatus), "How a run stands or ended."),
     "ScheduleStatus": (list(ScheduleStatus), "A schedule's state. Only `active` schedules fire at their instants."),
+    "LiveScheduleStatus": (list(LiveScheduleStatus), "The state of a schedule that has not ended."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
     "OccurrenceSource": (list(Source), "Why an occurrence fired."),
     "ServiceCallStatus": (list(CallStatus), "A service call's state."),

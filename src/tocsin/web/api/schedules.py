@@ -91,10 +91,11 @@ class ScheduleHandlers:
         "List schedules, ordered by id",
         Role.READ,
         errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "SCHEDULES_UNSUPPORTED"),
-        example={"namespace": "default", "limit": 100},
+        example={"namespace": "default", "status": "paused", "limit": 100},
     )
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
-        """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none."""
+        """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
+        have one, if few schedules have the status."""
         request.permit(Role.READ, sent.namespace)
         views, cursor = await self._schedules.list(self._parser.list_request(sent))
         return wire.SchedulePage([schedule_answer(view) for view in views], UNSET if cursor is None else cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -67,6 +68,13 @@ Jitter = Annotated[str, _JITTER]
 CatchUpMode = Annotated[CatchUp, _CATCH_UP]
 CatchUpWindow = Annotated[str, _WINDOW]
 PauseAfterFailures = Annotated[int, _FAILURES]
+
+
+class LiveScheduleStatus(StrEnum):
+    """The state of a schedule that has not ended."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
 
 
 class CreateSchedule(RequestStruct):
@@ -139,6 +147,10 @@ class ListSchedules(RequestStruct):
     """Which schedules of a namespace are listed."""
 
     namespace: NamespaceName
+    status: Annotated[
+        LiveScheduleStatus | list[LiveScheduleStatus] | UnsetType,
+        about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
+    ] = UNSET
     limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
     cursor: Cursor | UnsetType = UNSET
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.instants import format_duration
 from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
@@ -55,9 +54,7 @@ class ScheduleDetail(Part):
         context.permit(Role.READ, namespace)
         change_counter = self._statistics.change_counter(namespace)
         view = await self._schedules.get(namespace, schedule_id)
-        known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
-        if known is None:
-            raise NamespaceNotFound(f"no namespace {namespace!r}")
+        known = await self.namespace(namespace)
         cursor = context.query.get("cursor")
         occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)
         here = schedule_path(namespace, schedule_id)
