@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 1000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# One more than there are cores: many tests wait for leases, timeouts and servers that start.
-TEST_JOBS ?= $(shell expr $(JOBS) + 1)
-# Each free worker takes the next test of a list that begins with the longest.
-SHARED := -n $(TEST_JOBS) --dist load --maxschedchunk 1
+# Two more than there are cores: half of the time of tests is waiting for leases, timeouts and servers that start.
+TEST_JOBS ?= $(shell expr $(JOBS) + 2)
+# tests/conftest.py has the order, and the modules that stay together.
+SHARED := -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help

@@ -70,7 +70,7 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     beats = await calls.count(2)
     completed = page.locator(".occurrences tr", has_text="completed")
     await expect(completed.nth(1)).to_be_visible()
-    # A pause says what it means before and after.
+    # A pause explains its effect before and after.
     await page.locator("summary", has_text="Pause").click()
     await expect(page.locator(".menu[open] .sheet")).to_contain_text("a backfill fires them later")
     await page.get_by_role("button", name="Pause schedule").click()

@@ -79,7 +79,7 @@ class Repeater(Client):
         states.add(token)
         if keyed:
             world.ledger.keyed.add(token)
-        world.say("client", "CREATE", on_conflict.value, self.uuid.hex()[:6], token, keyed, "due", due)
+        world.record("client", "CREATE", on_conflict.value, self.uuid.hex()[:6], token, keyed, "due", due)
         first_try = keyed and rng.random() < 0.3
         tries = iter((first_try,))
         answer, answered_all = await self._insist(
@@ -89,7 +89,7 @@ class Repeater(Client):
             # Repeating it is what the key is for.
             await asyncio.sleep(rng.uniform(0, 1))
             answer, _ = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
-        world.say("client receives", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
+        world.record("client receives", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
         if isinstance(answer, ExistingRow):
             self._check_standing(answer, token, answered_all=answered_all)
         elif isinstance(answer, Row):
@@ -110,9 +110,9 @@ class Repeater(Client):
         world, rng = self._world, self._rng
         timer = Timer(self._namespace, self._id, self._due(), "http://host0/", 0, 0, payload=payload_of(token))
         condition = Condition(rng.choice(list(OnConflict)), CreateKey(str(token), ""))
-        world.say("client", "REPEAT", self.uuid.hex()[:6], token)
+        world.record("client", "REPEAT", self.uuid.hex()[:6], token)
         answer, _ = await self._insist(lambda: self._op(timer, condition))
-        world.say("client receives", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
+        world.record("client receives", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
         if isinstance(answer, ExistingRow):
             self._check_standing(answer, token, answered_all=True)
         elif isinstance(answer, Row | TimerExists):

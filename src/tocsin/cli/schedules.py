@@ -162,7 +162,7 @@ def create(
     with server.client() as client:
         schedule, found = client.create(request, "schedules")
     if found:
-        output.note("The schedule was already so; nothing was written.")
+        output.note("The schedule already has this definition; nothing was written.")
     _show(schedule, as_json)
 
 

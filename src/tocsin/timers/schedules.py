@@ -56,7 +56,7 @@ NEXT_INSTANTS = 3
 
 class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
-    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the occurrence at hand,
+    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change."""
@@ -160,7 +160,7 @@ class Schedules:
         return await self._change(namespace, schedule_id, Resume())
 
     async def trigger(self, namespace: str, schedule_id: str) -> ScheduleView:
-        """Fires once more, at once or after the occurrence at hand, also while the schedule is paused. Raises ScheduleEnded,
+        """Fires once more, at once or after the current occurrence, also while the schedule is paused. Raises ScheduleEnded,
         BacklogFull."""
         return await self._change(namespace, schedule_id, Fire())
 
@@ -173,7 +173,7 @@ class Schedules:
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
-        if payloads are large, or if few schedules match. Those whose record can't be read are left out; `get` says why."""
+        if payloads are large, or if few schedules match. Those whose record can't be read are left out; `get` explains."""
         self._require_store()
         matches = partial(_has_status, request.statuses) if request.statuses else None
         wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
@@ -187,7 +187,7 @@ class Schedules:
         return views, cursor
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
-        """A page of the schedule's occurrences, newest first, the one at hand included. Raises InvalidInput for a bad
+        """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
         cursor."""
         uuid = schedule_uuid(namespace, schedule_id)
         shard_id = await self._timers.shard_of(namespace, uuid)

@@ -50,7 +50,7 @@ from tocsin.timers.cluster_view import (
 from tocsin.timers.completing import Outcomes, complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
-from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import OpKind, Row, WriteAnswer, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
 from tocsin.timers.history import RunPage
@@ -114,7 +114,7 @@ class TimerService(ScheduleRows):
 
     async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
         """Stores a validated timer; it is durable when this returns. It replaces an existing timer of the same id, unless the
-        condition says otherwise. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
+        condition forbids it. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
         its id, pending or finished, when this begins.
 
         Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition also TimerExists, IdempotencyConflict.
@@ -226,7 +226,7 @@ class TimerService(ScheduleRows):
 
     async def explain(self, namespace: str, timer_id: str) -> Explanation:
         """Where the timer is, what it waits for, and what happens next. Raises TimerNotFound, NamespaceNotFound, Unavailable;
-        if only the owner of its shard can't be asked, the explanation says so."""
+        if only the owner of its shard can't be asked, the explanation states that."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
         asked = await ask_owner(self._supervisor, self._peers, shard_id, uuid)
@@ -330,7 +330,7 @@ class TimerService(ScheduleRows):
         if self._waiting >= self._context.limits.pending_writes_max:
             raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
 
-    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: Answer) -> None:
+    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: WriteAnswer) -> None:
         self._waiting -= 1
         if isinstance(answer, Row):
             settle(view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
@@ -387,7 +387,7 @@ class TimerService(ScheduleRows):
         shard.accept(op)
         self._waiting += 1
 
-    def _answered_for_other(self, settle: Settle, answer: Answer) -> None:
+    def _answered_for_other(self, settle: Settle, answer: WriteAnswer) -> None:
         self._waiting -= 1
         settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
 

@@ -54,7 +54,7 @@ class SystemClock:
 
 class FakeTimerService(TimerService):
     """While set, `fault` is raised by every call; `reasons` are why the service is not ready. While `holding`, single creates
-    wait for `release`; `held` is set when one waits. Schedules keep their definition, whatever is changed."""
+    wait for `release`; `blocked` is set when one waits. Schedules keep their definition, whatever is changed."""
 
     def __init__(self) -> None:
         self.clear()
@@ -65,7 +65,7 @@ class FakeTimerService(TimerService):
         self.fault: Exception | None = None
         self.reasons: list[str] = []
         self.holding = False
-        self.held = threading.Event()
+        self.blocked = threading.Event()
         self._release: Callable[[], object] = lambda: None
         self._namespaces = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
 
@@ -106,7 +106,7 @@ class FakeTimerService(TimerService):
         loop, view = asyncio.get_running_loop(), self._create(timer, condition)
         if self.holding:
             self._release = lambda: loop.call_soon_threadsafe(settle, view)
-            self.held.set()
+            self.blocked.set()
         else:
             # Like the engine, later rather than at once.
             loop.call_soon(settle, view)

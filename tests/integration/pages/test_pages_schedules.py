@@ -81,7 +81,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     assert (await browser.post("/schedules/new", form)).status_code == 409
 
 
-async def test_refusals_say_why_and_keep_what_was_entered(node: Node) -> None:
+async def test_refusals_state_the_reason_and_keep_what_was_entered(node: Node) -> None:
     browser = node.browser()
     await create(browser, NAME["id"])
     fields = {"namespace": "default", "id": "new", "url": CALLBACK, "rule": "every", "every": "soon", "zone": "UTC"}

@@ -110,6 +110,6 @@ class Cluster(Group):
     )
     cluster_agent_wait: Duration = Field(
         _CLUSTER.agent_wait_us,
-        description="How long a request for a service call waits while no node runs the agent; then it is answered "
-        "503.",
+        description="How long a request for a service call waits while no node runs the agent; then it is answered 503. "
+        "Higher values bridge longer takeovers; clients wait longer.",
     )

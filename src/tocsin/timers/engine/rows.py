@@ -79,9 +79,9 @@ class OpKind(IntEnum):
 
 
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
-Answer = Row | TocsinError | None
+WriteAnswer = Row | TocsinError | None
 #: Takes a client's answer. Must not raise.
-Reply = Callable[[Answer], None]
+Reply = Callable[[WriteAnswer], None]
 
 
 class WriteOp:
@@ -133,7 +133,7 @@ class WriteOp:
         #: Whether a client's write was passed on to the shard's owner, another node.
         self.forwarded = False
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: WriteAnswer) -> None:
         """Answers the client, if one waits; only the first answer counts."""
         # The reply usually refers to the operation. Released here, both are freed at once instead of by the garbage
         # collector, whose pauses would grow with the load.
@@ -219,7 +219,7 @@ class Batch:
 
     store: ShardBatch
     ops: list[WriteOp] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[WriteAnswer] = field(default_factory=list)
     final: dict[bytes, Row | None] = field(default_factory=dict)
     ended: dict[bytes, Row] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, made from the table of operations, the wire structs and the built-in limits.
 
 It does not depend on settings: every server of a release returns the same document, which is
-`docs/reference/openapi.json`. Its prose says which limits settings change. ADR 47.
+`docs/reference/openapi.json`. Its prose names the limits that settings change. ADR 47.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Schemas suited to client generators, made from msgspec's schemas of the wire structs.
 
 - Requests have no `default`: a generated client would send it, even in an update, and so reset fields that the caller did
-  not set. A field's description says what its absence means.
+  not set. A field's description explains what its absence means.
 - Responses require the fields that are always sent.
 - Enums in requests are closed, `type: string`. In responses they are open (the enum, or any other string), so that a
   client keeps working when a later release adds a value.

@@ -48,7 +48,7 @@ class Parameter:
 class Operation:
     """An operation, and the decorator of its handler, whose docstring is the description.
 
-    The handler's annotations say what is sent and answered, unless `request` and `answer` do: its argument `sent` is the
+    The handler's annotations define what is sent and answered, unless `request` and `answer` do: its argument `sent` is the
     decoded body, and it returns the answer. `aliases` are further paths; a part of a path in braces is a parameter.
     `role` None: no key is needed. `key_required`: the request needs a key even on a server that requires none otherwise.
     `errors` are its own codes; the OpenAPI document adds those of every operation. `request_headers` and `answer_headers`

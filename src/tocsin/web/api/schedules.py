@@ -29,7 +29,7 @@ _WRITE_ERRORS = (
     "SCHEDULES_UNSUPPORTED",
 )
 _CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
-_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule was already so."}
+_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
 _NAME = {"namespace": "default", "scheduleId": "nightly-report"}
 
 
@@ -138,7 +138,7 @@ class ScheduleHandlers:
         example=_NAME,
     )
     async def trigger(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
-        """In addition to its instants, and also while it is paused: at once, or as soon as the occurrence at hand has
+        """In addition to its instants, and also while it is paused: at once, or as soon as the current occurrence has
         ended. Up to 100 triggers wait. Each request fires it once more."""
         request.permit(Role.WRITE, sent.namespace)
         return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
@@ -190,8 +190,8 @@ class ScheduleHandlers:
     )
     async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
         """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
-        says, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a response
-        has none."""
+        selects, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a
+        response has none."""
         request.permit(Role.READ, sent.namespace)
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
 
@@ -239,7 +239,7 @@ def _left(view: ScheduleView) -> int:
 
 
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:
-    """The schedule; a header says if nothing was written."""
+    """The schedule; a header reports if nothing was written."""
     if view.unchanged:
         request.answer_headers = [_UNCHANGED]
     return schedule_answer(view)

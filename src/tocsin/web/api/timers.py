@@ -100,7 +100,7 @@ class TimerHandlers:
     )
     async def create(self, request: ApiRequest, sent: wire.CreateTimer) -> wire.Timer:
         """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
-        says otherwise; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
+        forbids it; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
         it creates one timer, which fires once."""
         return _created(request, await self._service.create(*self._timer(request, sent)))
 
@@ -134,7 +134,7 @@ class TimerHandlers:
     )
     async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
         """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
-        can't be asked, the sentence says so, and a due timer's state is `unknown`."""
+        can't be asked, the sentence states that, and a due timer's state is `unknown`."""
         request.permit(Role.READ, sent.namespace)
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
@@ -290,7 +290,7 @@ class TimerHandlers:
 
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
-    """The created timer; headers say if nothing was written, and if another node was asked."""
+    """The created timer; headers report if nothing was written, and if another node was asked."""
     if view.outcome is not Outcome.CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]

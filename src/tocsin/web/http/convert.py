@@ -29,7 +29,7 @@ from tocsin.web.http.instants import format_instant, optional_instant, parse_ins
 
 T = TypeVar("T")
 D = TypeVar("D")
-#: Requests that say what is sent to a callback.
+#: Requests that define what is sent to a callback.
 SentCall = wire.CreateTimer | wire.UpdateTimer | schedule_wire.CreateSchedule | schedule_wire.UpdateSchedule
 
 #: W3C Trace Context, section 3.2: version ff and ids of zeros are invalid.

@@ -81,7 +81,7 @@ class CallbackForm(RequestForm):
         }
 
     def callback(self, errors: list[FieldError]) -> Body:
-        """The members of an API request that say what is sent and how often it is tried, the URL excepted."""
+        """The members of an API request that define what is sent and how often it is tried, the URL excepted."""
         body: Body = {}
         if self.payload.strip():
             errors += json_errors("payload", self.payload)

@@ -83,8 +83,8 @@ async def in_order(
 
 
 class ListPart(Part, Generic[F, R]):
-    """The list and its parts. A subclass says what is listed; its templates are in the folder `kind`. `version` returns the
-    version of a row, and `change_counter` that of a scope."""
+    """The list and its parts. A subclass defines what is listed; its templates are in the folder `kind`. `version` returns
+    the version of a row, and `change_counter` that of a scope."""
 
     kind: str
     title: str

@@ -20,17 +20,17 @@ _NOTICES = {
     "created": "Schedule created.",
     "replaced": "Schedule replaced. It keeps its counts and its history.",
     "updated": "Schedule updated.",
-    "unchanged": "The schedule was already so. Nothing was written.",
+    "unchanged": "The schedule already has this definition. Nothing was written.",
     "paused": "Schedule paused.",
-    "resumed": "Schedule resumed. It fires again from its next instant on.",
-    "triggered": "The schedule fires once now, or as soon as the occurrence at hand has ended.",
+    "resumed": "Schedule resumed. It fires again from its next instant onwards.",
+    "triggered": "The schedule fires once now, or as soon as the current occurrence has ended.",
     "backfilled": "Backfill started. Its instants fire one after the other.",
     "deleted": "Schedule deleted. An in-flight attempt may still arrive.",
 }
 #: Why a schedule is paused, by the reason that it carries.
 _PAUSED = {
     "request": "This schedule was paused by request.",
-    "failures": "This schedule paused by itself, because {failures} failed.",
+    "failures": "Paused automatically: {failures} failed.",
 }
 
 

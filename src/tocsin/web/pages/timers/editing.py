@@ -100,7 +100,7 @@ class TimerEditing(Part):
         return RedirectResponse(_with_notice(form.namespace, form.id, "replaced" if replaced else "created"), 303)
 
     async def _to_replace(self, context: RequestContext, form: TimerForm) -> bool:
-        """Whether to replace the existing timer: the form says so, and the timer is unchanged since it was shown."""
+        """Whether to replace the existing timer: the user chose that, and the timer is unchanged since it was shown."""
         shown = context.form.exact("replace")
         if not shown:
             return False
