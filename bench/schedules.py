@@ -88,7 +88,7 @@ async def listing(count: int) -> float:
 
 
 def main() -> None:
-    """Prints the figures."""
+    """Prints the results."""
     parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
     parser.add_argument("count", type=int, nargs="?", default=10_000, help="schedules")
     count = parser.parse_args().count

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.time_limit import begin, limit_coroutine
 
@@ -25,21 +27,40 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-#: Tests that start servers as processes, or try very many cases, the longest first: left out of `make test-fast`.
-_SLOW = (
-    "tests/crash/",
-    "tests/clients/",
-    "tests/integration/cluster/",
-    "tests/e2e/",
-    "test_commands_print_what_the_page_shows",
-    "tests/integration/cli/test_echo.py",
-    "tests/integration/cli/test_examples.py",
+#: Tests that start servers as processes, or try very many cases, the longest first, with about how many seconds each takes
+#: on a quiet machine: left out of `make test-fast`.
+_SLOW = {
+    "tests/crash/": 30.0,
+    "tests/clients/": 30.0,
+    "tests/integration/cluster/": 10.0,
+    "tests/e2e/": 3.0,
+    "test_commands_print_what_the_page_shows": 5.0,
+    "tests/integration/cli/test_echo.py": 3.0,
+    "tests/integration/cli/test_examples.py": 3.0,
+    "tests/integration/cli/test_real_server.py": 3.0,
+    "tests/integration/stores/test_shared_server.py": 5.0,
+    "test_random_histories_match_the_memory_store": 5.0,
+    "tests/integration/server/": 3.0,
+    "tests/upgrade/": 5.0,
+    "sdks/python/tests/test_docs.py": 3.0,
+    "sdks/python/tests/test_killed_receiver.py": 3.0,
+    "sdks/python/tests/test_clients.py": 3.0,
+}
+_QUICK_S = 0.15
+#: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
+_WAITING = ("tests/crash/", "tests/integration/cluster/")
+#: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again.
+_SHARE_A_SERVER = {
+    "tests/e2e/test_bulk.py",
+    "tests/e2e/test_calls.py",
+    "tests/e2e/test_lists.py",
+    "tests/e2e/test_long_lists.py",
+    "tests/e2e/test_timers.py",
     "tests/integration/cli/test_real_server.py",
-    "tests/integration/stores/test_shared_server.py",
-    "test_random_histories_match_the_memory_store",
-    "tests/integration/server/",
-    "tests/upgrade/",
-)
+    "tests/integration/server/test_agent_flow.py",
+    "tests/integration/server/test_callback_responses.py",
+    "tests/integration/server/test_openapi_conformance.py",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -53,17 +74,54 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks the slow ones by where they stand. Where several processes share the tests, these come first, so that at the
-    end none of them has a long one left while the others have nothing to do."""
+    """Marks the slow ones by where they stand. Where several processes share the tests, the long ones come first, so that
+    at the end none of them has one left while the others have nothing to do."""
     for item in items:
-        if _place(item) < len(_SLOW):
+        if _place(item) is not None:
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
-        items.sort(key=_place)
+        items[:] = _in_order(items)
 
 
-def _place(item: pytest.Item) -> int:
-    return next((place for place, part in enumerate(_SLOW) if part in item.nodeid), len(_SLOW))
+def _place(item: pytest.Item) -> str | None:
+    return next((part for part in _SLOW if part in item.nodeid), None)
+
+
+def _seconds(item: pytest.Item) -> float:
+    return _SLOW.get(_place(item) or "", _QUICK_S)
+
+
+def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The longest first, and those that wait spread over the first four fifths of the run: several of them at once would
+    leave the processor idle, and those that compute, at once, would share it."""
+    places = {place: number for number, place in enumerate((*_SLOW, None))}
+    items = sorted(items, key=lambda item: places[_place(item)])
+    waiting = [item for item in items if item.nodeid.startswith(_WAITING)]
+    computing = [item for item in items if not item.nodeid.startswith(_WAITING)]
+    pace = 0.8 * sum(map(_seconds, computing)) / max(sum(map(_seconds, waiting)), 1.0)
+    ordered: list[pytest.Item] = []
+    begun_s = waited_s = 0.0
+    for item in computing:
+        while waiting and waited_s * pace <= begun_s:
+            waited_s += _seconds(waiting[0])
+            ordered.append(waiting.pop(0))
+        begun_s += _seconds(item)
+        ordered.append(item)
+    return ordered + waiting
+
+
+class _Scheduler(LoadScopeScheduling):
+    """Each free process takes the next test of the list, or the next module of `_SHARE_A_SERVER`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return module if module in _SHARE_A_SERVER else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Where several processes share the tests."""
+    return _Scheduler(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class Answer(NamedTuple):
+class ServiceAnswer(NamedTuple):
     """A service's response, identified by its body."""
 
     call: int
@@ -35,7 +35,7 @@ class Receivers:
         self.sent: dict[int, int] = {}
         #: When the process that runs the agent sent the last request of each call, in microseconds.
         self.sent_at: dict[int, int] = {}
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, ServiceAnswer] = {}
         #: The client's result of each request of a call, by the request's number: a frozen process gets results late.
         self.results: dict[int, dict[int, str]] = {}
 
@@ -95,6 +95,6 @@ class SimulatedClient:
             return
         body = f"answer-{len(receivers.answers)}"
         status = rng.choice((500, 404, 302)) if fate == "error" else rng.choice((200, 200, 204, 299))
-        receivers.answers[body] = Answer(call, status)
+        receivers.answers[body] = ServiceAnswer(call, status)
         delay_s = rng.uniform(0.5, 1.2) * timeout_s if fate == "slow" else rng.choice((0.01, 3.0, 9.0)) * rng.random()
         later(way_s + delay_s, Reply(status, (), body.encode(), False), body)

@@ -22,8 +22,8 @@ from tocsin.stores.service_calls.settings import SqlSettings
 
 #: A gate that a transaction waits at.
 GATE = 4711
-#: No agent counts as frozen except where a test says so: both are in one process, and one that gets no turn looks frozen to
-#: the other.
+#: No agent counts as frozen except where a test requires it: both are in one process, and one that gets no turn looks frozen
+#: to the other.
 QUICK = SqlSettings(
     lock_wait_s=PATIENCE_S,
     leader_retry_interval_s=0.02,

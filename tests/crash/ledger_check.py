@@ -49,13 +49,13 @@ _SESSION_PAUSE_S = (0.5, 4.0)
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run. `seconds` is the time over which the timers are due; creating them takes about half of it. `say` prints a
-    line."""
+    """What to run. `seconds` is the time over which the timers are due; creating them takes about half of it. `report` prints
+    a line."""
 
     timers: int
     seconds: float
     seed: int
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
 
 class _Writers:
@@ -203,7 +203,7 @@ class _SessionFaults:
                 await asyncio.sleep(self._random.uniform(*_SESSION_PAUSE_S))
                 self._log.faults.append(now_us())
                 ended += await self._sessions.end_one()
-        self._plan.say(f"{ended} sessions were ended")
+        self._plan.report(f"{ended} sessions were ended")
 
 
 class _NodeFaults:
@@ -231,23 +231,23 @@ class _NodeFaults:
         self._log.faults.append(at)
         await server.kill()
         await shared_by(left, {name(other) for other in left})
-        self._plan.say(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
+        self._plan.report(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
         await server.start()
 
     async def _restarted(self, server: ServerProcess) -> None:
         at = now_us()
         await server.stop()
         await server.start()
-        self._plan.say(f"{name(server)} was restarted gracefully in {(now_us() - at) / 1e6:.1f} s")
+        self._plan.report(f"{name(server)} was restarted gracefully in {(now_us() - at) / 1e6:.1f} s")
 
     async def _joins(self, server: ServerProcess) -> None:
         await server.start()
         await shared_by(self._servers, {name(other) for other in self._servers})
-        self._plan.say(f"{name(server)} joined")
+        self._plan.report(f"{name(server)} joined")
 
     async def _leaves(self, server: ServerProcess) -> None:
         await server.stop()
-        self._plan.say(f"{name(server)} left")
+        self._plan.report(f"{name(server)} left")
 
 
 def name(server: ServerProcess) -> str:
@@ -273,7 +273,7 @@ async def check(plan: Plan, folder: Path, store: str, *, sessions: bool = False)
                 progress = asyncio.create_task(_report_progress(plan, writers, calls))
                 faults = asyncio.create_task(faults_source.run())
                 await asyncio.gather(writers.work(), faults)
-                plan.say(
+                plan.report(
                     f"all {plan.timers:,} timers created, {writers.changed:,} changed; waiting for the rest to fire"
                 )
                 await _all_fired(servers[0], calls, plan)
@@ -293,7 +293,7 @@ async def _report_progress(plan: Plan, writers: _Writers, calls: Path) -> None:
     begun = time.monotonic()
     while True:
         await asyncio.sleep(max(plan.seconds / 20, 2))
-        plan.say(
+        plan.report(
             f"{time.monotonic() - begun:6.0f} s: {writers.made:,} created, {writers.changed:,} changed, "
             f"{_arrived(calls):,} calls received"
         )
@@ -328,7 +328,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 
@@ -342,8 +342,8 @@ def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer:
 
 async def _main(options: argparse.Namespace) -> Report:
     seconds = options.seconds or max(options.timers / 2_000, 60)
-    plan = Plan(options.timers, seconds, options.seed, _say)
-    _say(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
+    plan = Plan(options.timers, seconds, options.seed, _print)
+    _print(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
     server = _server(options.database)
     try:
         if not isinstance(server, DynamoServer):

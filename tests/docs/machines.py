@@ -100,6 +100,8 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/dynamodb.md",
         "aws dynamodb create-table",
     ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
+    ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
+    ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (
         "docs/how-to/nats.md",
         "nats sub",
@@ -116,6 +118,6 @@ TRIED = {
 NOT_TRIED = {
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
-    "python": "a fragment; tests/integration/cli/test_examples.py runs whole programs",
+    "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
     "text": "a list of commands, or a command's own help",
 }

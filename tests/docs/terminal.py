@@ -17,7 +17,7 @@ _END = "the block has ended"
 
 
 class CommandFailed(AssertionError):
-    """A command did not do what the page says."""
+    """A command did not do what the page describes."""
 
 
 class Terminal:

@@ -201,7 +201,7 @@ async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
         await shown.page.evaluate(_LONG_TASKS)
         await asyncio.sleep(BURST_S / 2 + (8 if path != "/" else -2))
         found: dict[str, Any] = await shown.page.evaluate(
-            "({long, worst: Math.max(...frames), frames: frames.length, said: document.body.innerText.slice(0, 600)})"
+            "({long, worst: Math.max(...frames), frames: frames.length, text: document.body.innerText.slice(0, 600)})"
         )
         changed = await shown.page.locator("tr .state[data-tone='done']").count()
         print(

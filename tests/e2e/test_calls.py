@@ -91,7 +91,7 @@ async def test_scheduled_call_counts_down(shown: Window, tenant: Tenant) -> None
         before = await big.inner_text()
         await page.clock.run_for(1_000)
         assert seconds(await big.inner_text()) == seconds(before) - 1
-        # Once it is due, the page says so until the server reports the outcome.
+        # Once it is due, the page shows that until the server reports the outcome.
         await page.clock.run_for(60_000)
         await expect(page.locator(".lead .state")).to_have_text("due")
 

@@ -70,7 +70,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     await expect(page.get_by_role("button", name="Run again")).to_be_visible()
 
 
-async def test_first_call_needs_a_tenant_and_pages_say_that_keys_are_not_required(shown: Window) -> None:
+async def test_first_call_needs_a_tenant_and_pages_show_that_keys_are_not_required(shown: Window) -> None:
     page = shown.page
     for path in ("/cluster", "/namespaces", "/login"):
         await shown.go(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     beats = await calls.count(2)
     completed = page.locator(".occurrences tr", has_text="completed")
     await expect(completed.nth(1)).to_be_visible()
-    # A pause says what it means before and after.
+    # A pause explains its effect before and after.
     await page.locator("summary", has_text="Pause").click()
     await expect(page.locator(".menu[open] .sheet")).to_contain_text("a backfill fires them later")
     await page.get_by_role("button", name="Pause schedule").click()
@@ -93,6 +94,51 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     await page.get_by_role("button", name="Delete schedule").click()
     await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule deleted.")
     await expect(page.locator(".lead .state")).to_have_text("ended")
+
+
+async def test_page_of_a_node_that_does_not_own_the_schedule_shows_what_was_due(
+    shown: Window, api: Api, inbox: tuple[Inbox, str]
+) -> None:
+    """Such a node has no events. They are cut off here."""
+    await shown.page.route("**/ui/live/**", lambda route: route.abort())
+    _, url = inbox
+    status, answer = await api("schedules/create", namespace="default", id="afar", every="1s", callbackUrl=url)
+    assert status == 200, answer
+    counts = shown.page.locator("#results tr[data-id='afar'] .c-counts")
+    await shown.go("/schedules?q=afar")
+    await expect(counts).to_have_text(re.compile("[2-9] completed"))
+    await shown.go("/schedules/default/afar")
+    completed = shown.page.locator(".occurrences tr", has_text="completed")
+    await expect(completed.nth(await completed.count() + 1)).to_be_visible()
+    status, answer = await api("schedules/delete", namespace="default", scheduleId="afar")
+    assert status == 204, answer
+    assert shown.complaints == []
+
+
+async def test_tabs_list_schedules_by_status(shown: Window, api: Api) -> None:
+    page = shown.page
+    for name in ("kept", "stopped"):
+        sent = {"namespace": "default", "id": f"tab-{name}", "cron": "@yearly", "callbackUrl": URL}
+        assert (await api("schedules/create", **sent))[0] == 200
+    rows = page.locator("#results tr[data-id]")
+    await shown.go("/schedules?view=active&q=tab-")
+    await expect(rows).to_have_count(2)
+    assert (await api("schedules/pause", namespace="default", scheduleId="tab-stopped"))[0] == 200
+    # The row stays where it is until the list is reloaded.
+    await expect(page.locator("#fresh")).to_have_text("1 no longer active")
+    await expect(rows).to_have_count(2)
+    await page.locator("#fresh").click()
+    await expect(rows).to_have_count(1)
+    await page.locator("#results").get_by_role("link", name="Paused", exact=True).click()
+    await expect(rows).to_contain_text(["tab-stopped"])
+    await rows.get_by_role("link", name="tab-stopped").click()
+    await shown.arrived("tab-stopped")
+    await page.get_by_role("link", name="Duplicate…").click()
+    await shown.arrived("New schedule")
+    await expect(page.locator("input[name='id']")).to_have_value("tab-stopped-copy")
+    await page.get_by_role("button", name="Create schedule").click()
+    await shown.arrived("tab-stopped-copy")
+    assert (await stored(api, "tab-stopped-copy"))["cron"] == "@yearly"
 
 
 async def test_form_of_a_schedule_works_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
+from tests.simulation.ledger import ABSENT, Ledger, ReceiverAnswer, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
@@ -90,12 +90,12 @@ class Interleaving:
 
     # ------------------------------------------------------------------ what happened
 
-    def say(self, *what: object) -> None:
+    def record(self, *what: object) -> None:
         """Adds to the trace."""
         self.trace.append((self.now, *what))
 
     def _broken(self, kind: str, detail: str) -> None:
-        self.say("VIOLATION", kind, detail)
+        self.record("VIOLATION", kind, detail)
         raise Violation(kind, detail)
 
     def run(self) -> Violation | None:
@@ -125,7 +125,7 @@ class Interleaving:
         granted = at_once(self.store.claim(0, expected_epoch=epoch, owner=incarnation))
         owner = Owner(node, incarnation, granted, orphaned, self.now)
         self.owners.append(owner)
-        self.say("claim", node, granted)
+        self.record("claim", node, granted)
         return owner
 
     def _drop(self, owner: Owner) -> None:
@@ -154,7 +154,7 @@ class Interleaving:
                 self._claim(self._rng.randrange(3))
         elif chance < 0.5 and self.owners:
             owner = self._rng.choice(self.owners)
-            self.say("crash", owner.node)
+            self.record("crash", owner.node)
             self._drop(owner)
         elif chance < 0.6 and present is not None:
             # A graceful hand-over at any moment.
@@ -208,13 +208,13 @@ class Interleaving:
             op.deadline_us = self.now + rng.randint(0, 6)
         op.reply = lambda answer: self._reply_received(uuid, token, added, answer)
         self.busy[uuid] = op
-        self.say("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
+        self.record("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)
 
     def _reply_received(self, uuid: bytes, token: int, added: bool, answer: Any) -> None:
         if self.busy.pop(uuid, None) is None:
             return
-        self.say("answer", uuid.hex()[:4], token, type(answer).__name__)
+        self.record("answer", uuid.hex()[:4], token, type(answer).__name__)
         states = self.ledger.states(uuid)
         if isinstance(answer, Row) and answer.key[0] != self.ledger.due[token]:
             self._broken("MOVED", f"{uuid.hex()[:4]} asked for {self.ledger.due[token]}, got {answer.key[0]}")
@@ -260,7 +260,7 @@ class Interleaving:
                 self._broken("TOO LATE", f"{op.uuid.hex()[:4]} is written {self.now - op.deadline_us} after its time")
         owner.letter = Letter(owner, batch)
         self.letters.append(owner.letter)
-        self.say("send", window.epoch, _seen(batch))
+        self.record("send", window.epoch, _seen(batch))
 
     def network(self, letter: Letter | None = None) -> None:
         """Delivers, loses or fails a batch, or delivers or loses its answer."""
@@ -290,7 +290,7 @@ class Interleaving:
         before = dict(shard.live)
         (result,) = at_once(self.store.apply([part]))
         letter.result = result
-        self.say("land", part.epoch, result.name)
+        self.record("land", part.epoch, result.name)
         if result is Applied.DURABLE:
             finished = {entry.row.generation for entry in letter.batch.finished}
             written = {row.uuid for row in part.upserts} | set(part.deletes)
@@ -338,7 +338,7 @@ class Interleaving:
         if owner is not self._present():
             self._drop(owner)
             return
-        self.say("unknown", owner.window.epoch)
+        self.record("unknown", owner.window.epoch)
         self._claim(owner.node)
 
     # ------------------------------------------------------------------ loader
@@ -364,14 +364,14 @@ class Interleaving:
             window.load_failed(request)
             return
         joined = window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
-        self.say("joined", window.epoch, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
+        self.record("joined", window.epoch, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
 
     def truncate(self) -> None:
         """Truncates the window, as when memory is short."""
         owner = self._any_owner()
         if owner is not None and owner.window.rows:
             owner.window.truncate(self._rng.randrange(len(owner.window.rows)))
-            self.say("truncate", owner.window.epoch, owner.window.horizon[0])
+            self.record("truncate", owner.window.epoch, owner.window.horizon[0])
 
     # ------------------------------------------------------------------ dispatcher
 
@@ -399,7 +399,7 @@ class Interleaving:
         if chance < 0.9:
             owner.waiting.append(due)
         else:
-            self.say("suspend", due.key[1].hex()[:4])
+            self.record("suspend", due.key[1].hex()[:4])
             window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
     def _fire_or_end(self, owner: Owner, row: Row) -> None:
@@ -408,12 +408,12 @@ class Interleaving:
             self._fire(owner, row)
             return
         decides = owner.window.end_unfired(row, conclusion, self.now)
-        self.say("expired", owner.window.epoch, row.key[1].hex()[:4], token_of(row.timer.payload), decides)
+        self.record("expired", owner.window.epoch, row.key[1].hex()[:4], token_of(row.timer.payload), decides)
 
     def _fire(self, owner: Owner, row: Row) -> None:
         attempt = owner.window.dispatch(row)
         if self._rng.random() < self._unsent_rate:
-            self.say("not sent", owner.window.epoch, row.key[1].hex()[:4])
+            self.record("not sent", owner.window.epoch, row.key[1].hex()[:4])
             self._unsent.add(attempt)
             return
         if self._fired is not None:
@@ -421,7 +421,7 @@ class Interleaving:
                 self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
             self._fired.add(row.generation)
         token = token_of(row.timer.payload)
-        self.say("FIRE", owner.window.epoch, row.key[1].hex()[:4], token)
+        self.record("FIRE", owner.window.epoch, row.key[1].hex()[:4], token)
         self.ledger.record_firing(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
         self.ledger.begins(token, self.now + self.skew[owner.node])
 
@@ -443,9 +443,9 @@ class Interleaving:
         if not final:
             again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
             conclusion = NextAttempt(timer, again)
-        self.ledger.answered(attempt.row.key[1], token, Answer.DONE if final else Answer.FAILED)
+        self.ledger.answered(attempt.row.key[1], token, ReceiverAnswer.DONE if final else ReceiverAnswer.FAILED)
         decides = window.answered(attempt, conclusion, self.now)
-        self.say("answer", window.epoch, attempt.row.key[1].hex()[:4], token, final, decides)
+        self.record("answer", window.epoch, attempt.row.key[1].hex()[:4], token, final, decides)
 
     def _expired(self, uuid: bytes) -> list[int]:
         """The tokens under which the timer ended because its time was over, by its history."""
@@ -506,7 +506,7 @@ class Interleaving:
     # ------------------------------------------------------------------ the end
 
     def _heal(self) -> None:
-        self.say("healing")
+        self.record("healing")
         self.faulty, self.skew, self._unsent_rate = False, [0, 0, 0], 0.0
         while self.letters:
             self.network(self.letters[0])

@@ -43,7 +43,7 @@ class Row:
 
 
 @dataclass
-class Op:
+class WriteOp:
     """A result of an attempt, or a client's change of the definition."""
 
     result: Row | None = None
@@ -57,7 +57,7 @@ class Batch:
     """A write under way: the row that it leaves (None: deleted), and what follows it."""
 
     epoch: int
-    ops: list[Op]
+    ops: list[WriteOp]
     row: Row | None
     #: Occurrences that end with it.
     ended: list[int]
@@ -74,7 +74,7 @@ class Owner:
     #: The attempt in flight outlived a claim, and no load has shown its row since.
     stale: bool = False
     answered: Row | None = None
-    pending: list[Op] = field(default_factory=list)
+    pending: list[WriteOp] = field(default_factory=list)
     batch: Batch | None = None
     loaded: bool = False
 
@@ -141,13 +141,13 @@ class Model:
             return
         ends = row.attempt >= ATTEMPTS_MAX or self.rng.random() < 0.6
         owner.answered = row
-        owner.pending.append(Op(result=row, ends=ends))
+        owner.pending.append(WriteOp(result=row, ends=ends))
 
     def change(self) -> None:
         """A client changes the definition."""
         if len(self.owner.pending) < 3:
             self.asked += 1
-            self.owner.pending.append(Op(definition=self.asked, retimes=self.rng.random() < 0.5))
+            self.owner.pending.append(WriteOp(definition=self.asked, retimes=self.rng.random() < 0.5))
 
     def send(self) -> None:
         """Assembles the pending operations into one batch: each applies to the row as it is then."""
@@ -173,7 +173,7 @@ class Model:
                 following = (row.occurrence + 1, 1) if op.ends else (row.occurrence, row.attempt + 1)
                 row = Row(*following, definition, self.generations)
                 if op.ends and "later" in self.broken:
-                    owner.pending.append(Op(definition=definition))
+                    owner.pending.append(WriteOp(definition=definition))
                     row = None
         owner.batch = Batch(owner.epoch, ops, row, ended)
 
@@ -244,7 +244,7 @@ class Model:
     def report(self) -> None:
         """The result of an attempt that was left to a former owner."""
         if self.left is not None:
-            self.owner.pending.append(Op(result=self.left, ends=self.rng.random() < 0.6))
+            self.owner.pending.append(WriteOp(result=self.left, ends=self.rng.random() < 0.6))
             self.left = None
 
     def load(self) -> None:

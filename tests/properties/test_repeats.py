@@ -49,8 +49,8 @@ class Model:
         if timer.keys or failure or self.mode is HistoryMode.ALL:
             self.retained[uuid] = timer
 
-    def answer(self, op: WriteOp, number: int) -> object:
-        """Applies an operation and returns its answer."""
+    def answer(self, op: WriteOp, number: int, *, forgets: bool = False) -> object:
+        """Applies an operation and returns its answer. `forgets`: a create does not know the former timer."""
         uuid = op.uuid
         former = self.live.get(uuid) or self.retained.get(uuid)
         if op.kind is OpKind.CREATE:
@@ -59,7 +59,7 @@ class Model:
                 return found
             assert op.timer is not None
             keys = () if op.condition is None else op.condition.keys_after(None)
-            if keys and former is not None:
+            if keys and former is not None and not forgets:
                 keys = (*former.keys, *keys)[-KEYS_MAX:]
             self.live[uuid] = Known(number, op.timer.firing, keys)
             return self.live[uuid]
@@ -103,6 +103,8 @@ class Run:
         self.numbers: dict[int, int] = {}
         self.now = 1_000
         self.claims = 0
+        #: Keys that were sent as first tries.
+        self.first_tries = 0
         #: Firings that an answer has reported as finished.
         self.over: set[str] = set()
         self.claim()
@@ -135,7 +137,11 @@ class Run:
 
     def condition(self) -> Condition | None:
         rng = self.rng
-        key = CreateKey(f"k{rng.randrange(6)}", f"b{int(rng.random() < 0.1)}") if rng.random() < 0.7 else None
+        if rng.random() < 0.2:
+            self.first_tries += 1
+            return Condition(key=CreateKey(f"f{self.first_tries}", "b0"), first_try=True)
+        name = f"f{rng.randint(max(self.first_tries - 2, 0), self.first_tries)}" if rng.random() < 0.3 else ""
+        key = CreateKey(name or f"k{rng.randrange(6)}", f"b{int(rng.random() < 0.1)}") if rng.random() < 0.7 else None
         on_conflict = rng.choice(list(OnConflict))
         return None if key is None and on_conflict is OnConflict.REPLACE else Condition(on_conflict, key)
 
@@ -179,7 +185,7 @@ class Run:
         for op, answer in zip(batch.ops, batch.answers, strict=True):
             if op.kind > OpKind.DELETE:
                 continue
-            expected = self.model.answer(op, self.numbers[id(op)])
+            expected = self.model.answer(op, self.numbers[id(op)], forgets=_forgets(op, answer))
             assert seen(answer, expected) == expected, (op.kind.name, op.condition, answer)
 
     def note_over(self, batch: Batch) -> None:
@@ -214,6 +220,12 @@ class Run:
         )
         for _ in range(120):
             self.rng.choice(steps)()
+
+
+def _forgets(op: WriteOp, answer: object) -> bool:
+    """Whether a first try was answered by an owner that does not have the former timer in memory: it reads nothing more."""
+    first_try = op.condition is not None and not op.condition.reads
+    return first_try and isinstance(answer, Row) and len(answer.timer.keys) == 1
 
 
 def seen(answer: object, expected: object) -> object:

@@ -1,4 +1,4 @@
-"""What a schedule's sentence says is when it runs: a reader of the sentences and the recurrence agree about every instant."""
+"""A schedule runs when its sentence claims: a reader of the sentences and the recurrence agree about every instant."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ EXPRESSIONS = st.tuples(
 
 
 @given(EXPRESSIONS, st.lists(st.integers(1_700_000_000, 2_000_000_000), min_size=5, max_size=5))
-def test_sentence_says_exactly_when_an_expression_runs(expression: str, seconds: list[int]) -> None:
+def test_sentence_describes_exactly_when_an_expression_runs(expression: str, seconds: list[int]) -> None:
     try:
         cron = Cron(expression)
     except ValueError:
@@ -153,8 +153,8 @@ def test_sentence_says_exactly_when_an_expression_runs(expression: str, seconds:
                 assert not runs(EPOCH + timedelta(microseconds=skipped)), (expression, sentence, skipped)
         at = due
     for second in seconds:
-        said = runs(EPOCH + timedelta(seconds=second))
-        assert said == (cron.after(second * US - 1) == second * US), (expression, sentence, second)
+        described = runs(EPOCH + timedelta(seconds=second))
+        assert described == (cron.after(second * US - 1) == second * US), (expression, sentence, second)
 
 
 @given(st.integers(EVERY_MIN_US, EVERY_MAX_US))

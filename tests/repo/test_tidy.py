@@ -85,7 +85,11 @@ def test_files_that_contributing_names_exist() -> None:
 def test_files_are_limited_in_length() -> None:
     # The window has all of its transitions in one place on purpose.
     most = {Path("src/tocsin/timers/engine/window.py"): 890}
-    long = {str(path): len(read(path).splitlines()) for path in FILES if path.suffix == ".py"}
+    long = {
+        str(path): len(read(path).splitlines())
+        for path in FILES
+        if path.suffix == ".py" and "_generated" not in path.parts
+    }
     assert {path: lines for path, lines in long.items() if lines > most.get(Path(path), 600)} == {}
 
 

@@ -70,7 +70,7 @@ class Chaos:
     async def heal(self) -> None:
         """Heals all faults and waits for what is still under way."""
         world = self._world
-        world.say("healing")
+        world.record("healing")
         for node in world.nodes:
             node.link.fault_rate = node.link.slow_rate = 0.0
             node.link.poison = set()
@@ -91,7 +91,7 @@ class Chaos:
         world.healed = True
         world.all_healed.set()
         world.healed_at_us = world.true_us()
-        world.say("healed")
+        world.record("healed")
 
     # ------------------------------------------------------------------ faults
 
@@ -117,27 +117,27 @@ class Chaos:
         if node.frozen:
             return
         node.freeze()
-        self._world.say("freeze", node.name)
+        self._world.record("freeze", node.name)
         await asyncio.sleep(self._rng.choice((0.5, 3.5, 12.0)))
-        self._world.say("thaw", node.name)
+        self._world.record("thaw", node.name)
         node.thaw()
 
     async def _cut(self, node: Node) -> None:
         node.link.cut = self._rng.choice(("refused", "silent", "deaf"))
-        self._world.say("cut", node.name, node.link.cut)
+        self._world.record("cut", node.name, node.link.cut)
         await asyncio.sleep(self._rng.choice((0.3, 2.9, 4.0, 12.0)))
         node.link.cut = ""
-        self._world.say("uncut", node.name)
+        self._world.record("uncut", node.name)
 
     async def _part(self, node: Node) -> None:
         """Cuts the link between the node and another; both still reach the store."""
         world = self._world
         pair = frozenset((node.name, self._rng.choice(world.nodes).name))
         world.network.cuts.add(pair)
-        world.say("parted", *sorted(pair))
+        world.record("parted", *sorted(pair))
         await asyncio.sleep(self._rng.choice((0.3, 2.5, 12.0)))
         world.network.cuts.discard(pair)
-        world.say("joined", *sorted(pair))
+        world.record("joined", *sorted(pair))
 
     async def _break(self, node: Node) -> None:
         """Breaks connections; sometimes the nodes can't connect again for a while."""
@@ -149,22 +149,22 @@ class Chaos:
 
     async def _leave_unread(self, node: Node) -> None:
         seconds = self._rng.choice((0.3, 1.0, 2.0, 5.0, 5.0))
-        self._world.say("reads nothing", node.name, seconds)
+        self._world.record("reads nothing", node.name, seconds)
         self._world.network.leave_unread(node, seconds)
 
     async def _jump(self, node: Node) -> None:
         offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)
         node.clock.jump(offset_us)
-        self._world.say("jump", node.name, offset_us)
+        self._world.record("jump", node.name, offset_us)
         # Most are corrected soon; some are wrong for so long that other nodes take over.
         await asyncio.sleep(self._rng.uniform(0, self._rng.choice((8, 8, 25))))
         node.clock.correct()
-        self._world.say("clock corrected", node.name)
+        self._world.record("clock corrected", node.name)
 
     async def _drift(self, node: Node) -> None:
         drift_ppm = self._rng.randint(-5_000, 5_000)
         node.clock.drift(drift_ppm)
-        self._world.say("drift", node.name, drift_ppm)
+        self._world.record("drift", node.name, drift_ppm)
 
     async def _poison(self, node: Node) -> None:
         clients = self._world.clients
@@ -207,7 +207,7 @@ class Chaos:
             else:
                 world.ledger.paused.discard(name)
             await self._insist(lambda service: service.update_namespace(name, paused=paused))
-            world.say("namespace", name, "paused" if paused else "goes on")
+            world.record("namespace", name, "paused" if paused else "goes on")
             if paused:
                 world.ledger.paused.add(name)
             elif name in world.paused_namespaces:
@@ -226,13 +226,13 @@ class Chaos:
                 return service.rotate_secret(name, str(number), GRACE_US, force=True)
 
             await self._insist(change, first=node)
-            world.say("namespace", name, "secret", number)
+            world.record("namespace", name, "secret", number)
             world.ledger.secret[name] = number
 
     async def _blind(self, node: Node) -> None:
         """Keeps the node from reading namespaces for longer than their lease, while one of them is paused."""
         node.link.blind = True
-        self._world.say("blind", node.name)
+        self._world.record("blind", node.name)
         pausing = self._world.loop.create_task(self._pause_namespace(node))
         await asyncio.sleep(self._rng.uniform(5, 25))
         node.link.blind = False
@@ -260,7 +260,7 @@ class Chaos:
                 await service.create_namespace(name, num_shards=world.total_shards, secret="1", retry=NAMESPACE_POLICY)
 
         await self._insist(found)
-        world.say("namespace", name, "founded")
+        world.record("namespace", name, "founded")
         world.exists[name].set()
 
     def _turn(self, name: str, kind: str) -> asyncio.Lock:
@@ -276,11 +276,11 @@ class Chaos:
             node, first = first or self._rng.choice(world.nodes), None
             if node.service is None or node.frozen:
                 continue
-            world.say("changes a namespace", node.name)
+            world.record("changes a namespace", node.name)
             try:
                 await node.ask(make(node.service))
             except (Unavailable, Conflict, NodeGone) as error:
-                world.say("namespace not changed", node.name, type(error).__name__)
+                world.record("namespace not changed", node.name, type(error).__name__)
             else:
                 return
 
@@ -302,4 +302,4 @@ class Chaos:
         due = world.true_us() + 60 * SECOND
         row = StoredRow(due, uuid, generation(0, bytes(16), self._bad_rows), "bad", str(self._bad_rows), (), b"?")
         shards[self._rng.choice(sorted(shards))].upsert([row])
-        world.say("bad row", uuid.hex()[:6], due)
+        world.record("bad row", uuid.hex()[:6], due)

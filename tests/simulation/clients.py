@@ -119,7 +119,7 @@ class Client:
             expire_after_us=expire_after_us,
         )  # fmt: skip
         states.add(token)
-        world.say("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
+        world.record("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
 
         write = world.runs.asked(self.uuid, token, traceable=kind is OpKind.UPDATE and moves)
 
@@ -130,7 +130,7 @@ class Client:
             return WriteOp(kind, self.uuid, self._namespace, changes=changes)
 
         answer, answered_all = await self._insist(op)
-        world.say("client receives", self.uuid.hex()[:6], token, _word(answer))
+        world.record("client receives", self.uuid.hex()[:6], token, _word(answer))
         if isinstance(answer, Row):
             write.acknowledged = True
             if token_of(answer.timer.payload) != token:
@@ -157,9 +157,9 @@ class Client:
         was_absent = ABSENT in states
         world.ledger.delete_asked(self.uuid)
         states.add(ABSENT)
-        world.say("client", "DELETE", self.uuid.hex()[:6])
+        world.record("client", "DELETE", self.uuid.hex()[:6])
         answer, answered_all = await self._insist(lambda: WriteOp(OpKind.DELETE, self.uuid, self._namespace))
-        world.say("client receives", self.uuid.hex()[:6], "DELETE", _word(answer))
+        world.record("client receives", self.uuid.hex()[:6], "DELETE", _word(answer))
         if answer is None:
             world.ledger.acknowledged(self.uuid, ABSENT)
             self._check_absent()
@@ -236,7 +236,7 @@ class Client:
             except TocsinError as error:
                 answer.set_result(error)
 
-        self._world.say("client asks", node.name)
+        self._world.record("client asks", node.name)
         node.inside(submit())
         # Longer than the request's time budget and the store's time-out: a client that retries earlier may be overtaken by
         # its former request.

@@ -22,7 +22,7 @@ class Violation(AssertionError):
         self.kind = kind
 
 
-class Answer(Enum):
+class ReceiverAnswer(Enum):
     """The result of an attempt by the receiver's answer. No attempt follows `REFUSED`."""
 
     DONE = 1
@@ -32,8 +32,8 @@ class Answer(Enum):
 
 
 def is_expired(timer: Timer) -> bool:
-    """Whether a finished timer says that it ended because its time was over. Only one that failed may say so before that: its
-    next attempt would have begun too late."""
+    """Whether a finished timer ended, by its status, because its time was over. Only one that failed may do so before that:
+    its next attempt would have begun too late."""
     limit = timer.expires_at
     if limit is None or "EXPIRED: " not in (timer.last_error or ""):
         return False
@@ -67,7 +67,7 @@ class Ledger:
         self.done: set[int] = set()
         self.duplicates = 0
         # The answers that the service received, by token, and how many attempts failed, by timer and by token.
-        self._answers: dict[int, set[Answer]] = {}
+        self._answers: dict[int, set[ReceiverAnswer]] = {}
         self._failures: dict[bytes, int] = {}
         self._failures_of: dict[int, int] = {}
         self.attempts_max: dict[int, int] = {}
@@ -203,16 +203,16 @@ class Ledger:
         if attempt > self._sent[uuid]:
             self._broken("COUNTED", f"{uuid.hex()[:6]}: attempt {attempt} is the {self._sent[uuid]}th that was sent")
 
-    def answered(self, uuid: bytes, token: int, answer: Answer) -> None:
+    def answered(self, uuid: bytes, token: int, answer: ReceiverAnswer) -> None:
         """Records that the service received the receiver's answer."""
         self._answers.setdefault(token, set()).add(answer)
-        if answer in (Answer.FAILED, Answer.REFUSED):
+        if answer in (ReceiverAnswer.FAILED, ReceiverAnswer.REFUSED):
             self._failures[uuid] = self._failures.get(uuid, 0) + 1
             self._failures_of[token] = self._failures_of.get(token, 0) + 1
         exhausted = 0 < self.attempts_max.get(token, 0) <= self._failures_of.get(token, 0)
-        if answer in (Answer.DONE, Answer.REFUSED) or exhausted:
+        if answer in (ReceiverAnswer.DONE, ReceiverAnswer.REFUSED) or exhausted:
             self.settled.add(self.root[token])
-        if answer is not Answer.FAILED:
+        if answer is not ReceiverAnswer.FAILED:
             # Nothing of this token may fire again.
             self.done.add(token)
 
@@ -228,10 +228,10 @@ class Ledger:
         if timer.attempts > sent:
             self._broken("COUNTED", f"{what}, {sent} were sent")
         policy = timer.retry or NAMESPACE_POLICY
-        exhausted = Answer.FAILED in answers and policy.max_attempts <= timer.attempts <= failures
+        exhausted = ReceiverAnswer.FAILED in answers and policy.max_attempts <= timer.attempts <= failures
         true = {
-            Status.COMPLETED: Answer.DONE in answers,
-            Status.FAILED: Answer.REFUSED in answers or exhausted or (bool(sent) and is_expired(timer)),
+            Status.COMPLETED: ReceiverAnswer.DONE in answers,
+            Status.FAILED: ReceiverAnswer.REFUSED in answers or exhausted or (bool(sent) and is_expired(timer)),
             Status.CANCELED: uuid in self._deletes,
             Status.EXPIRED: is_expired(timer) and timer.attempts == 0 and (faulty or token not in self._attempted),
         }

@@ -32,7 +32,7 @@ class Link:
     """The part of the store port that the engine uses, over a network that may lose and delay everything but corrupts
     nothing."""
 
-    def __init__(self, store: MemoryStore, rng: random.Random, say: Callable[..., None]) -> None:
+    def __init__(self, store: MemoryStore, rng: random.Random, record: Callable[..., None]) -> None:
         self.capabilities = store.capabilities
         self.fault_rate = 0.0
         self.slow_rate = 0.0
@@ -44,7 +44,7 @@ class Link:
         self.round_trip_us_max = 0
         self._store = store
         self._rng = rng
-        self._say = say
+        self._record = record
 
     async def _call(self, work: Callable[[], Coroutine[Any, Any, T]], *, writes: str = "") -> T:
         """Sends the request, executes it when it arrives, and waits for the answer."""
@@ -56,7 +56,7 @@ class Link:
         kind = rng.choice(_FATES) if fate < self.fault_rate else ""
         late = rng.uniform(0.0, 12.0) if kind == "late" else 0.0
         if kind and writes:
-            self._say("fate", writes, kind, round(late, 3))
+            self._record("fate", writes, kind, round(late, 3))
         if kind in ("definite", "unavailable") or self.cut == "refused":
             await asyncio.sleep(there)
             raise DefiniteFailure("deadlock") if kind == "definite" else StoreUnavailable("connection refused")
@@ -102,7 +102,7 @@ class Link:
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         def work() -> Coroutine[Any, Any, int | None]:
-            self._say("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
+            self._record("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
             return self._store.claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
         return await self._call(work, writes="claim")
@@ -121,21 +121,21 @@ class Link:
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         if counter is not None:
-            self._say("forgets", incarnation.hex()[:4], counter)
+            self._record("forgets", incarnation.hex()[:4], counter)
         return await self._call(lambda: self._store.forget_member(incarnation, counter), writes="forget")
 
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
         def work() -> Coroutine[Any, Any, list[Applied]]:
             if self.poison and any(row.uuid in self.poison for batch in batches for row in batch.upserts):
                 raise DefiniteFailure("the database refuses this row")
-            self._say_batches(batches)
+            self._record_batches(batches)
             return self._store.apply(batches)
 
         return await self._call(work, writes="apply")
 
-    def _say_batches(self, batches: Sequence[ShardBatch]) -> None:
+    def _record_batches(self, batches: Sequence[ShardBatch]) -> None:
         for batch in batches:
-            self._say(
+            self._record(
                 "batch",
                 f"shard {batch.shard_id} v{batch.epoch} of {batch.owner.hex()[:4]}",
                 [(row.execute_at, row.uuid.hex()[:6], row.generation[-1], row.suspended) for row in batch.upserts],
@@ -166,7 +166,7 @@ class Link:
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
         def work() -> Coroutine[Any, Any, bool]:
-            self._say("namespace arrives", namespace.name, namespace.version, namespace.secret, namespace.paused)
+            self._record("namespace arrives", namespace.name, namespace.version, namespace.secret, namespace.paused)
             return self._store.put_namespace(namespace, create=create)
 
         return await self._call(work, writes="put_namespace")

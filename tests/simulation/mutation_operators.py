@@ -30,7 +30,7 @@ class Edit(NamedTuple):
     code: str = ""
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """A node of a syntax tree, and where it hangs."""
 
     node: ast.AST
@@ -156,11 +156,11 @@ def _combined(function: str, mentions: tuple[str, ...], operator: ast.boolop, ot
 # ---------------------------------------------------------------------- places
 
 
-def _statement(place: Place) -> bool:
+def _statement(place: NodePlace) -> bool:
     return isinstance(place.node, ast.stmt)
 
 
-def _condition(place: Place) -> bool:
+def _condition(place: NodePlace) -> bool:
     return (
         place.field in ("test", "ifs")
         or isinstance(place.node, ast.Compare | ast.BoolOp)
@@ -169,19 +169,19 @@ def _condition(place: Place) -> bool:
     )
 
 
-def _part(place: Place) -> bool:
+def _part(place: NodePlace) -> bool:
     return place.index is not None and isinstance(place.parent, ast.BoolOp | ast.Call | ast.Tuple | ast.List | ast.Set)
 
 
-def _places(root: ast.AST) -> Iterator[Place]:
+def _places(root: ast.AST) -> Iterator[NodePlace]:
     for field, value in ast.iter_fields(root):
         for index, node in enumerate(value) if isinstance(value, list) else ((None, value),):
             if isinstance(node, ast.AST):
-                yield Place(node, root, field, index)
+                yield NodePlace(node, root, field, index)
                 yield from _places(node)
 
 
-def _smallest(root: ast.AST, kind: Callable[[Place], bool], mentions: tuple[str, ...]) -> Place:
+def _smallest(root: ast.AST, kind: Callable[[NodePlace], bool], mentions: tuple[str, ...]) -> NodePlace:
     patterns = [_pattern(mention) for mention in mentions]
     found = [
         place
@@ -196,7 +196,7 @@ def _smallest(root: ast.AST, kind: Callable[[Place], bool], mentions: tuple[str,
     return _only(smallest, f"{kind.__name__[1:]} that mentions {' and '.join(map(repr, mentions))}")
 
 
-def _only(places: list[Place], what: str) -> Place:
+def _only(places: list[NodePlace], what: str) -> NodePlace:
     if not places:
         raise Misfit(f"no {what}")
     if len(places) > 1:

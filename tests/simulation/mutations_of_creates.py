@@ -70,6 +70,12 @@ MUTATIONS = [
         drop(EXISTING + "_former", "found.live is not None"),
     ),
     _simulated(
+        "a repeated create goes by memory alone",
+        26,
+        never("tocsin.timers.engine.window:Window.needs_store", "op.condition is not None and op.condition.reads"),
+        caught_by=_PERFECT,
+    ),
+    _simulated(
         "a forwarded create loses its condition",
         26,
         leave_out("tocsin.timers.service:TimerService._forward", "op.condition"),

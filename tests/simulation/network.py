@@ -134,7 +134,7 @@ class Network:
         broken = []
         for pipe in self._pipes:
             if not pipe._over and self._rng.random() < 0.5:
-                self._world.say("connection breaks", pipe._node.name)
+                self._world.record("connection breaks", pipe._node.name)
                 other = pipe.other
                 loop = asyncio.get_running_loop()
                 loop.call_soon(pipe.fail, "broken", context=within(pipe._node))

@@ -48,19 +48,19 @@ class Node:
         self.clock = DriftingClock(
             world.true_us, offset_us=offset_us, boot_us=self._rng.randint(0, 10**9), drift_ppm=drift_ppm
         )
-        self.link = Link(world.store, world.rng(name, "link"), self._say)
+        self.link = Link(world.store, world.rng(name, "link"), self._record)
         self.receiver = self._new_receiver()
         self.context: Context | None = None
         self._boot: asyncio.Task[None] | None = None
         #: Requests that end with the process.
         self._asked: set[asyncio.Task[Any]] = set()
 
-    def _say(self, *what: object) -> None:
-        self._world.say(self.name, *what)
+    def _record(self, *what: object) -> None:
+        self._world.record(self.name, *what)
 
     def _observe(self, event: Event) -> None:
         if not isinstance(event, _QUIET):
-            self._world.say(
+            self._world.record(
                 self.name, type(event).__name__, *(v.hex()[:6] if isinstance(v, bytes) else v for v in event)
             )
 
@@ -93,7 +93,7 @@ class Node:
         while True:
             self._starts += 1
             incarnation = self._rng.randbytes(16)
-            self._say("start", incarnation.hex()[:4])
+            self._record("start", incarnation.hex()[:4])
             self.receiver = self._new_receiver()
             self.context = Context(
                 store=self.link,  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ class Node:
             try:
                 await supervisor.start()
             except StoreError as error:
-                self._say("start failed", str(error))
+                self._record("start failed", str(error))
                 self._disconnect()
                 await supervisor.kill()
                 await asyncio.sleep(0.5)
@@ -150,7 +150,7 @@ class Node:
 
     async def crash(self) -> None:
         """Kills the process."""
-        self._say("crash")
+        self._record("crash")
         self.thaw()
         self.receiver.connected = False
         if self._boot is not None and not self._boot.done():
@@ -166,7 +166,7 @@ class Node:
 
     async def close(self) -> None:
         """Stops the node gracefully."""
-        self._say("close")
+        self._record("close")
         self.thaw()
         if self._boot is not None:
             await asyncio.wait({self._boot})

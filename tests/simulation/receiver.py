@@ -14,7 +14,7 @@ from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.instants import format_instant
 from tocsin.ports.callback import Exchange, Invocation
 
-from .ledger import Answer
+from .ledger import ReceiverAnswer
 
 if TYPE_CHECKING:
     from .node import Node
@@ -73,22 +73,22 @@ class Receiver:
         uuid = timer_uuid(invocation.namespace, invocation.timer_id)
         if not world.healed and rng.random() < world.unsent_rate:
             # No connection or no descriptor: the receiver does not see the request.
-            world.say("not sent", self._node.name, uuid.hex()[:6], token)
+            world.record("not sent", self._node.name, uuid.hex()[:6], token)
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
         world.record_firing(uuid, token, invocation, self._node, self._now_us())
         outcome, delay_s, answer = self._decide(token, invocation)
         if delay_s * 1e6 >= invocation.timeout_us:
-            outcome, delay_s, answer = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, Answer.FAILED
+            outcome, delay_s, answer = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, ReceiverAnswer.FAILED
         delay_s = max(delay_s, 0.0001)
         if world.faulty and rng.random() < 0.02:
             # Received and answered, but after the service's time-out.
-            outcome, answer = NoResponse("CONNECTION_FAILED"), Answer.FAILED
+            outcome, answer = NoResponse("CONNECTION_FAILED"), ReceiverAnswer.FAILED
         exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
 
         def end() -> None:
             if self.connected:
-                world.say("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, answer.name)
+                world.record("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, answer.name)
                 world.ledger.answered(uuid, token, answer)
                 done(exchange)
 
@@ -99,7 +99,7 @@ class Receiver:
         world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
         uuid = schedule_uuid(invocation.namespace, invocation.timer_id)
         if not world.healed and rng.random() < world.unsent_rate:
-            world.say("not sent", self._node.name, uuid.hex()[:6], invocation.message_id)
+            world.record("not sent", self._node.name, uuid.hex()[:6], invocation.message_id)
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
         world.schedules.begins(uuid, invocation, self._node.name, self._now_us())
@@ -122,7 +122,7 @@ class Receiver:
         def end() -> None:
             world.schedules.ends(uuid, invocation.message_id)
             if self.connected:
-                world.say("answer", self._node.name, uuid.hex()[:6], invocation.message_id, type(outcome).__name__)
+                world.record("answer", self._node.name, uuid.hex()[:6], invocation.message_id, type(outcome).__name__)
                 done(exchange)
 
         loop.call_later(max(delay_s, 0.0001), end)
@@ -131,7 +131,7 @@ class Receiver:
         if self.connected:
             done(exchange)
 
-    def _decide(self, token: int, invocation: Invocation) -> tuple[Outcome, float, Answer]:
+    def _decide(self, token: int, invocation: Invocation) -> tuple[Outcome, float, ReceiverAnswer]:
         """(outcome, seconds, result of the attempt)."""
         world, rng = self._world, self._rng
         chance = rng.random()
@@ -141,20 +141,20 @@ class Receiver:
             return (
                 Response(200, rng.choice((b"", b'{"ok":true}'))),
                 min(delay_s, 0.2) if world.healed else delay_s,
-                Answer.DONE,
+                ReceiverAnswer.DONE,
             )
         if hangs or self.destination(invocation.url) in world.broken_hosts or chance < 0.6:
-            return NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, Answer.FAILED
+            return NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, ReceiverAnswer.FAILED
         if chance < 0.75:
-            return Response(500), delay_s, Answer.FAILED
+            return Response(500), delay_s, ReceiverAnswer.FAILED
         if chance < 0.8:
-            return Response(503, b"", "1"), delay_s, Answer.FAILED
+            return Response(503, b"", "1"), delay_s, ReceiverAnswer.FAILED
         if chance < 0.84:
-            return Response(404), delay_s, Answer.REFUSED
+            return Response(404), delay_s, ReceiverAnswer.REFUSED
         if chance < 0.88:
-            return Response(200, b'{"ok":false}'), delay_s, Answer.FAILED
+            return Response(200, b'{"ok":false}'), delay_s, ReceiverAnswer.FAILED
         if chance < 0.9:
-            return Response(200, b"<html>"), delay_s, Answer.DONE
+            return Response(200, b"<html>"), delay_s, ReceiverAnswer.DONE
         due = invocation.fired_at + int(rng.choice((-1e6, 0.0, 0.5e6, 5e6, 25e6)))
         child = world.ledger.token(
             due,
@@ -165,7 +165,7 @@ class Receiver:
         )
         world.runs.parent[child] = token
         body = b'{"ok":true,"nextExecuteAt":"%s","payload":{"token":%d}}' % (format_instant(due).encode(), child)
-        return Response(200, body), delay_s, Answer.RESCHEDULED
+        return Response(200, body), delay_s, ReceiverAnswer.RESCHEDULED
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -51,7 +51,7 @@ class RunLedger:
         firing.attempt = max(firing.attempt, attempt)
 
     def check(self, store: MemoryStore) -> None:
-        """Checks that the store has the runs, and that what it says of them is true."""
+        """Checks that the store has the runs, and that what it reports of them is true."""
         for uuid, firings in self._firings.items():
             found = {run.firing: run for run in _stored_runs(store, uuid)}
             rescheduled = {run.firing for run in found.values() if run.status is RunStatus.RESCHEDULED}

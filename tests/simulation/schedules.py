@@ -171,7 +171,7 @@ class ScheduleLedger:
         firing = invocation.message_id.rpartition("_")[2]
         what = f"{firing} attempt {invocation.attempt} by {node}"
         version = token_of(invocation.payload)
-        world.say("CALL", node, uuid.hex()[:6], firing, "attempt", invocation.attempt, "version", version)
+        world.record("CALL", node, uuid.hex()[:6], firing, "attempt", invocation.attempt, "version", version)
         if life is None:
             self._broken("UNKNOWN", uuid, what)
             return
@@ -329,7 +329,7 @@ class Scheduler(Client):
     async def _delete(self) -> None:
         self._ledger.reborn(self.uuid)
         answer, _ = await self._insist(lambda: WriteOp(OpKind.DELETE, self.uuid, self._namespace))
-        self._world.say("client receives", self.uuid.hex()[:6], "DELETE", _word(answer))
+        self._world.record("client receives", self.uuid.hex()[:6], "DELETE", _word(answer))
         self._ledger.reborn(self.uuid)
         if answer is None or isinstance(answer, TimerNotFound | TimerNotPending):
             self._ledger.deleted.add(self.uuid)
@@ -344,15 +344,15 @@ class Scheduler(Client):
             sent = None if timer is None else msgspec.structs.replace(timer)
             return WriteOp(OpKind.SCHEDULE, self.uuid, self._namespace, timer=sent, changes=changes, change=change)
 
-        self._world.say("client", type(change).__name__, self.uuid.hex()[:6], self._versions)
+        self._world.record("client", type(change).__name__, self.uuid.hex()[:6], self._versions)
         answer, _ = await self._insist(op)
-        self._world.say("client receives", self.uuid.hex()[:6], type(change).__name__, _word(answer))
+        self._world.record("client receives", self.uuid.hex()[:6], type(change).__name__, _word(answer))
         expected = (BacklogFull, InvalidInput, ScheduleEnded, TimerNotFound, TimerNotPending, *_REFUSED)
         if isinstance(answer, Row):
             if answer.timer.schedule is None:
                 self._ledger._broken("WRONG ANSWER", self.uuid, repr(answer.timer))
         elif self._world.healed and not isinstance(answer, expected):
-            self._world.say("unexpected", repr(answer))
+            self._world.record("unexpected", repr(answer))
         return answer
 
     async def _finish(self) -> None:

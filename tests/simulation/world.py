@@ -168,13 +168,13 @@ class World:
 
     # ------------------------------------------------------------------ trace and violations
 
-    def say(self, *what: object) -> None:
+    def record(self, *what: object) -> None:
         """Adds to the trace."""
         self.trace.append((self.loop.now_us(), *what))
 
     def broken(self, kind: str, detail: str) -> None:
         """Records a violation; the run ends with the first."""
-        self.say("VIOLATION", kind, detail)
+        self.record("VIOLATION", kind, detail)
         if self.violation is None:
             self.violation = Violation(kind, detail)
             if self._failed is not None and not self._failed.done():
@@ -186,7 +186,7 @@ class World:
 
     def record_firing(self, uuid: bytes, token: int, invocation: Invocation, node: Node, node_now: int) -> None:
         """Records a call of a receiver."""
-        self.say("FIRE", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
+        self.record("FIRE", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
         if self.fired.setdefault(invocation.message_id, token) != token:
             self.broken(
                 "REUSED ID",
@@ -381,7 +381,7 @@ class World:
                     if timer.status is not row.status:
                         self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
                     attempts_max = (timer.retry or NAMESPACE_POLICY).max_attempts
-                    self.say("history", timer.status.value, timer.attempts, attempts_max)
+                    self.record("history", timer.status.value, timer.attempts, attempts_max)
                     if timer.payload != NULL_PAYLOAD and timer.schedule is None:
                         self.ledger.finished_as(uuid, token_of(timer.payload), timer, faulty=self.faulty)
         for uuid, states in self.ledger.possible.items():

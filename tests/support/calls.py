@@ -1,4 +1,4 @@
-"""What black-box tests say to the API, and the calls they wait for."""
+"""What black-box tests send to the API, and the calls they wait for."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Inbox:
 
     def __call__(self, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
         self.calls.append(Call(body, headers, time.time_ns() // 1_000))
-        task = asyncio.get_running_loop().create_task(self._tell())
+        task = asyncio.get_running_loop().create_task(self._notify_changes())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return self.answers.pop(0) if self.answers else self.default
 
-    async def _tell(self) -> None:
+    async def _notify_changes(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 

@@ -178,7 +178,7 @@ async def ended(*servers: ServerProcess) -> AsyncIterator[None]:
                 await server.kill()
 
 
-#: After that a client believes no longer in an answer: nodes are stopped under it, and don't say so.
+#: After that a client believes no longer in an answer: nodes are stopped under it, without notice.
 ANSWER_TIMEOUT_S = 15.0
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 
 #: The longest that one input may hold the event loop, on the machine on which the reference work takes REFERENCE_S.
-HELD_S_MAX = 0.050
+BLOCKED_S_MAX = 0.050
 REFERENCE_S = 0.010
 _TRIES = 3
 
@@ -33,12 +33,12 @@ def cpu_s(work: Callable[[], object]) -> float:
     return time.thread_time() - begun
 
 
-def held_s(work: Callable[[], object]) -> float:
+def blocked_s(work: Callable[[], object]) -> float:
     """CPU seconds of the work on the reference machine; the minimum of several tries if the first exceeds the limit."""
     least = float("inf")
     for _ in range(_TRIES):
         least = min(least, cpu_s(work) / machine_factor())
-        if least < HELD_S_MAX:
+        if least < BLOCKED_S_MAX:
             break
     return least
 

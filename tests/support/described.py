@@ -1,4 +1,4 @@
-"""Hooks for schemathesis: valid requests keep to what a schema can't say, so that the server has to take each of them.
+"""Hooks for schemathesis: valid requests keep to what a schema can't express, so that the server has to take each of them.
 
 No other machine is called: all requests go to a local port on which nothing listens.
 """

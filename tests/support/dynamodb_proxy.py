@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 #: A status and the content of an answer, JSON or a page; None closes the connection instead.
-Answer = tuple[int, dict[str, Any] | str] | None
+ProxyAnswer = tuple[int, dict[str, Any] | str] | None
 
 
 class Request:
@@ -43,7 +43,7 @@ class Request:
         return int(head.split(b" ", 2)[1]), json.loads(content)
 
 
-Fault = Callable[[Request], Awaitable[Answer]]
+Fault = Callable[[Request], Awaitable[ProxyAnswer]]
 
 
 class DynamoProxy:
@@ -130,7 +130,7 @@ class DynamoProxy:
 def refused(code: str, message: str = "refused by the test", status: int = 400) -> Fault:
     """The request is answered with this error, and not forwarded."""
 
-    async def fault(_: Request) -> Answer:
+    async def fault(_: Request) -> ProxyAnswer:
         return status, {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
 
     return fault
@@ -139,7 +139,7 @@ def refused(code: str, message: str = "refused by the test", status: int = 400) 
 def page(status: int) -> Fault:
     """The request is answered with a page, as by a server that is not DynamoDB, and not forwarded."""
 
-    async def fault(_: Request) -> Answer:
+    async def fault(_: Request) -> ProxyAnswer:
         return status, "<!DOCTYPE html>\n<title>Welcome</title>\n"
 
     return fault
@@ -148,7 +148,7 @@ def page(status: int) -> Fault:
 def canceled(code: str) -> Fault:
     """A transaction is canceled because of its last action, and not forwarded."""
 
-    async def fault(request: Request) -> Answer:
+    async def fault(request: Request) -> ProxyAnswer:
         others: list[dict[str, Any]] = [{"Code": "None"} for _ in request.content["TransactItems"][1:]]
         return 400, {
             "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -159,13 +159,13 @@ def canceled(code: str) -> Fault:
     return fault
 
 
-async def lost_answer(request: Request) -> Answer:
+async def lost_answer(request: Request) -> ProxyAnswer:
     """It is carried out, and its answer gets lost."""
     await request.forward()
     return None
 
 
-async def lost_request(_: Request) -> Answer:
+async def lost_request(_: Request) -> ProxyAnswer:
     """It never arrives, and its connection breaks."""
     return None
 
@@ -173,7 +173,7 @@ async def lost_request(_: Request) -> Answer:
 def slow(seconds: float) -> Fault:
     """It is carried out at once, and answered so much later."""
 
-    async def fault(request: Request) -> Answer:
+    async def fault(request: Request) -> ProxyAnswer:
         answer = await request.forward()
         await asyncio.sleep(seconds)
         return answer
@@ -184,7 +184,7 @@ def slow(seconds: float) -> Fault:
 def unprocessed(keep: int) -> Fault:
     """Of a batch only the first `keep` are done."""
 
-    async def fault(request: Request) -> Answer:
+    async def fault(request: Request) -> ProxyAnswer:
         ((table, items),) = request.content["RequestItems"].items()
         if request.operation == "BatchGetItem":
             left = {**items, "Keys": items["Keys"][keep:]}
@@ -205,7 +205,7 @@ def unprocessed(keep: int) -> Fault:
 def page_of(items: int) -> Fault:
     """A query reads only so many items; with 0, one that its answer lacks."""
 
-    async def fault(request: Request) -> Answer:
+    async def fault(request: Request) -> ProxyAnswer:
         request.content["Limit"] = min(items or 1, request.content.get("Limit", items or 1))
         status, answer = await request.forward()
         if not items and "LastEvaluatedKey" in answer:

@@ -91,7 +91,7 @@ class FaultyStore:
 
     Faults come from `script` first, then from the plan's probabilities. `cut` disconnects the node from the store: each new
     call raises StoreUnavailable after a time, and the outcome of writes under way is unknown. `injected` counts the injected
-    faults, so that a run can tell whether it had any.
+    faults, so that a run knows whether it had any.
     """
 
     def __init__(self, inner: Store, random: Random, plan: FaultPlan = NO_FAULTS) -> None:

@@ -32,7 +32,7 @@ class _Mariadb:
 
     #: Whether a statement that writes is ended, too, that takes too long.
     ends_writes = True
-    #: What lets transactions do everything but commit, in the session that says it; a backup does so.
+    #: What lets transactions do everything but commit, in the session that sends it; a backup does so.
     hold_commits = (b"BACKUP STAGE START", b"BACKUP STAGE BLOCK_COMMIT")
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Skips that say what the machine lacks, and that `TOCSIN_TEST_REQUIRE=name,name` turns into failures."""
+"""Skips that name what the machine lacks, and that `TOCSIN_TEST_REQUIRE=name,name` turns into failures."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tocsin.model.timer import Timer
 from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.whereabouts import Place, Whereabouts
+from tocsin.ports.whereabouts import RowPlace, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000
@@ -77,7 +77,7 @@ class Owned:
         self.namespace_version = self.stored_version
 
     def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        return Whereabouts(Place.WINDOW) if shard_id == 1 else None
+        return Whereabouts(RowPlace.WINDOW) if shard_id == 1 else None
 
     def accept(self, write: Write, epoch: int | None, settle) -> None:
         if epoch != self.epoch:

@@ -31,12 +31,12 @@ class RawAnswer:
         return dict(problem)
 
 
-async def say(address: tuple[str, int], sent: bytes, timeout_s: float = PATIENCE_S) -> RawAnswer:
+async def exchange(address: tuple[str, int], sent: bytes, timeout_s: float = PATIENCE_S) -> RawAnswer:
     """The response to the bytes sent. The server must close the connection after it, possibly before all bytes are sent."""
-    return await asyncio.to_thread(_say, address, sent, timeout_s)
+    return await asyncio.to_thread(_exchange, address, sent, timeout_s)
 
 
-def _say(address: tuple[str, int], sent: bytes, timeout_s: float) -> RawAnswer:
+def _exchange(address: tuple[str, int], sent: bytes, timeout_s: float) -> RawAnswer:
     # A plain socket: what was received stays readable after sending has failed.
     received = b""
     with socket.create_connection(address, timeout_s) as connection:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class SlowReceiver:
-    """Listens on a free port. `delay_s` gets the path and says how long the answer takes; `status` what it is. Its body is
+    """Listens on a free port. `delay_s` gets the path and returns how long the answer takes; `status` its code. Its body is
     `answer`, or that of the request.
     `arrivals` are paths with the wall clock in microseconds at which their request was complete."""
 

@@ -46,7 +46,7 @@ def limit_coroutine(item: pytest.Item) -> None:
 
 
 def _limit_s(item: pytest.Item) -> float:
-    """0 for none. A mark says `timeout(60)`; else the command line or pyproject.toml has it."""
+    """0 for none. A mark such as `timeout(60)` sets it; else the command line or pyproject.toml."""
     mark = item.get_closest_marker("timeout")
     if mark is not None:
         return float(mark.args[0])

@@ -36,14 +36,14 @@ LIMITS = AgentLimits(
     outbox_acknowledge_interval_us=0, outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000, outbox_batch_max=10
 )
 
-Answer = Callable[[Envelope], Exception | None]
+PostOutcome = Callable[[Envelope], Exception | None]
 
 
 class ScriptedBus:
-    """Settles posts as `answer` says, at once or, while `held` is set, when the test does."""
+    """Settles posts as `answer` decides, at once or, while `held` is set, when the test does."""
 
     def __init__(self) -> None:
-        self.answer: Answer = lambda envelope: None
+        self.answer: PostOutcome = lambda envelope: None
         self.paused = False
         self.posts: list[Envelope] = []
         self.under_way: dict[str, Callable[[Exception | None], None]] = {}

@@ -253,7 +253,7 @@ def test_every_response_has_a_verdict(
     if isinstance(result, Failed) and result.not_before_us is not None:
         assert NOW <= result.not_before_us <= NOW + HOUR
     if 200 <= status < 300 and not strict:
-        assert kind(result) == as_the_table_says(body, truncated)
+        assert kind(result) == as_in_the_table(body, truncated)
     else:
         assert isinstance(result, Done) <= (200 <= status < 300)
 
@@ -264,7 +264,7 @@ def kind(result: Verdict) -> str:
     return type(result).__name__
 
 
-def as_the_table_says(body: bytes, truncated: bool) -> str:
+def as_in_the_table(body: bytes, truncated: bool) -> str:
     """The expected verdict, by a decoder that decodes the whole body."""
     if truncated:
         return "Done"

@@ -12,7 +12,7 @@ from tocsin.cluster.wire import decode_reply, decode_request
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
 from tocsin.ports.forward import Written
 from tocsin.ports.observer import WritesSent
-from tocsin.ports.whereabouts import Place, Whereabouts
+from tocsin.ports.whereabouts import RowPlace, Whereabouts
 
 
 async def test_concurrent_writes_are_sent_together_and_answered_one_by_one() -> None:
@@ -221,7 +221,7 @@ async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection() -
 
 async def test_the_owner_reports_where_a_timer_is() -> None:
     pair = Pair()
-    for shard_id, known in ((1, Whereabouts(Place.WINDOW)), (2, None)):
+    for shard_id, known in ((1, Whereabouts(RowPlace.WINDOW)), (2, None)):
         asked = asyncio.ensure_future(pair.link.locate(shard_id, b"u" * 16))
         await pair.turn()
         assert await asked == known

@@ -28,11 +28,11 @@ from tocsin.cluster.wire import (
 from tocsin.model.access import hash_key
 from tocsin.ports.forward import NodeReport, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
-from tocsin.ports.whereabouts import Place, Whereabouts
+from tocsin.ports.whereabouts import RowPlace, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 OWN, A, B = b"n" * 16, b"a" * 16, b"b" * 16
-SAID = NodeReport("1", True, None, False, [])
+REPORT = NodeReport("1", True, None, False, [])
 
 
 class Placed(Map):
@@ -62,7 +62,7 @@ class Node:
         self.clock, self.placed, self.events = FakeClock(boottime_us=SECOND), Placed(), list[Event]()
         self.owned = Owned(self.clock)
         self.cluster = Cluster(
-            OWN, self.placed, self.owned, lambda: SAID, secret="", clock=self.clock, limits=ClusterLimits(**limits),
+            OWN, self.placed, self.owned, lambda: REPORT, secret="", clock=self.clock, limits=ClusterLimits(**limits),
             observe=self.events.append, dial_with=self._dial,
         )  # fmt: skip
 
@@ -124,8 +124,8 @@ async def test_connections_beyond_sessions_max_are_refused() -> None:
 async def test_requests_are_answered_and_an_announcement_refreshes_the_placement(node: Node) -> None:
     pipe, session = await node.meets(A)
     session.received(encode(ReportRequest(7)))
-    assert decode_reply(pipe.sent[-1]) == PeerReport(7, SAID)
-    for shard_id, known in ((1, Whereabouts(Place.WINDOW)), (2, None)):
+    assert decode_reply(pipe.sent[-1]) == PeerReport(7, REPORT)
+    for shard_id, known in ((1, Whereabouts(RowPlace.WINDOW)), (2, None)):
         session.received(encode(LocateTimer(8, shard_id, b"u" * 16)))
         assert decode_reply(pipe.sent[-1]) == TimerLocated(8, known)
     session.received(encode(OwnershipChanged()))
@@ -172,7 +172,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
         raise PeerUnreachable("connection refused")
 
     gone = Cluster(
-        OWN, node.placed, node.owned, lambda: SAID, secret="", clock=node.clock, limits=ClusterLimits(),
+        OWN, node.placed, node.owned, lambda: REPORT, secret="", clock=node.clock, limits=ClusterLimits(),
         observe=node.events.append, dial_with=refused,
     )  # fmt: skip
     # Where it was last found.
@@ -186,7 +186,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
 async def test_the_api_key_is_forwarded_only_to_a_release_that_takes_no_hash(takes_hashes: bool) -> None:
     pair = Pair()
     cluster = Cluster(
-        OWN, Placed(), pair.owned, lambda: SAID, secret="", clock=pair.here, limits=ClusterLimits(),
+        OWN, Placed(), pair.owned, lambda: REPORT, secret="", clock=pair.here, limits=ClusterLimits(),
         observe=pair.events.append, dial_with=pair._dial,
     )  # fmt: skip
     cluster._links[A] = pair.link

@@ -13,7 +13,7 @@ from tests.simulation.crowd import SECOND, Crowd
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.whereabouts import Obstacle, Place, Whereabouts
+from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.whereabouts import whereabouts
 from tocsin.timers.explaining import Asked, TimerState, WaitsFor, explain
@@ -29,11 +29,13 @@ def view_of(at: int | None = LATER, *, suspended: str | None = None, **fields: A
     return TimerView(msgspec.structs.replace(timer, **fields), b"u" * 16, 3, at, suspended)
 
 
-def known(place: Place, obstacle: Obstacle = Obstacle.NONE, name: str = "", attempt: int = 0, until: int = 0) -> Asked:
+def known(
+    place: RowPlace, obstacle: Obstacle = Obstacle.NONE, name: str = "", attempt: int = 0, until: int = 0
+) -> Asked:
     return Asked("n1", Whereabouts(place, obstacle, name, attempt, until))
 
 
-STORE, WINDOW = known(Place.STORE), known(Place.WINDOW)
+STORE, WINDOW = known(RowPlace.STORE), known(RowPlace.WINDOW)
 RETRIED = {"attempts": 2, "last_error": "HTTP_503", "execute_at": EARLIER}
 
 CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None, str]] = {
@@ -62,7 +64,7 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         "n1 could not be asked: it is down.",
     ),
     "paused node, not due": (
-        view_of(), known(Place.WINDOW, Obstacle.DISPATCH, "lease"), TimerState.SCHEDULED, WaitsFor.INSTANT, LATER,
+        view_of(), known(RowPlace.WINDOW, Obstacle.DISPATCH, "lease"), TimerState.SCHEDULED, WaitsFor.INSTANT, LATER,
         "At the moment, n1 fires nothing: node lease expired.",
     ),
     "handed over": (
@@ -70,11 +72,11 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         f"An attempt was in flight when the timer's shard was handed over. Without its result, n1 fires it at {AT_LATER}.",
     ),
     "in flight": (
-        view_of(EARLIER), known(Place.IN_FLIGHT, attempt=2, until=LATER), TimerState.FIRING, WaitsFor.RESPONSE, LATER,
+        view_of(EARLIER), known(RowPlace.IN_FLIGHT, attempt=2, until=LATER), TimerState.FIRING, WaitsFor.RESPONSE, LATER,
         f"Attempt 2 is in flight on n1; without a response it times out at {AT_LATER}.",
     ),
     "being written": (
-        view_of(EARLIER), known(Place.WRITING), TimerState.WRITING, WaitsFor.WRITE, None, "n1 is storing the result",
+        view_of(EARLIER), known(RowPlace.WRITING), TimerState.WRITING, WaitsFor.WRITE, None, "n1 is storing the result",
     ),
     "undecodable": (
         view_of(EARLIER, suspended="bad_record: no JSON"), STORE, TimerState.SUSPENDED, WaitsFor.CREATE, None,
@@ -92,19 +94,19 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         "No attempt may begin any more, since 1970-01-01T00:15:41Z: the timer ends instead of being fired.",
     ),
     "full node": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.NODE), TimerState.WAITING, WaitsFor.NODE, None,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.NODE), TimerState.WAITING, WaitsFor.NODE, None,
         "All slots of n1 are in use",
     ),
     "busy namespace": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.NAMESPACE), TimerState.WAITING, WaitsFor.NAMESPACE, None,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.NAMESPACE), TimerState.WAITING, WaitsFor.NAMESPACE, None,
         "Its namespace a has its share of the slots of n1",
     ),
     "busy destination": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.DESTINATION, "http://h:80"), TimerState.WAITING,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DESTINATION, "http://h:80"), TimerState.WAITING,
         WaitsFor.DESTINATION, None, "http://h:80 has as many requests in flight as it may have",
     ),
     "not sent": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.UNSENT, "http://h:80"), TimerState.WAITING, WaitsFor.DESTINATION,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.UNSENT, "http://h:80"), TimerState.WAITING, WaitsFor.DESTINATION,
         None, "could not be sent from n1",
     ),
     "suspended for its destination": (
@@ -116,23 +118,23 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         "It waits in the store for its namespace a",
     ),
     "lease": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.DISPATCH, "lease"), TimerState.HELD, WaitsFor.LEASE, None,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DISPATCH, "lease"), TimerState.BLOCKED, WaitsFor.LEASE, None,
         "n1 fires nothing at the moment: node lease expired.",
     ),
     "clock": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.DISPATCH, "clock_jump"), TimerState.HELD, WaitsFor.CLOCK, None,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DISPATCH, "clock_jump"), TimerState.BLOCKED, WaitsFor.CLOCK, None,
         "the node's wall clock jumped",
     ),
     "results": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.DISPATCH, "unwritten_results"), TimerState.HELD, WaitsFor.WRITE,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DISPATCH, "unwritten_results"), TimerState.BLOCKED, WaitsFor.WRITE,
         None, "too many results of attempts wait to be written",
     ),
     "hand-over": (
-        view_of(EARLIER), known(Place.WINDOW, Obstacle.HAND_OVER), TimerState.HELD, WaitsFor.OWNER, None,
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.HAND_OVER), TimerState.BLOCKED, WaitsFor.OWNER, None,
         "n1 is handing over its shard 3",
     ),
     "no owner": (
-        view_of(EARLIER), Asked(None), TimerState.HELD, WaitsFor.OWNER, None, "Its shard 3 has no owner at the moment",
+        view_of(EARLIER), Asked(None), TimerState.BLOCKED, WaitsFor.OWNER, None, "Its shard 3 has no owner at the moment",
     ),
     "silent owner": (
         view_of(EARLIER), Asked("n1", None, "it did not answer in time"), TimerState.UNKNOWN, None, None,
@@ -196,12 +198,12 @@ def test_timers_of_an_idle_node_are_in_memory_or_in_the_store() -> None:
     crowd.keep("far", "fine", 100_000)
 
     def look() -> None:
-        assert found_in(crowd, "soon") == Whereabouts(Place.WINDOW, Obstacle.NONE, "fine")
-        assert found_in(crowd, "far") == Whereabouts(Place.STORE)
+        assert found_in(crowd, "soon") == Whereabouts(RowPlace.WINDOW, Obstacle.NONE, "fine")
+        assert found_in(crowd, "far") == Whereabouts(RowPlace.STORE)
         crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "soon"), "a"))
-        assert found_in(crowd, "soon") == Whereabouts(Place.WRITING)
+        assert found_in(crowd, "soon") == Whereabouts(RowPlace.WRITING)
         crowd.supervisor.dispatcher.pause("clock_skew")
-        assert found_in(crowd, "far") == Whereabouts(Place.STORE, Obstacle.DISPATCH, "clock_skew")
+        assert found_in(crowd, "far") == Whereabouts(RowPlace.STORE, Obstacle.DISPATCH, "clock_skew")
         crowd.supervisor.shards[0].lose("fenced")
         assert found_in(crowd, "far") is None
 
@@ -217,12 +219,12 @@ def test_timer_in_flight_is_distinguished_from_those_that_wait_for_it() -> None:
 
     def look() -> None:
         fired_at = crowd.receivers.calls[0].at_us
-        in_flight = Whereabouts(Place.IN_FLIGHT, attempt=1, until=fired_at + 30 * SECOND)
+        in_flight = Whereabouts(RowPlace.IN_FLIGHT, attempt=1, until=fired_at + 30 * SECOND)
         assert found_in(crowd, "first") == in_flight
-        assert found_in(crowd, "second") == Whereabouts(Place.WINDOW, Obstacle.DESTINATION, "hung")
-        assert found_in(crowd, "unsent") == Whereabouts(Place.WINDOW, Obstacle.UNSENT, "full")
+        assert found_in(crowd, "second") == Whereabouts(RowPlace.WINDOW, Obstacle.DESTINATION, "hung")
+        assert found_in(crowd, "unsent") == Whereabouts(RowPlace.WINDOW, Obstacle.UNSENT, "full")
         crowd.supervisor.shards[0].draining = True
-        assert found_in(crowd, "second") == Whereabouts(Place.WINDOW, Obstacle.HAND_OVER)
+        assert found_in(crowd, "second") == Whereabouts(RowPlace.WINDOW, Obstacle.HAND_OVER)
 
     after(crowd, 12.5, look)
 
@@ -233,7 +235,7 @@ def test_full_node_and_namespace_with_its_share_of_slots_are_obstacles(slots: in
     for i in range(5):
         crowd.keep(f"h{i}", f"hung{i}", 8)
     crowd.keep("w", "fine", 9)
-    after(crowd, 10, lambda: check(found_in(crowd, "w"), Whereabouts(Place.WINDOW, obstacle, "fine")))
+    after(crowd, 10, lambda: check(found_in(crowd, "w"), Whereabouts(RowPlace.WINDOW, obstacle, "fine")))
 
 
 def check(found: Whereabouts | None, expected: Whereabouts) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tocsin.model import ids
 
-VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "placement_vectors.json").read_text())["vectors"]
+_FILE = Path(__file__).parents[2] / "sdks/vectors/placement.json"
+VECTORS: list[dict[str, Any]] = json.loads(_FILE.read_text())["cases"]
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
 
 
@@ -43,9 +44,10 @@ def test_timers_shard_is_one_of_its_namespaces_shards(namespace: str, timer_id: 
     assert all(0 <= shard < total for shard in shards)
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['namespace'][:20]}-{v['id'][:20]}-{v['totalShards']}")
-def test_vectors(vector: dict[str, Any]) -> None:
-    identity = ids.timer_uuid(vector["namespace"], vector["id"])
-    arc = ids.namespace_hash(vector["namespace"])
-    assert ids.uuid_text(identity) == vector["uuid"]
-    assert ids.shard_of(arc, identity, vector["numShards"], vector["totalShards"]) == vector["shardId"]
+@pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["name"])
+def test_vectors(case: dict[str, Any]) -> None:
+    given, expected = case["with"], case["expect"]
+    identity = ids.timer_uuid(given["namespace"], given["id"])
+    arc = ids.namespace_hash(given["namespace"])
+    assert ids.uuid_text(identity) == expected["timerUuid"]
+    assert ids.shard_of(arc, identity, given["numShards"], given["totalShards"]) == expected["shardId"]

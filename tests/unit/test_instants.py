@@ -1,4 +1,4 @@
-"""Instants and durations: exact round trips, rounding that is never early, and reasons that tell the correction."""
+"""Instants and durations: exact round trips, rounding that is never early, and reasons that name the correction."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.store import Listed, ListQuery, StoredRow
-from tocsin.timers.listing import LIST_BYTES_MAX, ListRequest, list_page, rows_by_id
+from tocsin.timers.listing import LIST_BYTES_MAX, IdListRequest, ListRequest, list_page, page_by_id
 
 ROWS = 1_000
 
@@ -32,6 +32,20 @@ class ManyRows:
         return Listed(rows, None if last == ROWS - 1 else (last, bytes(16), bytes(8)))
 
 
+class RowsById:
+    """Reads a store with `ROWS` rows by their ids."""
+
+    def __init__(self, payload_chars: int) -> None:
+        self.payload = msgspec.Raw(b'"' + b"x" * payload_chars + b'"')
+        self.reads = 0
+
+    async def __call__(self, after_id: str, limit: int) -> list[StoredRow]:
+        self.reads += 1
+        names = [name for number in range(1, ROWS + 1) if (name := f"{number:04}") > after_id][:limit]
+        timers = [Timer("shop", name, 1, "http://shop.test", 0, 0, self.payload) for name in names]
+        return [StoredRow(0, bytes(16), bytes(8), "shop", each.id, (), encode_record(each)) for each in timers]
+
+
 @pytest.mark.parametrize(("payload_chars", "rows"), [(10, 500), (200_000, LIST_BYTES_MAX // 200_000 + 1)])
 def test_page_of_one_bounded_read_is_full_unless_its_rows_are_large(payload_chars: int, rows: int) -> None:
     request = ListRequest("shop", limit=500, reads_max=1)
@@ -48,13 +62,32 @@ def test_page_of_one_bounded_read_is_full_unless_its_rows_are_large(payload_char
 def test_page_in_the_order_of_ids_is_full_unless_its_rows_are_large(
     payload_chars: int, limit: int, rows: int, more: bool
 ) -> None:
-    record = ManyRows(payload_chars).record
+    read = RowsById(payload_chars)
+    views, cursor = asyncio.run(page_by_id(IdListRequest(limit=limit), read, lambda _: 0))
+    assert len(views) == rows
+    assert cursor == (f"{rows:04}" if more else None)
 
-    async def read(after_id: str, limit: int) -> list[StoredRow]:
-        first = int(after_id or "0") + 1
-        last = min(first + limit, ROWS + 1)
-        return [StoredRow(0, bytes(16), bytes(8), "shop", f"{number:04}", (), record) for number in range(first, last)]
 
-    page, follow = asyncio.run(rows_by_id(read, "", limit))
-    assert [row.timer_id for row in page] == [f"{number:04}" for number in range(1, rows + 1)]
-    assert follow == more
+@pytest.mark.parametrize(
+    ("limit", "every", "prefix"), [(3, 1, ""), (3, 7, ""), (100, 50, "0"), (1, 999, ""), (9, 10, "03")]
+)
+def test_pages_of_a_filtered_list_have_every_match_once_and_bounded_reads(limit: int, every: int, prefix: str) -> None:
+    read = RowsById(10)
+
+    def matches(timer: Timer) -> bool:
+        return int(timer.id) % every == 0
+
+    found: list[str] = []
+    after = prefix
+    while True:
+        read.reads = 0
+        request = IdListRequest(after, limit, prefix, matches, reads_max=2)
+        views, cursor = asyncio.run(page_by_id(request, read, lambda _: 0))
+        assert read.reads <= 2
+        assert len(views) <= limit
+        found += [view.timer.id for view in views]
+        if cursor is None:
+            break
+        after = cursor
+    wanted = [f"{number:04}" for number in range(every, ROWS + 1, every)]
+    assert found == [name for name in wanted if name.startswith(prefix)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tocsin.ports.store import Member
-from tocsin.timers.engine.membership import Flag, Membership, announced
+from tocsin.timers.engine.membership import Flag, Membership, address_of, announced, api_url_of, flags_of
 
 SECOND = 1_000_000
 TIMEOUT = 5 * SECOND
@@ -71,6 +71,10 @@ def test_record_format_2_requires_every_living_member_to_read_it() -> None:
 def test_leaving_flag_is_readable_by_earlier_releases() -> None:
     assert announced("a:1", leaving=True, beside_earlier=True) == "a:1#leaving"
     assert announced("a:1", leaving=False, skewed=True, beside_earlier=True) == "a:1#skewed"
+    assert announced("a:1", leaving=True, beside_earlier=True, api_url="http://a") == "a:1#leaving"
+    with_url = Member(A, "a", announced("a:1", leaving=True, api_url="http://a:8080/x"), 1)
+    assert (address_of(with_url), api_url_of(with_url)) == ("a:1", "http://a:8080/x")
+    assert {Flag.LEAVING, Flag.FORMAT_2} <= flags_of(with_url)
     assert announced("a:1", leaving=False, beside_earlier=True).partition("#")[2] not in (
         "leaving",
         "skewed",

@@ -55,7 +55,7 @@ def test_rows_and_statements_are_grouped_up_to_the_packet_size():
 
 
 def error(code: int) -> errors.MySQLError:
-    return errors.OperationalError(code, "said the server")
+    return errors.OperationalError(code, "the server failed")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ class TestUrls:
         assert old != new
 
     @pytest.mark.parametrize(
-        ("url", "said"),
+        ("url", "message"),
         [
             ("mysql://u:secret@h", "has no valid database name"),
             ("mysql://u:secret@h/a`b", "has no valid database name"),
@@ -192,7 +192,7 @@ class TestUrls:
             ("mysql://u:secret@h:port/d", "[Pp]ort"),
         ],
     )
-    def test_invalid_urls_are_refused_without_the_password(self, url, said):
-        with pytest.raises(ConfigError, match=said) as refused:
+    def test_invalid_urls_are_refused_without_the_password(self, url, message):
+        with pytest.raises(ConfigError, match=message) as refused:
             MysqlStore(url)
         assert "secret" not in str(refused.value)

@@ -12,8 +12,8 @@ import pytest
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Timer
 from tocsin.timers.service import ListRequest, TimerView
-from tocsin.web.pages.lists import TimeBudget
-from tocsin.web.pages.timers.search import READS_MAX, earliest, latest
+from tocsin.web.pages.lists import TimeBudget, in_order
+from tocsin.web.pages.timers.search import READS_MAX, latest
 
 NOW = 1_900_000_000_000_000
 
@@ -75,9 +75,10 @@ async def all_pages(listed: Listed, request: ListRequest, steps: int = 10**9) ->
         assert len(page.rows) <= request.limit
         assert listed.reads <= READS_MAX
         views += page.rows
-        if page.reached_us is not None:
+        if page.reached is not None:
             assert len(page.rows) < request.limit
-            assert all(view.timer.execute_at >= page.reached_us for view in page.rows)
+            assert isinstance(page.reached, int)
+            assert page.reached <= min((view.timer.execute_at for view in page.rows), default=page.reached)
         cursor = page.cursor
         if cursor is None:
             return views
@@ -111,7 +112,7 @@ async def test_list_respects_its_time_range() -> None:
 async def test_page_of_a_long_list_takes_few_reads() -> None:
     listed = Listed([NOW - n * 1_000 for n in range(20_000)])
     page = await latest(listed, ListRequest("default", limit=50), NOW, budget(), reached)
-    assert (len(page.rows), page.cursor is not None, page.reached_us) == (50, True, None)
+    assert (len(page.rows), page.cursor is not None, page.reached) == (50, True, None)
     assert listed.reads < 120
 
 
@@ -143,16 +144,16 @@ async def test_search_latest_first_takes_few_extra_reads() -> None:
 
 async def test_search_earliest_first_stops_in_time_and_reports_its_position() -> None:
     listed = Listed(list(range(NOW, NOW + 1_000)), every=400, scan=100)
-    first = await earliest(listed, ListRequest("default", limit=50), budget(2), reached)
+    first = await in_order(listed, ListRequest("default", limit=50), budget(2), reached)
     assert [view.timer.id for view in first.rows] == ["t0"]
-    assert first.reached_us == NOW + 199
-    rest = await earliest(listed, ListRequest("default", limit=50, cursor=first.cursor), budget(), reached)
+    assert first.reached == NOW + 199
+    rest = await in_order(listed, ListRequest("default", limit=50, cursor=first.cursor), budget(), reached)
     assert [view.timer.id for view in rest.rows] == ["t400", "t800"]
-    assert (rest.cursor, rest.reached_us) == (None, None)
+    assert (rest.cursor, rest.reached) == (None, None)
 
 
 async def test_full_page_is_not_an_unfinished_search() -> None:
     listed = Listed(list(range(NOW, NOW + 1_000)), scan=20)
-    page = await earliest(listed, ListRequest("default", limit=50), budget(3), reached)
-    assert (len(page.rows), page.reached_us) == (50, None)
+    page = await in_order(listed, ListRequest("default", limit=50), budget(3), reached)
+    assert (len(page.rows), page.reached) == (50, None)
     assert page.cursor is not None

@@ -45,7 +45,7 @@ def test_health_sentence_names_nodes_with_gaps(gaps: list[Gap], sentence: str, t
     assert health_with_gaps(gaps, REST, alone=False) == Health(sentence, tone)
 
 
-def test_health_sentence_of_an_unresponsive_node_says_unknown() -> None:
+def test_health_of_an_unresponsive_node_is_unknown() -> None:
     assert health_with_gaps([UNRESPONSIVE], REST, alone=True) == Health(
         "b does not respond. Its current state is unknown.", "busy"
     )

@@ -91,7 +91,7 @@ def test_edit_form_sends_only_changed_fields() -> None:
     assert "timeZone" not in kept.changes(stored)
 
 
-def test_commands_say_the_same_as_the_request() -> None:
+def test_commands_match_the_request() -> None:
     body = form(id="it's $HOME", zone="Europe/Berlin", window="1h", tags="a b").body()
     words = words_of(body)
     assert words[:5] == ["tocsin", "schedules", "create", "it's $HOME", "http://127.0.0.1:9/"]

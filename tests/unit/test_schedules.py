@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def minute(self) -> float:
-        """The instant of the occurrence at hand."""
+        """The instant of the current occurrence."""
         assert self.timer is not None
         return (self.timer.execute_at - BEGIN) / MINUTE
 
@@ -210,18 +210,31 @@ def test_a_pause_lets_the_attempt_end_and_skips_instants() -> None:
     plan.now = BEGIN + MINUTE
     plan.ask(Pause(), in_flight=True)
     assert plan.timer is not None
-    assert recurring.held_back(plan.timer) == "schedule:paused"
+    assert recurring.suspended_reason(plan.timer) == "schedule:paused"
     plan.answered(Status.PENDING, again_at=plan.now + 1, last_error="no")
-    assert (plan.state.counts, recurring.held_back(plan.timer)) == ({"failed": 1}, "schedule:paused")
+    assert (plan.state.counts, recurring.suspended_reason(plan.timer)) == ({"failed": 1}, "schedule:paused")
     plan.ask(Fire())
-    assert recurring.held_back(plan.timer) is None
+    assert recurring.suspended_reason(plan.timer) is None
     plan.answered()
-    assert recurring.held_back(plan.timer) == "schedule:paused"
+    assert recurring.suspended_reason(plan.timer) == "schedule:paused"
     plan.now = BEGIN + 4 * MINUTE
     turn = plan.ask(Resume())
     assert isinstance(turn, Turn)
     assert turn.missed == [MissedRange("paused", 3, BEGIN + 2 * MINUTE, BEGIN + 4 * MINUTE)]  # type: ignore[arg-type]
-    assert (plan.minute, recurring.held_back(plan.timer)) == (5, None)
+    assert (plan.minute, recurring.suspended_reason(plan.timer)) == (5, None)
+
+
+def test_instants_that_pass_while_a_paused_schedule_is_triggered_are_missed_because_of_the_pause() -> None:
+    plan = Plan()
+    plan.ask(Pause())
+    plan.now = BEGIN + 3 * MINUTE
+    plan.ask(Fire())
+    plan.now = BEGIN + 5 * MINUTE
+    plan.answered()
+    plan.now = BEGIN + 6 * MINUTE
+    plan.ask(Resume())
+    assert plan.state.missed == {"paused": 6}
+    assert plan.state.counts == {"completed": 1}
 
 
 def test_a_schedule_pauses_after_failures_in_a_row() -> None:

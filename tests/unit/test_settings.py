@@ -1,4 +1,4 @@
-"""Settings: which source wins, which values are refused, and what the errors say."""
+"""Settings: which source wins, which values are refused, and the texts of the errors."""
 
 from __future__ import annotations
 
@@ -156,10 +156,10 @@ class TestStore:
 
     @pytest.mark.parametrize("url", ["oracle://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
     def test_what_has_no_adapter_is_refused_naming_what_has(self, url):
-        said = refusal(store=url)
-        assert said.startswith("store (--store)")
-        assert "sqlite:///" in said
-        assert "secret" not in said
+        message = refusal(store=url)
+        assert message.startswith("store (--store)")
+        assert "sqlite:///" in message
+        assert "secret" not in message
 
     def test_memory_has_no_file(self):
         with pytest.raises(ConfigError, match="write it as sqlite:///path"):
@@ -211,7 +211,7 @@ class TestRefusals:
         assert any(line.startswith(f"sqlite.cache_bytes ({path}, line 3): 'lots'") for line in lines)
 
     @pytest.mark.parametrize(
-        ("flags", "said"),
+        ("flags", "message"),
         [
             ({"port": 70_000}, "must be at most 65535"),
             ({"shards": 0}, "must be at least 1"),
@@ -223,19 +223,19 @@ class TestRefusals:
             ({"host": ""}, "host (--host)"),
         ],
     )
-    def test_values_out_of_range(self, flags, said):
-        assert said in refusal(**flags)
+    def test_values_out_of_range(self, flags, message):
+        assert message in refusal(**flags)
 
     @pytest.mark.parametrize(
-        ("flags", "said"),
+        ("flags", "message"),
         [
             ({"node_lease": "1m"}, "member_timeout: 5s must be longer than node_lease (1m)"),
             ({"heartbeat_interval": "3s"}, "node_lease: 3s must be longer than heartbeat_interval (3s)"),
             ({"drain_timeout": "10s"}, "drain_timeout: 10s must be longer than callback_timeout_max (1m)"),
         ],
     )
-    def test_settings_that_contradict_one_another(self, flags, said):
-        assert said in refusal(**flags)
+    def test_settings_that_contradict_one_another(self, flags, message):
+        assert message in refusal(**flags)
 
     def test_files_that_can_not_be_read(self, file, tmp_path):
         assert "can't be read: No such file" in refusal(config=tmp_path / "none.toml")

@@ -388,6 +388,21 @@ def test_create_that_is_assembled_again_stores_its_key_once() -> None:
     assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]
 
 
+def test_first_try_of_a_key_reads_nothing_and_stores_the_key() -> None:
+    bench = Bench()
+    for key, on_conflict, reads in (
+        ("k", OnConflict.REPLACE, False), ("l", OnConflict.REPLACE, False), ("l", OnConflict.KEEP, True),
+    ):  # fmt: skip
+        op = keyed(bench, key, on_conflict=on_conflict)
+        assert op.condition is not None
+        op.condition = msgspec.structs.replace(op.condition, first_try=True)
+        assert bench.window.to_fetch(10) == [UUID] * reads
+        bench.commit(bench.assemble())
+    # Keys of a timer in memory are carried over, since they cost nothing.
+    assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]
+    assert bench.answers[-1].outcome is Outcome.REPLAYED
+
+
 def test_create_that_keeps_a_timer_in_flight_does_not_supersede_its_result() -> None:
     bench = Bench()
     keyed(bench, "k")

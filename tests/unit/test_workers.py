@@ -65,7 +65,7 @@ class Family:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            while not condition() and not self.running.done():  # noqa: ASYNC110 -- other processes tell by files
+            while not condition() and not self.running.done():  # noqa: ASYNC110 -- other processes report by files
                 await asyncio.sleep(0.01)
         assert condition()
 
@@ -111,14 +111,14 @@ async def test_all_workers_start_and_stop_in_order(
 ) -> None:
     one = family("s r w 0")
     await one.all_ready()
-    said = ""
+    output = ""
     async with asyncio.timeout(PATIENCE_S):
-        while not said:
+        while not output:
             await asyncio.sleep(0.01)
-            said = capfd.readouterr().out
+            output = capfd.readouterr().out
     assert await one.end() == 0
     assert [len(one.pids(number)) for number in (0, 1)] == [1, 1]
-    assert (said + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
+    assert (output + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
 
 
 async def test_a_stop_during_the_start_of_workers_is_obeyed(

@@ -1,7 +1,7 @@
 """Makes what `test_earlier_data.py` opens: `python -m tests.upgrade.make FOLDER`, run in a checkout of the earlier commit.
 
 A server is filled through its front door, killed, and its databases are written down as SQL text: `tocsin.sql` and
-`agent.sql` of SQLite, `postgresql.sql` of both in PostgreSQL. `expected.json` says what the server had acknowledged.
+`agent.sql` of SQLite, `postgresql.sql` of both in PostgreSQL. `expected.json` has what the server had acknowledged.
 Instants of what must still be pending lie in 2037, retention is as long as it may be.
 """
 

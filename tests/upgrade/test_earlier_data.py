@@ -104,7 +104,7 @@ async def check_calls(client: Client, expected: dict[str, Any]) -> None:
 
     for call in expected["calls"]:
         found = await get(f"{base}/{call['serviceCallId']}")
-        # What later releases say in addition.
+        # What later releases report in addition.
         for execution in found["executions"]:
             assert execution.pop("number")
         assert {name: found[name] for name in call} == call

@@ -14,7 +14,7 @@ const colours = HighlightStyle.define([
   { tag: tags.number, color: "var(--retrying)" },
   { tag: [tags.bool, tags.null], color: "var(--suspended)" },
 ]);
-const looks = EditorView.theme({
+const appearance = EditorView.theme({
   "&": { border: "1px solid var(--edge-strong)", borderRadius: "8px", background: "var(--card)", color: "var(--ink)", fontSize: "13px", overflow: "hidden" },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "2px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", maxHeight: "480px", overflow: "auto" },
@@ -63,7 +63,7 @@ export function startEditor(area, form) {
       extensions: [
         lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), indentOnInput(), json(),
         linter((each) => (each.state.doc.toString().trim() ? check(each) : []), { delay: 400 }), lintGutter(),
-        syntaxHighlighting(colours), looks, copyToArea, placeholder(area.placeholder), EditorView.lineWrapping,
+        syntaxHighlighting(colours), appearance, copyToArea, placeholder(area.placeholder), EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label"), spellcheck: "false" }),
         // Tab moves the focus, as in other fields, so the editor never traps it.
         keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),

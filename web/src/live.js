@@ -140,7 +140,7 @@ async function refreshRows(results) {
     if (!isShown(results)) return;
     for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
     if ("leftWord" in results.dataset) {
-      for (const row of rows) markLeft(row, results.dataset.view === "pending");
+      for (const row of rows) markLeft(row, results.dataset.view);
       showNews(results);
     }
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
@@ -150,16 +150,20 @@ async function refreshRows(results) {
     refreshing = false;
   }
   // A timer whose callback has just ended is stored a moment later.
-  if (rows.some((row) => row.dataset.due && row.querySelector(".state")?.dataset.tone === "firing")) {
-    repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
-  }
+  const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
+  if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
+}
+
+function repeatRefresh(results) {
+  repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
 }
 
 // Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
-function markLeft(row, pendingOnly) {
-  // The timer whose id was searched for is shown on every tab.
+function markLeft(row, tab) {
+  // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
-  const gone = row.classList.contains("gone") || ("due" in row.dataset) !== pendingOnly;
+  const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
+  const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
   if (gone) left.add(row.dataset.id);
   else left.delete(row.dataset.id);
@@ -169,6 +173,7 @@ function replaceRow(row, changed) {
   if (!row) return;
   if ("gone" in changed.dataset) { row.classList.add("gone"); return; }
   row.dataset.v = changed.dataset.v;
+  if (changed.dataset.tab) row.dataset.tab = changed.dataset.tab;
   if (changed.dataset.due) row.dataset.due = changed.dataset.due;
   else delete row.dataset.due;
   if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;
@@ -268,10 +273,18 @@ function refreshVersioned(part, version) {
   refreshPart(part, location.pathname + location.search);
 }
 
+// What has come due fires on the node that owns its shard. If that is another one than this page's, no event follows.
+function refreshDue() {
+  const one = document.querySelector("[data-one]");
+  const results = document.getElementById("results");
+  if (one) pollWhileFiring(one.id);
+  else if (results?.querySelector(".state[data-tone='firing']")) repeatRefresh(results);
+}
+
 export function startLive() {
   open();
-  const one = document.querySelector("[data-one]");
-  if (one) pollWhileFiring(one.id);
+  document.addEventListener("tocsin:due", refreshDue);
+  refreshDue();
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });

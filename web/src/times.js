@@ -90,13 +90,16 @@ function count(within) {
   }
   // A timer that has come due is shown as firing until the server reports the outcome.
   const now = nowMs();
+  let due = false;
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
       state.dataset.tone = "firing";
       state.lastElementChild.textContent = element.dataset.dueWord ?? "firing";
+      due = true;
     }
   }
+  if (due) document.dispatchEvent(new CustomEvent("tocsin:due"));
 }
 
 // The instants that a local date and time may mean, the earliest first: none if clocks skip it, two if it occurs twice.

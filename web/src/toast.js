@@ -13,7 +13,7 @@ export function showToast(text, tone) {
 }
 
 // The notice of an action disappears when the timer or call changes, but not before it could be read: many a call succeeds
-// before the page that says it was submitted is drawn.
+// before the page that reports its submission is drawn.
 export function startNotice() {
   const readable = new Promise((done) => setTimeout(done, SHOWN_MS));
   document.body.addEventListener("tocsin:changed", async () => {

@@ -42,8 +42,8 @@ AnswersMode = Annotated[
     typer.Option(
         "--answers",
         metavar="HOW",
-        help="What counts as success: standard (any 2xx, unless its JSON body says otherwise) or strict (2xx with an empty "
-        "body or ok: true).",
+        help="What counts as success: standard (any 2xx, unless its JSON body reports a failure) or strict (2xx with an "
+        "empty body or ok: true).",
     ),
 ]
 

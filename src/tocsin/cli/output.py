@@ -167,7 +167,7 @@ def each_done(ids: Iterable[str], act: Callable[[str], object], done: str) -> No
         raise Refused("\n".join(refused))
 
 
-#: How far the server's clock is ahead of this machine's, as far as `server_shows` has said.
+#: How far the server's clock is ahead of this machine's, as far as `server_shows` has learned it.
 _ahead_us = 0
 
 

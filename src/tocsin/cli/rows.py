@@ -32,7 +32,7 @@ def format_of(form: str | None, file_name: str) -> str:
 
 
 class BadRow(ValueError):
-    """The row is not a valid timer; the text says why."""
+    """The row is not a valid timer; the text is the reason."""
 
 
 def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:

@@ -84,7 +84,7 @@ def import_schedules(
     if as_json:
         output.print_json({"created": created, "unchanged": unchanged, "failed": len(failures)})
     else:
-        output.note(f"Created or changed {created:,} schedules; {unchanged:,} were already so.")
+        output.note(f"Created or changed {created:,} schedules; {unchanged:,} were unchanged.")
     if failures:
         shown = failures[:ERRORS_SHOWN_MAX]
         more = f" The first {len(shown)}:" if len(failures) > len(shown) else ""
@@ -133,7 +133,7 @@ def _chunks(rows: Iterable[tuple[int, dict[str, Any] | str]]) -> Iterator[list[t
 
 
 def _create(client: Client, row: dict[str, Any]) -> bool:
-    """Creates the schedule of a row; whether it was already so."""
+    """Creates the schedule of a row; whether it was unchanged."""
     import msgspec
 
     request = {name: value for name, value in row.items() if name not in READ_ONLY}
@@ -142,4 +142,5 @@ def _create(client: Client, row: dict[str, Any]) -> bool:
     schedule, found = client.create(request, "schedules")
     if "status" in row and msgspec.json.decode(row["status"]) == "paused" and schedule["status"] != "paused":
         client.post("/schedules/pause", {"namespace": schedule["namespace"], "scheduleId": schedule["id"]})
+        return False
     return found == "existing"

@@ -162,7 +162,7 @@ def create(
     with server.client() as client:
         schedule, found = client.create(request, "schedules")
     if found:
-        output.note("The schedule was already so; nothing was written.")
+        output.note("The schedule already has this definition; nothing was written.")
     _show(schedule, as_json)
 
 
@@ -174,16 +174,22 @@ def get(
     _show(server.post("/schedules/get", {"namespace": namespace, "scheduleId": schedule_id}), as_json)
 
 
-@command(app, "list", example="schedules list --namespace billing")
+@command(app, "list", example="schedules list --namespace billing --status paused")
 def list_schedules(
     namespace: Namespace = "default",
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", help="Only schedules that are active or paused; may be repeated."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of schedules.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List active and paused schedules, ordered by id."""
-    answer = server.post("/schedules/list", given(namespace=namespace, limit=limit, cursor=cursor))
+    answer = server.post(
+        "/schedules/list", given(namespace=namespace, status=status or None, limit=limit, cursor=cursor)
+    )
     if as_json:
         output.print_json(answer)
         return

@@ -59,7 +59,7 @@ class Attempt:
     ) -> None:
         self.origin = origin
         self.request = request
-        #: The response to a HEAD request has no body, whatever its headers say.
+        #: The response to a HEAD request has no body, whatever its headers declare.
         self.head_only = head_only
         self.started_ns = started_ns = time.monotonic_ns()
         self.timeout_ns = timeout_us * 1_000

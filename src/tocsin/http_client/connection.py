@@ -13,7 +13,7 @@ from tocsin.model.answer import NoResponse, Response
 from tocsin.ports.http import Reply
 
 _REQUEST_TIMEOUT = 408
-#: Headers that say where a body ends.
+#: Headers that determine where a body ends.
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 #: Lengths of the names of headers that are read, to skip most others early.
 _READ_LENGTHS = frozenset(map(len, (b"retry-after", *_FRAMING)))

@@ -31,13 +31,13 @@ _PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class InvalidUrl(ValueError):
-    """The URL can't be called; the message says why, and what is accepted."""
+    """The URL can't be called; the message has the reason, and what is accepted."""
 
 
 class Origin(NamedTuple):
     """Scheme, host and port.
 
-    `host` is lower-case ASCII, without brackets; `is_address` says that it is an IP address, not a name.
+    `host` is lower-case ASCII, without brackets; `is_address` means that it is an IP address, not a name.
     `destination` is the key by which concurrency is limited and connections are shared.
     """
 

@@ -40,10 +40,18 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     If the existing timer was created under the same `key`, the create is a repetition: the timer stays as it is, or the
     create fails with IdempotencyConflict if its contents differ. Otherwise `on_conflict` decides. A create without a
-    condition replaces an existing timer without reading it."""
+    condition replaces an existing timer without reading it.
+
+    `first_try`: the sender has not sent the key before, so the store need not be asked for it."""
 
     on_conflict: OnConflict = OnConflict.REPLACE
     key: CreateKey | None = None
+    first_try: bool = False
+
+    @property
+    def reads(self) -> bool:
+        """Whether it depends on what the store knows of the timer, and not only on what its owner has in memory."""
+        return not self.first_try or self.on_conflict is not OnConflict.REPLACE
 
     def is_repeated(self, timer: Timer) -> bool:
         """Whether that timer was created under this key. Raises IdempotencyConflict if it was, with other contents."""

@@ -100,7 +100,7 @@ class ScheduleEnded(Conflict):
 
 
 class BacklogFull(Conflict):
-    """As many occurrences by hand, or ranges of instants, wait already as may wait. Nothing was written."""
+    """Too many triggers or backfills of the schedule are waiting. Nothing was written."""
 
     code = "BACKLOG_FULL"
 
@@ -130,7 +130,7 @@ class TooManyKeys(Conflict):
 
 
 class ClockHalted(Conflict):
-    """A clock that can be moved did not get to the instant asked for. It shows an earlier one and may be advanced again."""
+    """A clock that can be moved did not reach the instant asked for. It shows an earlier one and may be advanced again."""
 
     code = "CLOCK_HALTED"
 

@@ -1,6 +1,6 @@
 """Identity and placement: a timer's UUID, and its shard.
 
-`tests/unit/placement_vectors.json` has test vectors for implementations in other languages.
+`sdks/vectors/placement.json` has test vectors for implementations in other languages.
 """
 
 from __future__ import annotations

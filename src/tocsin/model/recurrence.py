@@ -42,7 +42,7 @@ _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-#: What other schedulers write, and how it is said here.
+#: What other schedulers write, and how it is written here.
 _FOREIGN = {
     "tz=": "send the zone as timeZone",
     "@every": "send the interval as every",
@@ -111,15 +111,15 @@ class Every:
     anchor_us: int
 
     def after(self, instant_us: int) -> int | None:
-        """See Recurrence."""
+        """The first later instant; None outside the range of instants."""
         return _in_range(instant_us + self.every_us - (instant_us - self.anchor_us) % self.every_us)
 
     def until(self, instant_us: int) -> int | None:
-        """See Recurrence."""
+        """The last instant not later than this one; None outside the range of instants."""
         return _in_range(instant_us - (instant_us - self.anchor_us) % self.every_us)
 
     def count(self, after_us: int, until_us: int, most: int) -> int:
-        """See Recurrence."""
+        """How many instants are in (after, until], at most `most`."""
         passed = (until_us - self.anchor_us) // self.every_us - (after_us - self.anchor_us) // self.every_us
         return min(max(passed, 0), most)
 
@@ -135,7 +135,7 @@ def parsed(expression: str) -> CronSim:
         if foreign in expression.lower():
             raise ValueError(f"has {foreign.upper()}; {remedy}")
     if len(fields) not in (5, 6):
-        raise ValueError("has to have five fields (minute hour day month weekday), or six with the seconds first")
+        raise ValueError("must have five fields (minute hour day month weekday), or six with the seconds first")
     try:
         return CronSim(" ".join(fields), datetime(2000, 1, 1))
     except CronSimError as error:
@@ -165,15 +165,15 @@ class Cron:
             raise ValueError(f"matches no date within {YEARS_MAX} years")
 
     def after(self, instant_us: int) -> int | None:
-        """See Recurrence."""
+        """The first later instant; None if there is none within YEARS_MAX."""
         return self._nearest(instant_us, _DAY)
 
     def until(self, instant_us: int) -> int | None:
-        """See Recurrence."""
+        """The last instant not later than this one; None if there is none within YEARS_MAX."""
         return self._nearest(instant_us, -_DAY)
 
     def count(self, after_us: int, until_us: int, most: int) -> int:
-        """See Recurrence. Whole days are counted at once."""
+        """How many instants are in (after, until], at most `most`. Whole days are counted at once."""
         number, latest = 0, None
         try:
             last = _local(until_us, self.zone).date() + _DAY

@@ -33,7 +33,7 @@ _ASSIGNMENT = re.compile(r"(?<![\w.\"-])([\w.-]{1,64})(\s?[:=]\s?)([^\s,;&\"'<>{
 _CREDENTIALS = re.compile(r"\b(basic|bearer|digest|negotiate|apikey)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 #: In bodies, unlike in URLs, this is the code of an error.
 _PLAIN_IN_TEXTS = "code"
-#: Shorter secrets are not looked for in responses: they would match ordinary words.
+#: Shorter secrets are not searched for in responses: they would match ordinary words.
 _ECHO_CHARS_MIN = 8
 _VALUE_PARTS = re.compile(r"[\s;,=\"]+")
 #: Longer names are judged each time: a client could fill the cache's memory with them.

@@ -66,7 +66,7 @@ def source_of(firing: str) -> Source:
 class Missed(StrEnum):
     """Why an instant did not fire."""
 
-    #: It passed before the schedule could fire, or while the occurrence before it was not finished.
+    #: It passed before the schedule could fire, or while the previous occurrence was not finished.
     LATE = "late"
     OVERLAP = "overlap"
     #: It is older than the catch-up window.
@@ -138,7 +138,7 @@ class LastOccurrence(msgspec.Struct, frozen=True, gc=False):
 class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a schedule's row carries beside the definition.
 
-    Regular instants up to `position` are accounted for. The occurrence at hand has `source`; its instant is the timer's
+    Regular instants up to `position` are accounted for. The current occurrence has `source`; its instant is the timer's
     `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by
     outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row, `occurrences` the regular
     ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the shard. `postponed`
@@ -376,7 +376,7 @@ class Resume(msgspec.Struct, frozen=True, gc=False, tag="resume"):
 
 
 class Fire(msgspec.Struct, frozen=True, gc=False, tag="fire"):
-    """Fires once, as soon as the occurrence at hand has ended."""
+    """Fires once, as soon as the current occurrence has ended."""
 
 
 class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
@@ -387,7 +387,7 @@ class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
 
 
 class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):
-    """Plans the occurrence at hand again if newer time zones give it another instant. No client asks for it; the owner of the
+    """Plans the current occurrence again if newer time zones give it another instant. No client asks for it; the owner of the
     schedule's shard does."""
 
 

@@ -1,6 +1,6 @@
 """When a schedule runs, as a sentence in English: "Every weekday at 09:00, Europe/Berlin". Pure.
 
-The words are made from what an expression matches and not from how it is written, and only where they say exactly that. For
+The words are made from what an expression matches and not from how it is written, and only where they mean exactly that. For
 any other expression the sentence is the expression itself.
 """
 
@@ -71,10 +71,10 @@ def _times(fields: CronSim) -> str | None:
 
 
 def _often(fields: CronSim) -> tuple[str, bool] | None:
-    """How often in a day, and whether that says anything about what the zone's clocks show."""
+    """How often in a day, and whether that depends on what the zone's clocks show."""
     every_hour = len(fields.hours) == 24
     if fields.seconds != {0}:
-        # With fewer minutes or hours there would be two ranges to tell.
+        # With fewer minutes or hours there would be two ranges to name.
         words = _within(fields.seconds, "second", "minute")
         return (words, False) if words and every_hour and len(fields.minutes) == 60 else None
     step, range_of_hours = _hours(fields)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tocsin.model.redaction import REDACTED, redact_text
 from tocsin.model.visible import visible
 
-#: Characters that are kept of an answer. They tell one error from another; logs have the rest.
+#: Characters that are kept of an answer: enough to recognise an error. The rest is stored nowhere.
 ANSWER_CHARS_MAX = 200
-#: Bytes of a body that are looked at: more than what is kept, because white space and secrets shrink.
+#: Bytes of a body that are searched: more than what is kept, because white space and secrets shrink.
 _SEARCHED_BYTES = 2_000
 
 

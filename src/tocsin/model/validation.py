@@ -353,7 +353,7 @@ def text_reason(text: str, chars_max: int) -> str | None:
         return f"is empty; give 1 to {chars_max} characters"
     if len(text) > chars_max:
         return f"is {len(text)} characters long; at most {chars_max} are accepted"
-    # isprintable() is fast, but also false for, say, unassigned characters, so only its True is conclusive.
+    # isprintable() is fast, but also false for some others, such as unassigned characters, so only its True is conclusive.
     if not text.isprintable() and _CONTROL.search(text):
         return "has control characters; remove them"
     return None

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.redaction import REDACTED, redact_url
+
+if TYPE_CHECKING:
+    from tocsin.model.timer import Timer
 
 #: `[redacted]` in a URL, as it is or percent-encoded by a program that parsed the URL.
 _IN_URL = re.compile(r"(?:\[|%5[Bb])redacted(?:\]|%5[Dd])")
@@ -41,6 +45,14 @@ def with_url(url: str, stored: str | None) -> str:
     if stored is not None and not _in_url(stored) and _IN_URL.sub(REDACTED, url) == redact_url(stored):
         return stored
     raise InvalidInput(FieldError("callbackUrl", f"{_REASON}; send the whole URL"))
+
+
+def take_secrets(timer: Timer, stored: Timer | None) -> None:
+    """Gives a timer the secrets of a stored one where its URL and headers have `[redacted]`. Raises InvalidInput like
+    `with_url` and `with_headers`."""
+    timer.url = with_url(timer.url, None if stored is None else stored.url)
+    if timer.headers is not None:
+        timer.headers = with_headers(timer.headers, None if stored is None else stored.headers)
 
 
 def _is_mark(value: str) -> bool:

@@ -40,7 +40,7 @@ class OccurrenceEnded(NamedTuple):
 
 class OccurrencesMissed(NamedTuple):
     """Instants of a schedule passed and do not fire, from the first to the last. `reason` is late (none could fire in time),
-    overlap (the occurrence before took too long), window (older than the catch-up window) or paused. At most 1,000 are
+    overlap (the previous occurrence took too long), window (older than the catch-up window) or paused. At most 1,000 are
     counted."""
 
     shard_id: int

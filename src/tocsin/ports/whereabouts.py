@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Place(StrEnum):
+class RowPlace(StrEnum):
     """Where the timer's row is, as the owner sees it. `store`: not in memory, because it is beyond the horizon, suspended, or
     about to be loaded. `window`: in memory. `in_flight`: an attempt is under way. `writing`: the result of an attempt, or a
     client's write, is about to become durable."""

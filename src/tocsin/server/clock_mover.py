@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 
 from tocsin.model.errors import ClockHalted, FieldError, InvalidInput, Unavailable
 from tocsin.model.instants import US_PER_DAY, format_duration, format_instant
 from tocsin.ports.clock_mover import AdvanceMode, ClockReading
-from tocsin.server.agent import ServiceAgent
 from tocsin.server.dev_folder import DevFolder
 from tocsin.server.engine import Engine
 from tocsin.settings import Settings
 from tocsin.telemetry.clock import ConfirmedClock, MovableClock, SystemClock
 from tocsin.timers.engine.rest import EngineRest
+
+if TYPE_CHECKING:
+    from tocsin.server.agent import ServiceAgent
 
 #: Instants at which one call halts. A timer that is rescheduled by a second would otherwise take hours to get to next month.
 STEPS_MAX = 10_000

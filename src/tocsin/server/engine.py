@@ -95,7 +95,12 @@ async def start_engine(
         confirm_time=clock.confirm,
     )
     supervisor = Supervisor(
-        context, node=identity.name, address=identity.address, total_shards=total_shards, fatal=on_fatal
+        context,
+        node=identity.name,
+        address=identity.address,
+        api_url=settings.advertise_api or "",
+        total_shards=total_shards,
+        fatal=on_fatal,
     )
     service = TimerService(
         context,

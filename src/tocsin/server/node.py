@@ -11,6 +11,7 @@ import socket
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -19,7 +20,6 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
-from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, start_engine
@@ -34,7 +34,6 @@ from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings
-from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
@@ -44,6 +43,9 @@ from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.proxies import Proxies
 from tocsin.web.pages import compose as pages
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
+
+if TYPE_CHECKING:
+    from tocsin.server.agent import ServiceAgent
 
 
 class Server:
@@ -180,7 +182,13 @@ class Server:
     ) -> ServiceAgent | None:
         """The service agent, which may hold its database already; None where it never runs."""
         settings = self._settings
-        if not settings.has_agent() or (self._worker > 0 and not agent_database_shared(settings)):
+        if not settings.has_agent():
+            return None
+        # Its database imports SQLAlchemy and Alembic, which takes a quarter of a node's start.
+        from tocsin.server.agent import ServiceAgent, agent_database_shared
+        from tocsin.stores.service_calls.postgresql_lock import Claimant
+
+        if self._worker > 0 and not agent_database_shared(settings):
             return None
         agent = self.agent = ServiceAgent(
             settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from tocsin.cluster.cluster import Cluster
@@ -12,9 +12,11 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
-from tocsin.server.agent import ServiceAgent
 from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.web.http.access import KEY_HASH, RELAYED
+
+if TYPE_CHECKING:
+    from tocsin.server.agent import ServiceAgent
 
 Message = MutableMapping[str, Any]
 Asgi = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]

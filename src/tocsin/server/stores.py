@@ -14,11 +14,6 @@ from tocsin.ports.store import Store
 from tocsin.settings import Settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.mysql import schema as mysql_schema
-from tocsin.stores.mysql.store import MysqlStore
-from tocsin.stores.postgresql import schema as postgresql_schema
-from tocsin.stores.postgresql.store import PostgresStore
-from tocsin.stores.sqlite import connection as sqlite_connection
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -46,12 +41,16 @@ def open_store(
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "memory" and memory:
         return MemoryStore(clock or SystemClock(), exclusive=True)
+    # Only the store in use is imported: a server's driver takes a tenth of a second, DynamoDB's half of one.
     if scheme == "postgresql":
+        from tocsin.stores.postgresql.store import PostgresStore
+
         return PostgresStore(settings.store_url(), create=create, **settings.postgresql_options())
     if scheme == "mysql":
+        from tocsin.stores.mysql.store import MysqlStore
+
         return MysqlStore(settings.store_url(), create=create, **settings.mysql_options())
     if scheme == "dynamodb":
-        # Importing its driver takes half a second.
         from tocsin.stores.dynamodb.store import DynamoStore
 
         return DynamoStore(settings.store_url(), create=create, observe=observe, **settings.dynamodb_options())
@@ -78,8 +77,13 @@ def _log_checkpoint_error(error: Exception) -> None:
 
 def newest_schema(settings: Settings) -> int:
     """The schema version to which opening the store migrates it."""
-    if urlsplit(settings.store_url()).scheme == "dynamodb":
-        return dynamodb_settings.LAYOUT
-    migrations = {"postgresql": postgresql_schema.migrations, "mysql": mysql_schema.migrations}
     scheme = urlsplit(settings.store_url()).scheme
-    return migrations.get(scheme, sqlite_connection.migrations)()[-1][0]
+    if scheme == "dynamodb":
+        return dynamodb_settings.LAYOUT
+    if scheme == "postgresql":
+        from tocsin.stores.postgresql.schema import migrations
+    elif scheme == "mysql":
+        from tocsin.stores.mysql.schema import migrations
+    else:
+        from tocsin.stores.sqlite.connection import migrations
+    return migrations()[-1][0]

@@ -234,7 +234,7 @@ class Parent:
             worker.signal(signal.SIGTERM)
             if former is not None:
                 await former.wait()
-            # READY from the former process says nothing about the new one.
+            # READY came from the former process, not from the new one.
             worker.ready.clear()
             try:
                 async with asyncio.timeout(self._limits.worker_ready_timeout_us / 1e6):

@@ -1,4 +1,4 @@
-"""Names that settings had in earlier versions, for errors that say what became of them."""
+"""Names that settings had in earlier versions, for errors that explain what became of them."""
 
 from __future__ import annotations
 

@@ -275,6 +275,11 @@ def name_of_node(value: object) -> str | None:
 _PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.ASCII)
 
 
+#: A URL's characters that a member row can have beside its other words.
+_API_URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::\d{1,5})?(?:/[A-Za-z0-9._~/-]*)?\Z", re.ASCII)
+API_URL_CHARS_MAX = 200
+
+
 def peer_address(value: object) -> str:
     """`host` or `host:port`; an IPv6 address is in brackets."""
     match = _PEER.match(value) if isinstance(value, str) else None
@@ -283,6 +288,20 @@ def peer_address(value: object) -> str:
     if match[1] in ("0.0.0.0", "[::]"):
         raise ValueError("stands for every address of a machine; write the one at which other nodes reach this one")
     return match[0]
+
+
+def api_url(value: object) -> str:
+    """`http://host:port` or `https://…`, with a path if a proxy serves the API below one; without a slash at the end."""
+    text = value.strip().rstrip("/") if isinstance(value, str) else ""
+    match = _API_URL.match(text)
+    if match is None or len(text) > API_URL_CHARS_MAX:
+        raise ValueError(
+            f"is not the URL of an API; write it as http://10.0.0.5:8080, in at most {API_URL_CHARS_MAX} characters, without "
+            "user, query and fragment"
+        )
+    if match[1] in ("0.0.0.0", "[::]"):
+        raise ValueError("stands for every address of a machine; write the one at which clients reach this node")
+    return text
 
 
 def _is_host(host: str) -> bool:

@@ -30,7 +30,7 @@ class Walk:
     """The progress of one call: everything up to the position `place` is in `rows` or did not match.
 
     An adapter calls `advance` with the result of a step while `goes_on`. The first row of every range is read whatever
-    `scan_rows_max` says, so that each call advances. A page has `bytes_max` bytes of records, or one record more."""
+    `scan_rows_max` allows, so that each call advances. A page has `bytes_max` bytes of records, or one record more."""
 
     def __init__(self, query: ListQuery, bytes_max: int, *, first_span_rows: int | None = None) -> None:
         start = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tocsin import __version__
 from tocsin.ports.forward import NodeReport, ShardReport
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.membership import Flag, address_of
+from tocsin.timers.engine.membership import Flag, address_of, api_url_of
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import PAUSE_TEXTS
 
@@ -60,6 +61,25 @@ class ClusterView:
     dispatch_paused_reason: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ApiNode:
+    """A member as clients need it that send writes to owners. `api_url` is None if the member announces none, or shares it
+    with another living one."""
+
+    api_url: str | None
+    alive: bool
+    leaving: bool
+    skewed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnersView:
+    """Which member owns each shard: `owners` has for each shard the index of its owner in `nodes`, or None."""
+
+    nodes: list[ApiNode]
+    owners: list[int | None]
+
+
 def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeReport:
     """This node's report about itself."""
     reason = supervisor.dispatcher.paused_reason
@@ -107,6 +127,31 @@ def cluster_view(
         own.dispatching,
         own.dispatch_paused_reason,
     )
+
+
+def owners_view(supervisor: Supervisor, *, alone: bool = False) -> OwnersView:
+    """Members and owners as this node last read them, without asking the others; they may be out of date. `alone` is that of
+    `cluster_view`."""
+    membership, placement = supervisor.membership, supervisor.placement
+    members = sorted(membership.members(), key=lambda member: (member.node, member.incarnation))
+    if alone:
+        members = [member for member in members if member.incarnation == supervisor.incarnation]
+    living = Counter(api_url_of(member) for member in members if membership.alive(member.incarnation))
+    nodes = []
+    for member in members:
+        url, incarnation = api_url_of(member), member.incarnation
+        alive = membership.alive(incarnation)
+        nodes.append(
+            ApiNode(
+                None if living[url] > alive else url,
+                alive,
+                membership.has(incarnation, Flag.LEAVING),
+                membership.has(incarnation, Flag.SKEWED),
+            )
+        )
+    index = {member.incarnation: number for number, member in enumerate(members)}
+    owners = (placement.owner(shard_id) for shard_id in range(supervisor.total_shards))
+    return OwnersView(nodes, [None if owner is None else index.get(owner.incarnation) for owner in owners])
 
 
 def _owners(

@@ -10,7 +10,7 @@ import msgspec
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
-from tocsin.model.withheld import with_headers, with_url
+from tocsin.model.withheld import take_secrets
 from tocsin.timers.listing import TimerView
 
 #: Timers of a batch that are completed before other requests get their turn.
@@ -53,9 +53,7 @@ async def complete(
 
 
 def _complete(timer: Timer, former: Timer | None) -> None:
-    timer.url = with_url(timer.url, None if former is None else former.url)
-    if timer.headers is not None:
-        timer.headers = with_headers(timer.headers, None if former is None else former.headers)
+    take_secrets(timer, former)
 
 
 class Outcomes:

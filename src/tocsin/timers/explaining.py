@@ -8,7 +8,7 @@ from enum import StrEnum
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.whereabouts import Obstacle, Place, Whereabouts
+from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.listing import TimerView
 
 #: Reasons of a pause of the dispatcher, as texts.
@@ -25,7 +25,7 @@ PAUSE_TEXTS = {
 class TimerState(StrEnum):
     """Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`: it is
     due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being stored. `paused`:
-    its namespace is paused. `suspended`: its stored record can't be read. `held`: it is due, and no node fires it now.
+    its namespace is paused. `suspended`: its stored record can't be read. `blocked`: it is due, and no node fires it now.
     `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status."""
 
     SCHEDULED = "scheduled"
@@ -35,7 +35,7 @@ class TimerState(StrEnum):
     WRITING = "writing"
     PAUSED = "paused"
     SUSPENDED = "suspended"
-    HELD = "held"
+    BLOCKED = "blocked"
     UNKNOWN = "unknown"
     FINISHED = "finished"
 
@@ -107,10 +107,10 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
     timer, at, found, owner = view.timer, view.next_attempt_at, asked.found, asked.owner
     if timer.status is not Status.PENDING or at is None:
         return _finished(timer, namespace)
-    if found is not None and found.place == Place.IN_FLIGHT:
+    if found is not None and found.place == RowPlace.IN_FLIGHT:
         text = f"Attempt {found.attempt} is in flight on {owner}; without a response it times out at"
         return TimerState.FIRING, WaitsFor.RESPONSE, found.until, f"{text} {format_instant(found.until)}."
-    if found is not None and found.place == Place.WRITING:
+    if found is not None and found.place == RowPlace.WRITING:
         return (
             TimerState.WRITING,
             WaitsFor.WRITE,
@@ -147,7 +147,7 @@ def _ahead(view: TimerView, at: int, asked: Asked) -> _Found:
     elif at != timer.execute_at:
         text = f"An attempt was in flight when the timer's shard was handed over. Without its result, {firing}"
         return TimerState.FIRING, WaitsFor.RESPONSE, at, text
-    elif found is not None and found.place == Place.WINDOW:
+    elif found is not None and found.place == RowPlace.WINDOW:
         state, text = TimerState.SCHEDULED, f"The timer is in memory; {firing}"
     else:
         state, text = TimerState.SCHEDULED, f"The timer is in the store; {firing}"
@@ -170,7 +170,7 @@ def _due(view: TimerView, at: int, asked: Asked) -> _Found:
     found, owner, since = asked.found, asked.owner, f"The timer has been due since {format_instant(at)}."
     if owner is None:
         text = f"{since} Its shard {view.shard_id} has no owner at the moment; the next owner fires it."
-        return TimerState.HELD, WaitsFor.OWNER, None, text
+        return TimerState.BLOCKED, WaitsFor.OWNER, None, text
     if found is None:
         text = (
             f"{since} {owner} owns its shard and could not be asked, so an attempt may be in flight: {asked.failure}."
@@ -178,10 +178,10 @@ def _due(view: TimerView, at: int, asked: Asked) -> _Found:
         return TimerState.UNKNOWN, None, None, text
     if found.obstacle == Obstacle.DISPATCH:
         text = f"{since} {owner} fires nothing at the moment: {_pause(found)}."
-        return TimerState.HELD, _PAUSES.get(found.name, WaitsFor.NODE), None, text
+        return TimerState.BLOCKED, _PAUSES.get(found.name, WaitsFor.NODE), None, text
     if found.obstacle == Obstacle.HAND_OVER:
         text = f"{since} {owner} is handing over its shard {view.shard_id}, whose next owner fires it."
-        return TimerState.HELD, WaitsFor.OWNER, None, text
+        return TimerState.BLOCKED, WaitsFor.OWNER, None, text
     waits_for, text = _turn(view, found, owner)
     return TimerState.WAITING, waits_for, None, f"{since} {text}"
 
@@ -208,7 +208,7 @@ def _turn(view: TimerView, found: Whereabouts, owner: str) -> tuple[WaitsFor, st
         return WaitsFor.NAMESPACE, f"Its namespace {namespace} has its share of the slots of {owner}; one has to end."
     if found.obstacle == Obstacle.NODE:
         return WaitsFor.NODE, f"All slots of {owner} are in use; it waits for one to become free."
-    verb = "loads it from the store" if found.place == Place.STORE else "fires it"
+    verb = "loads it from the store" if found.place == RowPlace.STORE else "fires it"
     return WaitsFor.NODE, f"{owner} {verb} next."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import msgspec
 
@@ -30,7 +31,7 @@ _DECODED_PER_TURN = 4 * 1024 * 1024
 class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while the timer is pending, else None. `suspended`
     is why a pending timer is suspended, such as `namespace:…` or `destination:…`; it is known only where the store was read.
-    `outcome` is that of a create."""
+    `outcome` is that of a create. `forwarded`: the write that this answers was forwarded to another node."""
 
     timer: Timer
     uuid: bytes
@@ -38,6 +39,7 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
     next_attempt_at: int | None
     suspended: str | None = None
     outcome: Outcome = Outcome.CREATED
+    forwarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,18 @@ class ListRequest:
     execute_before: int | None = None
     limit: int = 100
     cursor: str | None = None
+    reads_max: int = LIST_READS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class IdListRequest:
+    """What to list in the order of ids: those behind `after_id` with the prefix, and of them those that match. `reads_max`
+    has the same meaning as in `ListRequest`."""
+
+    after_id: str = ""
+    limit: int = 100
+    id_prefix: str = ""
+    matches: Callable[[Timer], bool] | None = None
     reads_max: int = LIST_READS_MAX
 
 
@@ -90,28 +104,40 @@ async def list_page(
         query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
 
 
-async def rows_by_id(
-    read: Callable[[str, int], Awaitable[Sequence[StoredRow]]], after_id: str, limit: int
-) -> tuple[list[StoredRow], bool]:
-    """The first rows behind an id, as many as a page may have, and whether more follow. `read` returns the first so many rows
-    behind an id."""
-    rows: list[StoredRow] = []
-    size = 0
+async def page_by_id(
+    request: IdListRequest,
+    read: Callable[[str, int], Awaitable[Sequence[StoredRow]]],
+    shard_id_of: Callable[[bytes], int],
+) -> tuple[list[TimerView], str | None]:
+    """The requested page, and the id behind which the next one begins if one may follow. `read` returns the first so many
+    rows behind an id; `shard_id_of` the shard of a uuid."""
+    views: list[TimerView] = []
+    after_id, size, short_reads = request.after_id, 0, 0
     while True:
-        wanted = min(limit + 1 - len(rows), _LIST_FIRST_ROWS)
-        page = await read(after_id, wanted)
-        rows += page
-        size += sum(len(row.record) for row in page)
-        if len(page) < wanted:
-            return rows, False
-        if len(rows) > limit or size >= LIST_BYTES_MAX:
-            return rows[:limit], True
+        # One more than the page has shows whether another follows. Few of the rows that a filter reads may match.
+        asked = min(request.limit + 1 - len(views), _LIST_FIRST_ROWS) if request.matches is None else _LIST_FIRST_ROWS
+        rows = await read(after_id, asked)
+        among = [*takewhile(lambda row: row.timer_id.startswith(request.id_prefix), rows)]
+        found = await views_of_stored((row, shard_id_of(row.uuid)) for row in among)
+        matching = found if request.matches is None else [view for view in found if request.matches(view.timer)]
+        views += matching
+        if len(views) > request.limit:
+            return views[: request.limit], views[request.limit - 1].timer.id
+        if len(among) < asked:
+            return views, None
         after_id = rows[-1].timer_id
+        size += sum(len(row.record) for row in rows)
+        short_reads += len(matching) < asked
+        if size >= LIST_BYTES_MAX or short_reads >= request.reads_max:
+            return views, after_id
 
 
-def view_of(timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome) -> TimerView:
+def view_of(
+    timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome, *, forwarded: bool = False
+) -> TimerView:
     """The view of a timer that was just written, or of the existing one that was found instead. `at` is its row's instant."""
-    return TimerView(timer, uuid, shard_id, at if timer.status is Status.PENDING else None, outcome=outcome)
+    next_attempt_at = at if timer.status is Status.PENDING else None
+    return TimerView(timer, uuid, shard_id, next_attempt_at, outcome=outcome, forwarded=forwarded)
 
 
 async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:

@@ -12,7 +12,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.history import RunPage, runs_of
-from tocsin.timers.listing import TimerView, rows_by_id, view_of_stored, views_of_stored
+from tocsin.timers.listing import IdListRequest, TimerView, page_by_id, view_of_stored
 
 T = TypeVar("T")
 
@@ -60,14 +60,16 @@ class ScheduleRows(ABC):
         """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
         return await self._read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
 
-    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
-        """The first live schedules behind an id, in the order of ids, as many as a page may have, and whether more follow.
-        Raises NamespaceNotFound, Unavailable."""
+    async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
+        """A page of live schedules, and the id behind which the next one begins if one may follow. Raises
+        NamespaceNotFound, Unavailable."""
         await self._ensure_namespace_known(namespace)
         known, total = self._namespace(namespace), self._supervisor.total_shards
         arc = namespace_hash(namespace)
         shards = shards_of_namespace(arc, known.num_shards, total)
         read = partial(self._context.store.list_schedules, namespace, shards)
-        rows, more = await self._read(rows_by_id(read, after_id, limit))
-        views = ((row, shard_of(arc, row.uuid, known.num_shards, total)) for row in rows)
-        return await views_of_stored(views), more
+        return await page_by_id(
+            request,
+            lambda after_id, limit: self._read(read(after_id, limit)),
+            lambda uuid: shard_of(arc, uuid, known.num_shards, total),
+        )

@@ -6,6 +6,7 @@ import asyncio
 import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -38,12 +39,12 @@ from tocsin.model.schedule import (
     status_of,
 )
 from tocsin.model.timer import Changes, Status, Timer
-from tocsin.model.withheld import with_headers, with_url, withheld
+from tocsin.model.withheld import take_secrets, with_headers, with_url, withheld
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
 
 if TYPE_CHECKING:
     from tocsin.timers.history import RunPage
-    from tocsin.timers.listing import TimerView
     from tocsin.timers.service import TimerService
 
 #: Schedules of a page whose next instants are reckoned before other requests get their turn.
@@ -54,7 +55,7 @@ NEXT_INSTANTS = 3
 
 class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
-    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the occurrence at hand,
+    schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change."""
@@ -79,11 +80,16 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
-    """What to list, in the order of ids. `cursor` is the id of the last schedule of the page before."""
+    """What to list, in the order of ids. `cursor` is the id behind which the page begins. Empty `statuses` mean all live
+    ones. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
+    short."""
 
     namespace: str
+    statuses: frozenset[ScheduleStatus] = frozenset()
+    id_prefix: str = ""
     cursor: str | None = None
     limit: int = 100
+    reads_max: int = LIST_READS_MAX
 
 
 class Schedules:
@@ -102,9 +108,7 @@ class Schedules:
         self._timers.require_format_2("a schedule")
         if withheld(timer.url, timer.headers):
             stored = await self._stored(timer.namespace, timer.id)
-            timer.url = with_url(timer.url, None if stored is None else stored.timer.url)
-            if timer.headers is not None:
-                timer.headers = with_headers(timer.headers, None if stored is None else stored.timer.headers)
+            take_secrets(timer, None if stored is None else stored.timer)
         timer.schedule = Schedule(definition, State(0))
         return await self._change(timer.namespace, timer.id, Put(), timer=timer)
 
@@ -154,7 +158,7 @@ class Schedules:
         return await self._change(namespace, schedule_id, Resume())
 
     async def trigger(self, namespace: str, schedule_id: str) -> ScheduleView:
-        """Fires once more, at once or after the occurrence at hand, also while the schedule is paused. Raises ScheduleEnded,
+        """Fires once more, at once or after the current occurrence, also while the schedule is paused. Raises ScheduleEnded,
         BacklogFull."""
         return await self._change(namespace, schedule_id, Fire())
 
@@ -166,19 +170,21 @@ class Schedules:
         return await self._change(namespace, schedule_id, Refill(after - 1, before))
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
-        """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page with large
-        payloads is shorter. Those whose record can't be read are left out; `get` says why."""
-        found, more = await self._timers.list_schedules(request.namespace, request.cursor or "", request.limit)
+        """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
+        if payloads are large, or if few schedules match. Those whose record can't be read are left out; `get` explains."""
+        matches = partial(_has_status, request.statuses) if request.statuses else None
+        wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
+        found, cursor = await self._timers.list_schedules(request.namespace, wanted)
         views: builtins.list[ScheduleView] = []
         for view in found:
             if view.timer.schedule is not None:
                 views.append(self._view(view))
             if len(views) % _VIEWS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        return views, found[-1].timer.id if more else None
+        return views, cursor
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
-        """A page of the schedule's occurrences, newest first, the one at hand included. Raises InvalidInput for a bad
+        """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
         cursor."""
         uuid = schedule_uuid(namespace, schedule_id)
         shard_id = await self._timers.shard_of(namespace, uuid)
@@ -247,6 +253,10 @@ class Schedules:
             len(state.backfills),
             view.outcome is Outcome.EXISTING,
         )
+
+
+def _has_status(statuses: frozenset[ScheduleStatus], timer: Timer) -> bool:
+    return timer.schedule is not None and status_of(timer.schedule.state) in statuses
 
 
 def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:

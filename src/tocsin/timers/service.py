@@ -37,11 +37,20 @@ from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.whereabouts import Whereabouts
-from tocsin.timers.cluster_view import ClusterView, NodeView, ShardView, cluster_view, not_ready_because, report_of
+from tocsin.timers.cluster_view import (
+    ClusterView,
+    NodeView,
+    OwnersView,
+    ShardView,
+    cluster_view,
+    not_ready_because,
+    owners_view,
+    report_of,
+)
 from tocsin.timers.completing import Outcomes, complete
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
-from tocsin.timers.engine.rows import Answer, OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import OpKind, Row, WriteAnswer, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
 from tocsin.timers.history import RunPage
@@ -56,7 +65,7 @@ from tocsin.timers.listing import (
 from tocsin.timers.locating import ask_owner, located_here
 from tocsin.timers.schedule_rows import ScheduleRows
 
-__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
+__all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 UuidOf = Callable[[str, str], bytes]
@@ -105,7 +114,7 @@ class TimerService(ScheduleRows):
 
     async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
         """Stores a validated timer; it is durable when this returns. It replaces an existing timer of the same id, unless the
-        condition says otherwise. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
+        condition forbids it. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
         its id, pending or finished, when this begins.
 
         Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition also TimerExists, IdempotencyConflict.
@@ -217,7 +226,7 @@ class TimerService(ScheduleRows):
 
     async def explain(self, namespace: str, timer_id: str) -> Explanation:
         """Where the timer is, what it waits for, and what happens next. Raises TimerNotFound, NamespaceNotFound, Unavailable;
-        if only the owner of its shard can't be asked, the explanation says so."""
+        if only the owner of its shard can't be asked, the explanation states that."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
         asked = await ask_owner(self._supervisor, self._peers, shard_id, uuid)
@@ -248,10 +257,13 @@ class TimerService(ScheduleRows):
         assert view is not None
         return view
 
-    async def delete(self, namespace: str, timer_id: str) -> None:
-        """Cancels a pending timer. Raises TimerNotFound, TimerNotPending, Unavailable."""
+    async def delete(self, namespace: str, timer_id: str) -> bool:
+        """Cancels a pending timer. Returns whether the write was forwarded to another node. Raises TimerNotFound,
+        TimerNotPending, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        await self.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+        op = WriteOp(OpKind.DELETE, uuid, namespace)
+        await self.write(shard_id, op)
+        return op.forwarded
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)
@@ -318,7 +330,7 @@ class TimerService(ScheduleRows):
         if self._waiting >= self._context.limits.pending_writes_max:
             raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
 
-    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: Answer) -> None:
+    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: WriteAnswer) -> None:
         self._waiting -= 1
         if isinstance(answer, Row):
             settle(view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
@@ -343,6 +355,7 @@ class TimerService(ScheduleRows):
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
             condition=op.condition, change=op.change,
         )  # fmt: skip
+        op.forwarded = True
         self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op.uuid, settle))
         self._waiting += 1
 
@@ -351,7 +364,8 @@ class TimerService(ScheduleRows):
     ) -> None:
         self._waiting -= 1
         if isinstance(answer, Written):
-            settle(view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome))
+            view = view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome, forwarded=True)
+            settle(view)
         else:
             settle(answer)
 
@@ -373,7 +387,7 @@ class TimerService(ScheduleRows):
         shard.accept(op)
         self._waiting += 1
 
-    def _answered_for_other(self, settle: Settle, answer: Answer) -> None:
+    def _answered_for_other(self, settle: Settle, answer: WriteAnswer) -> None:
         self._waiting -= 1
         settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
 
@@ -526,6 +540,10 @@ class TimerService(ScheduleRows):
         others = await self._peers.reports() if self._peers is not None else {}
         alone = self._context.store.capabilities.exclusive
         return cluster_view(self._supervisor, self.report(), others, alone=alone)
+
+    def owners(self) -> OwnersView:
+        """The owners of the shards, as far as this node knows them."""
+        return owners_view(self._supervisor, alone=self._context.store.capabilities.exclusive)
 
     def report(self) -> NodeReport:
         """This node's report about itself."""

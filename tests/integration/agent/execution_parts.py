@@ -158,7 +158,7 @@ class Arrival:
     body: bytes
 
 
-Answer = Callable[[Arrival], Awaitable[bytes | None]]
+Responder = Callable[[Arrival], Awaitable[bytes | None]]
 
 
 def answer(status: int = 200, body: bytes = b"ok", *headers: str) -> bytes:
@@ -170,7 +170,7 @@ def answer(status: int = 200, body: bytes = b"ok", *headers: str) -> bytes:
 class Service:
     """Listens on a free port and responds by a function; None closes the connection. Counts requests in flight."""
 
-    def __init__(self, answers: Answer, changes: Changes) -> None:
+    def __init__(self, answers: Responder, changes: Changes) -> None:
         self._answers = answers
         self._changes = changes
         self._tasks: set[asyncio.Task[None]] = set()
@@ -206,12 +206,12 @@ class Service:
                 self.under_way_max = max(self.in_flight, self.under_way_max)
                 self._changes.notify()
                 try:
-                    said = await self._answers(arrival)
+                    response = await self._answers(arrival)
                 finally:
                     self.in_flight -= 1
-                if said is None:
+                if response is None:
                     break
-                writer.write(said)
+                writer.write(response)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # The client has closed the connection.
@@ -287,9 +287,9 @@ class Bench:
         asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun))
         await self.handlers.handle([asked])
         assert not asked.kept
-        said = self.log.outbox[known:]
-        assert all(envelope.causation_id == asked.envelope.id for envelope in said)
-        return [self.registry.open(envelope) for envelope in said]
+        sent = self.log.outbox[known:]
+        assert all(envelope.causation_id == asked.envelope.id for envelope in sent)
+        return [self.registry.open(envelope) for envelope in sent]
 
     async def run(self, *deliveries: FakeDelivery) -> list[Message]:
         """Delivers orders, waits for their ends, and returns the final events in the order of the deliveries."""

@@ -278,8 +278,8 @@ async def test_no_secret_is_stored(secret: str, word: str, before: str, after: s
 
     async def echo(arrival: Arrival) -> bytes | None:
         lines = [f"{name}: {value}" for name, value in arrival.headers if not name.startswith("content-")]
-        said = msgspec.json.encode([arrival.line, arrival.headers])
-        return answer(200, said, f"x-seen: {secret}", *[line for line in lines if line.startswith("x")])
+        body = msgspec.json.encode([arrival.line, arrival.headers])
+        return answer(200, body, f"x-seen: {secret}", *[line for line in lines if line.startswith("x")])
 
     async with Bench() as bench, Service(echo, bench.changes) as service:
         order = bench.order(f"{service.url}?page=1&{name}={secret}", headers={name: scheme + secret}, body=b'{"a": 1}')

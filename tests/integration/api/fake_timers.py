@@ -26,10 +26,20 @@ from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
-from tocsin.timers.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
+from tocsin.timers.listing import IdListRequest
+from tocsin.timers.service import (
+    ClusterView,
+    ListRequest,
+    NodeView,
+    OwnersView,
+    ShardView,
+    TimerService,
+    TimerView,
+)
 
 TOTAL_SHARDS = 8
 
@@ -44,7 +54,7 @@ class SystemClock:
 
 class FakeTimerService(TimerService):
     """While set, `fault` is raised by every call; `reasons` are why the service is not ready. While `holding`, single creates
-    wait for `release`; `held` is set when one waits. Schedules keep their definition, whatever is changed."""
+    wait for `release`; `blocked` is set when one waits. Schedules keep their definition, whatever is changed."""
 
     def __init__(self) -> None:
         self.clear()
@@ -55,7 +65,7 @@ class FakeTimerService(TimerService):
         self.fault: Exception | None = None
         self.reasons: list[str] = []
         self.holding = False
-        self.held = threading.Event()
+        self.blocked = threading.Event()
         self._release: Callable[[], object] = lambda: None
         self._namespaces = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
 
@@ -96,7 +106,7 @@ class FakeTimerService(TimerService):
         loop, view = asyncio.get_running_loop(), self._create(timer, condition)
         if self.holding:
             self._release = lambda: loop.call_soon_threadsafe(settle, view)
-            self.held.set()
+            self.blocked.set()
         else:
             # Like the engine, later rather than at once.
             loop.call_soon(settle, view)
@@ -138,9 +148,10 @@ class FakeTimerService(TimerService):
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         return await self.create(changes.apply(await self._pending(namespace, timer_id), SystemClock().now_us()))
 
-    async def delete(self, namespace: str, timer_id: str) -> None:
+    async def delete(self, namespace: str, timer_id: str) -> bool:
         timer = await self._pending(namespace, timer_id)
         self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
+        return False
 
     def now_us(self) -> int:
         return SystemClock().now_us()
@@ -157,11 +168,17 @@ class FakeTimerService(TimerService):
         timer = self.schedules.get(uuid)
         return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
 
-    async def list_schedules(self, namespace: str, after_id: str, limit: int) -> tuple[list[TimerView], bool]:
+    async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
         self._check(namespace)
-        found = sorted((timer.id, uuid) for uuid, timer in self.schedules.items() if timer.namespace == namespace)
-        views = [await self.get_by_uuid(namespace, uuid) for schedule_id, uuid in found if schedule_id > after_id]
-        return [view for view in views if view is not None][:limit], len(views) > limit
+        matches = request.matches or bool
+        found = sorted(
+            (timer.id, uuid)
+            for uuid, timer in self.schedules.items()
+            if timer.namespace == namespace and matches(timer)
+        )
+        views = [await self.get_by_uuid(namespace, uuid) for name, uuid in found if name > request.after_id]
+        page = [view for view in views if view is not None][: request.limit]
+        return page, page[-1].timer.id if len(views) > request.limit else None
 
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
         timer = (await self.get(namespace, timer_id)).timer
@@ -273,6 +290,9 @@ class FakeTimerService(TimerService):
         changed = msgspec.structs.replace(known, secret=secrets.secret, previous_secrets=secrets.previous)
         self._namespaces[name] = changed
         return changed
+
+    def owners(self) -> OwnersView:
+        return OwnersView([ApiNode("http://10.0.0.5:8080", True, False, False)], [0] * (TOTAL_SHARDS - 1) + [None])
 
     async def cluster(self) -> ClusterView:
         self._check("default")

@@ -92,6 +92,13 @@ def test_key_limited_to_a_namespace_has_access_to_no_other(server: Served, keys:
     assert statuses(server, tenant)[0] == 403
 
 
+def test_any_key_shows_the_owners_of_shards(server: Served, keys: Keys) -> None:
+    path = "/api/v1/cluster?view=owners"
+    limited = [keys.add("home", Role.READ, "default"), keys.add("tenant", Role.WRITE, tenants=("0190",))]
+    assert [server.client.get(path, headers=headers).status_code for headers in limited] == [200, 200]
+    assert server.client.get(path).status_code == 401
+
+
 def test_each_item_of_a_batch_is_checked(server: Served, keys: Keys) -> None:
     home = keys.add("home", Role.WRITE, "default")
     items = [TIMER, {**TIMER, "namespace": "elsewhere"}]

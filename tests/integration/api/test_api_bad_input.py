@@ -327,11 +327,13 @@ def test_query_parameters_of_an_operation_with_a_body_are_refused_by_name(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_query_parameters_of_an_operation_without_a_body_are_refused_by_name(server: Served, method: str) -> None:
+def test_unknown_query_parameters_of_an_operation_without_a_body_are_refused_by_name(
+    server: Served, method: str
+) -> None:
     answer = server.client.request(method, "/api/v1/cluster?limit=10&cursor=x")
     assert answer.status_code == 400
     if method == "GET":
-        reason = "is not a query parameter here; there are none"
+        reason = "is not a query parameter here; parameters are: view"
         assert assert_problem(answer, 400, "INVALID_INPUT")["errors"] == [
             {"path": "limit", "reason": reason},
             {"path": "cursor", "reason": reason},

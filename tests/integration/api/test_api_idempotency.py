@@ -55,6 +55,16 @@ def test_a_repeated_create_returns_the_current_timer(server: Served, whole: bool
     assert (conflict.status_code, conflict.json()["error"]) == (409, "IDEMPOTENCY_CONFLICT")
 
 
+def test_a_first_try_stores_its_key_and_says_so_in_one_way(server: Served) -> None:
+    for first_try, replayed in (("1", None), (None, "true")):
+        headers = {"idempotency-key": "k"} | ({"tocsin-first-try": first_try} if first_try else {})
+        made = server.client.post("/api/v1/timers/create", json=TIMER, headers=headers)
+        assert (made.status_code, made.headers.get("idempotency-replayed")) == (200, replayed)
+    for path, body in (("create", TIMER), ("batch/create", {"timers": [TIMER]})):
+        refused = server.client.post(f"/api/v1/timers/{path}", json=body, headers={"tocsin-first-try": "yes"})
+        assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "Tocsin-First-Try")
+
+
 def test_equal_instants_in_other_notation_are_the_same_request(server: Served) -> None:
     sent = {key: value for key, value in TIMER.items() if key != "delay"} | {"idempotencyKey": "k"}
     for text, replayed in (("2027-01-31T12:00:00Z", None), ("2027-01-31T13:00:00.000+01:00", "true")):

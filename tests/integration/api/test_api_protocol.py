@@ -65,7 +65,7 @@ def test_pipelined_responses_keep_their_order(connection: socket.socket) -> None
 def test_a_pipelined_request_is_answered_after_a_waiting_one(server: Served, connection: socket.socket) -> None:
     server.service.holding = True
     connection.sendall(create("a"))
-    assert server.service.held.wait(30)
+    assert server.service.blocked.wait(30)
     connection.sendall(HEALTH + create("b", CLOSE))
     # The other connection's answer shows that the server has had its turn at what was sent before.
     assert server.client.get("/healthz").status_code == 200
@@ -137,7 +137,7 @@ def test_invalid_input_after_a_waiting_request_is_refused_after_its_response(
 ) -> None:
     server.service.holding = True
     connection.sendall(create("a"))
-    assert server.service.held.wait(30)
+    assert server.service.blocked.wait(30)
     connection.sendall(b"\x00\x01 nonsense\r\n\r\n")
     assert server.client.get("/healthz").status_code == 200
     server.service.release()
@@ -148,7 +148,7 @@ def test_a_client_may_disconnect_before_the_response(server: Served, caplog: pyt
     server.service.holding = True
     with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(create("a"))
-        assert server.service.held.wait(30)
+        assert server.service.blocked.wait(30)
     assert server.client.get("/healthz").status_code == 200
     server.service.release()
     assert server.client.get("/healthz").status_code == 200
@@ -162,7 +162,7 @@ def test_a_stopping_server_answers_pending_requests_and_closes() -> None:
     host, port = serve.enter_context(serving(make_api(service, Keys()))).removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         connection.sendall(create("a"))
-        assert service.held.wait(30)
+        assert service.blocked.wait(30)
         ending = threading.Thread(target=serve.close)
         ending.start()
         with pytest.raises(ConnectionError):

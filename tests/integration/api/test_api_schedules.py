@@ -181,6 +181,12 @@ def test_schedules_are_listed_by_id_in_pages(server: Served) -> None:
     second = server.post("schedules/list", {"namespace": "default", "cursor": first["nextCursor"]}).json()
     assert [schedule["id"] for schedule in first["schedules"] + second["schedules"]] == ["a", "b", "c"]
     assert "nextCursor" not in second
+    for status, ids in (("paused", []), (["paused", "active"], ["a", "b", "c"]), ([], ["a", "b", "c"])):
+        page = server.post("schedules/list", {"namespace": "default", "status": status}).json()
+        assert [schedule["id"] for schedule in page["schedules"]] == ids, status
+    for status, path in (("ended", "status"), (["paused", "pending"], "status[1]")):
+        answer = server.post("schedules/list", {"namespace": "default", "status": status})
+        assert answer.json()["errors"] == [{"path": path, "reason": "must be one of active, paused"}]
     assert bad_fields(server.post("schedules/list", {"namespace": "default", "limit": 0, "cursor": ""})) == {
         "limit",
         "cursor",

@@ -259,6 +259,20 @@ def test_cluster_shows_nodes_and_shards(server: Served) -> None:
     assert cluster["shards"][1]["owner"] is None
 
 
+def test_owners_of_the_shards_with_an_etag(server: Served) -> None:
+    answer = server.client.get("/api/v1/cluster?view=owners")
+    node = {"apiUrl": "http://10.0.0.5:8080", "alive": True, "leaving": False, "skewed": False}
+    assert answer.json() == {"totalShards": 8, "nodes": [node], "owners": [0] * 7 + [None]}
+    etag = answer.headers["etag"]
+    for sent in (etag, f'"other", W/{etag}', "*"):
+        current = server.client.get("/api/v1/cluster?view=owners", headers={"if-none-match": sent})
+        assert (current.status_code, current.content, current.headers["etag"]) == (304, b"", etag)
+    outdated = server.client.get("/api/v1/cluster?view=owners", headers={"if-none-match": '"other"'})
+    assert outdated.json() == answer.json()
+    refused = server.client.get("/api/v1/cluster?view=all")
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "view")
+
+
 def test_health_readiness_metrics(server: Served) -> None:
     assert server.client.get("/healthz").json() == {"status": "ok"}
     assert server.client.get("/readyz").json() == {"status": "ready"}

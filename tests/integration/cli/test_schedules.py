@@ -36,6 +36,8 @@ def test_a_schedule_is_created_paused_triggered_changed_and_deleted(cli, scripte
     assert "completed" in shown.out
     listed = cli("schedules", "list")
     assert "paused" in listed.out
+    assert "life" in cli("schedules", "list", "--status", "paused").out
+    assert "life" not in cli("schedules", "list", "--status", "active").out
     updated = cli("schedules", "update", "life", "--every", "1h", "--max-occurrences", "5", "--json")
     assert updated.code == 0, updated.err
     assert (updated.json()["sentence"], updated.json()["payload"]) == ("Every hour", {"a": 1})
@@ -102,3 +104,5 @@ def test_exported_schedules_can_be_imported_again(cli, tmp_path):
     paused = cli("schedules", "get", "b", "--namespace", "to-schedules", "--json").json()
     assert (paused["status"], paused["cron"], paused["tags"]) == ("paused", "@yearly", ["x"])
     assert cli("schedules", "import", out, "--json").json() == {"created": 0, "unchanged": 2, "failed": 2}
+    assert cli("schedules", "resume", "b", "--namespace", "to-schedules").code == 0
+    assert cli("schedules", "import", out, "--json").json() == {"created": 1, "unchanged": 1, "failed": 2}

@@ -60,9 +60,9 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
             assert [(line["level"], line["node"], line["incarnations"]) for line in warnings(server)] == [
                 ("warning", "same", ", ".join(sorted(incarnations)))
             ]
-        code, _, said = await command("cluster", "--server", third.url)
+        code, _, output = await command("cluster", "--server", third.url)
         assert code == 0
-        assert "2 live nodes have the name same" in said
+        assert "2 live nodes have the name same" in output
         async with httpx.AsyncClient() as client:
             page = (await client.get(f"{third.url}/cluster", headers={"accept": "text/html"})).text
         assert "2 live nodes have the name same" in page

@@ -48,9 +48,40 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     changed = await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": rows})
     assert ids(changed.text) == ["report-1"]
     assert '<tr data-id="never" data-gone>' in changed.text
+    assert ids((await browser.get("/schedules?view=paused")).text) == ["report-1"]
+    assert ids((await browser.get("/schedules?view=active&q=report")).text) == ["report", "report-2", "report-3"]
+    # The schedule with the searched id is shown on every tab.
+    assert ids((await browser.get("/schedules?view=active&q=report-1")).text) == ["report-1"]
+    assert "No paused schedule in" in (await browser.get("/schedules?view=paused&q=s")).text
 
 
-async def test_refusals_say_why_and_keep_what_was_entered(node: Node) -> None:
+async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(node: Node) -> None:
+    browser = node.browser()
+    secret = {"authorization": "Bearer of-the-receiver"}
+    await create(browser, "report-1", headers=secret, jitter="5m", catchUp="all", payload={"report": 1})
+    shown = await browser.get("/schedules/new?namespace=default&like=report-1")
+    assert shown.status_code == 200
+    form = dict(re.findall(r'<input(?: type="hidden")? name="(\w+)"[^>]* value="([^"]*)"', shown.text))
+    assert (form["id"], form["like"], form["jitter"]) == ("report-1-copy", "report-1", "5m")
+    assert "of-the-receiver" not in shown.text
+    form |= {"namespace": "default", "rule": "cron", "catch_up": "all", "payload": '{"report": 1}'}
+    form |= {"header_name": "authorization", "header_value": "[redacted]"}
+    made = await browser.post("/schedules/new", form)
+    assert made.status_code == 303, re.findall('id="wrong-.*?<', made.text)
+    first, second = [
+        (await browser.client.post("/api/v1/schedules/get", json={"namespace": "default", "scheduleId": name})).json()
+        for name in ("report-1", "report-1-copy")
+    ]
+    for field in ("cron", "jitter", "catchUp", "callbackUrl", "headers", "payload"):
+        assert first[field] == second[field], field
+    # Without its original, a copy's secrets are unknown.
+    refused = await browser.post("/schedules/new", {**form, "id": "other", "like": "report-9"})
+    assert refused.status_code == 400
+    # Another schedule of that id may have other secrets, though the form shows the same.
+    assert (await browser.post("/schedules/new", form)).status_code == 409
+
+
+async def test_refusals_state_the_reason_and_keep_what_was_entered(node: Node) -> None:
     browser = node.browser()
     await create(browser, NAME["id"])
     fields = {"namespace": "default", "id": "new", "url": CALLBACK, "rule": "every", "every": "soon", "zone": "UTC"}

@@ -65,10 +65,10 @@ class Caller:
 
 
 async def test_a_public_server_without_a_key_starts_only_if_insecure(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0")
+    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--no-agent")
     with pytest.raises(AssertionError, match="no API key"):
         await server.start()
-    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure")
+    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure", "--no-agent")
     await server.start()
     assert (await Caller(server, None)("namespaces/list"))[0] == 200
     assert await server.stop() == 0
@@ -149,7 +149,7 @@ async def test_a_name_that_resolves_to_this_machine_is_refused_at_the_attempt(tm
         addresses = set()
     if name == "localhost" or addresses != {"127.0.0.1"}:
         lacking("loopback-name", "this machine's name does not resolve to 127.0.0.1")
-    server, inbox = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure"), Inbox()
+    server, inbox = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure", "--no-agent"), Inbox()
     async with Receiver(inbox) as receiver:
         url = receiver.url.replace("127.0.0.1", name)
         await server.start()
@@ -235,7 +235,7 @@ async def test_the_audit_trail_records_key_action_and_subject(reachable: tuple[S
 
 
 async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_revocation(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data", env=REFRESH)
+    server = ServerProcess(tmp_path / "data", "--no-agent", env=REFRESH)
     await server.start()
     try:
         anonymous = Caller(server, None)
@@ -260,15 +260,15 @@ async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_r
 
 async def test_a_public_origin_requires_keys_like_a_public_address(tmp_path: Path) -> None:
     origins = {**REFRESH, "TOCSIN_UI_ORIGINS": "https://tocsin.example,http://x.localhost:8080"}
-    server = ServerProcess(tmp_path / "data", env=origins)
+    server = ServerProcess(tmp_path / "data", "--no-agent", env=origins)
     with pytest.raises(AssertionError, match="no API key"):
         await server.start()
     await make_key(server)
-    server = ServerProcess(tmp_path / "data", env=origins)
+    server = ServerProcess(tmp_path / "data", "--no-agent", env=origins)
     await server.start()
     assert (await Caller(server, None)("namespaces/list"))[0] == 401
     assert await server.stop() == 0
-    server = ServerProcess(tmp_path / "other", env={"TOCSIN_UI_ORIGINS": "http://x.localhost:8080"})
+    server = ServerProcess(tmp_path / "other", "--no-agent", env={"TOCSIN_UI_ORIGINS": "http://x.localhost:8080"})
     await server.start()
     assert (await Caller(server, None)("namespaces/list"))[0] == 200
     assert await server.stop() == 0

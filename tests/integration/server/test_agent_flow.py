@@ -6,17 +6,19 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.support.http import Client
+from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KINDS = [
     "embedded, SQLite, polling",
@@ -36,30 +38,35 @@ def now_us() -> int:
 new_id = Uuid7Source(now_us)
 
 
-@pytest.fixture
-def flags(request: pytest.FixtureRequest) -> list[str]:
-    kind: str = request.param
+async def flags_of(kind: str, request: pytest.FixtureRequest) -> list[str]:
     chosen = ["--shards", "1"]
     if "NATS" in kind:
-        # Databases of their own make prefixes of their own: a stream belongs to one database.
-        chosen += ["--broker", request.getfixturevalue("nats").url]
+        chosen += ["--broker", request.getfixturevalue("shared_nats").url]
     if "PostgreSQL" in kind:
-        chosen += ["--agent-database", request.getfixturevalue("postgresql_url")]
+        database: PostgresServer = request.getfixturevalue("shared_postgresql")
+        chosen += ["--agent-database", await database.create_database()]
     if "engine" in kind:
         chosen += ["--agent-timer", "engine"]
     return chosen
 
 
-@pytest_asyncio.fixture
-async def server(tmp_path: Path, flags: list[str]) -> AsyncIterator[ServerProcess]:
-    server = ServerProcess(tmp_path / "data", *flags)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[ServerProcess]:
+    """One server a kind; each test has a tenant of its own."""
+    flags = await flags_of(request.param, request)
+    # A stream belongs to one database.
+    server = ServerProcess(
+        tmp_path_factory.mktemp("flow") / "data", *flags, env={"TOCSIN_BROKER_PREFIX": new_id().replace("-", "")}
+    )
     await server.start()
     yield server
     assert await server.stop() == 0
     assert "Traceback" not in server.log(), server.log()[-4000:]
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def receiver() -> AsyncIterator[SlowReceiver]:
     statuses = {"/teapot": [418], "/down": [503], "/flaky": [503, 200]}
 
@@ -98,7 +105,7 @@ async def until(client: Client, tenant: str, call_id: str, *statuses: str) -> di
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("flags", KINDS, indirect=True)
+@pytest.mark.parametrize("server", KINDS, indirect=True)
 async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: SlowReceiver) -> None:
     client, tenant = Client(server.address), new_id()
     due_at = now_us() + 1_500_000
@@ -135,8 +142,8 @@ async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: Slow
     client.close()
 
 
-@pytest.mark.parametrize("flags", EACH, indirect=True)
-async def test_failed_attempts_are_made_again_as_the_policy_says(server: ServerProcess, receiver: SlowReceiver) -> None:
+@pytest.mark.parametrize("server", EACH, indirect=True)
+async def test_failed_attempts_are_retried_by_the_policy(server: ServerProcess, receiver: SlowReceiver) -> None:
     client, tenant = Client(server.address), new_id()
 
     async def retried(path: str, policy: dict[str, Any]) -> str:
@@ -175,7 +182,7 @@ async def test_failed_attempts_are_made_again_as_the_policy_says(server: ServerP
     client.close()
 
 
-@pytest.mark.parametrize("flags", EACH, indirect=True)
+@pytest.mark.parametrize("server", EACH, indirect=True)
 async def test_one_correlation_id_leads_through_everything(server: ServerProcess, receiver: SlowReceiver) -> None:
     client, tenant = Client(server.address, {"x-correlation-id": "order-17"}), new_id()
     call_id = await submit(client, tenant, f"{receiver.url}/x", dueAt=format_instant(now_us() + 300_000))
@@ -207,7 +214,7 @@ async def test_one_correlation_id_leads_through_everything(server: ServerProcess
     client.close()
 
 
-@pytest.mark.parametrize("flags", EACH, indirect=True)
+@pytest.mark.parametrize("server", EACH, indirect=True)
 async def test_what_was_scheduled_survives_an_orderly_restart(server: ServerProcess, receiver: SlowReceiver) -> None:
     client, tenant = Client(server.address), new_id()
     due_at = now_us() + 1_500_000

@@ -66,7 +66,7 @@ async def run(server: ServerProcess, outages: list[Callable[[], None]]) -> None:
             await asyncio.to_thread(change)
         await submitting
         async with asyncio.timeout(PATIENCE_S):
-            # Only the server can tell when all have come to their end.
+            # Only the server knows when all have come to their end.
             while not await all_succeeded(client, tenant):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         client.close()

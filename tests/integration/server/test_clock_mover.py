@@ -47,7 +47,7 @@ async def create(server: Server, url: str, **more: Any) -> None:
         assert (await client.post("/api/v1/timers/create", json=body)).status_code == 200
 
 
-class Again:
+class CallsAgain:
     """Asks for the next call so long after each instant; negative: for one that has passed."""
 
     def __init__(self, after_us: int) -> None:
@@ -62,7 +62,7 @@ class Again:
 
 
 async def test_a_jump_makes_all_that_was_due_on_the_way_late(tmp_path: Path) -> None:
-    again, begun_us = Again(HOUR_US), 0
+    again, begun_us = CallsAgain(HOUR_US), 0
     async with serving(tmp_path) as (server, dev), Receiver(again) as receiver:
         await create(server, receiver.url)
         begun_us = dev.read().now_us
@@ -92,7 +92,7 @@ async def test_retries_of_hours_and_other_timers_come_in_their_order(tmp_path: P
     assert all(3.5 * HOUR_US < after - before < 4.1 * HOUR_US for before, after in pairwise(fired))
 
 
-async def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
+async def test_refused_advances_state_the_reason(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, _), httpx.AsyncClient(base_url=server.url) as client:
 
         async def refused(**how: str) -> tuple[int, list[tuple[str, str]]]:
@@ -108,7 +108,7 @@ async def test_what_cannot_be_done_says_why(tmp_path: Path) -> None:
 
 
 async def test_one_call_makes_a_limited_number_of_steps_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    again = Again(HOUR_US)
+    again = CallsAgain(HOUR_US)
     async with serving(tmp_path, steps_max=3) as (server, dev), Receiver(again) as receiver:
         await create(server, receiver.url)
         with pytest.raises(ClockHalted, match=r"after 3 steps and shows .*: more is due .*; advance again"):
@@ -133,7 +133,7 @@ async def test_what_was_answered_is_durable_before_the_clock_goes_on(tmp_path: P
 
 
 async def test_what_comes_to_no_end_halts_the_clock(tmp_path: Path) -> None:
-    again = Again(-HOUR_US)
+    again = CallsAgain(-HOUR_US)
     async with serving(tmp_path, patience_us=300_000) as (server, dev), Receiver(again) as receiver:
         await create(server, receiver.url)
         with pytest.raises(ClockHalted, match=r"after 1 steps .*: not at rest within 300ms: "):

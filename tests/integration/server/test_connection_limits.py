@@ -11,7 +11,7 @@ import pytest
 from tests.support.calls import Api, Inbox
 from tests.support.http import Client, Receiver
 from tests.support.patience import PATIENCE_S
-from tests.support.raw import closed, say
+from tests.support.raw import closed, exchange
 from tests.support.server import ServerProcess
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import connections_max
@@ -34,13 +34,13 @@ NOT_HTTP = (
 
 async def test_invalid_http_gets_a_problem_and_the_connection_is_closed(server: ServerProcess) -> None:
     for sent in NOT_HTTP:
-        answer = await say(server.address(), sent)
+        answer = await exchange(server.address(), sent)
         assert (answer.status, answer.problem["error"]) == (400, "MALFORMED_REQUEST"), sent
         assert answer.headers["connection"] == "close"
 
 
 async def test_an_endless_head_is_refused(server: ServerProcess) -> None:
-    answer = await say(server.address(), b"GET /healthz HTTP/1.1\r\nhost: localhost\r\na: " + b"v" * 3_000_000)
+    answer = await exchange(server.address(), b"GET /healthz HTTP/1.1\r\nhost: localhost\r\na: " + b"v" * 3_000_000)
     assert (answer.status, answer.problem["error"]) == (431, "HEADERS_TOO_LARGE")
 
 
@@ -49,7 +49,7 @@ async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> N
     server = ServerProcess(tmp_path / "data", env=times)
     await server.start()
     slow, silent = await asyncio.gather(
-        say(server.address(), b"POST /api/v1/timers/get HTTP/1.1\r\nhost:"), closed(server.address())
+        exchange(server.address(), b"POST /api/v1/timers/get HTTP/1.1\r\nhost:"), closed(server.address())
     )
     assert (slow.status, slow.problem["error"]) == (408, "REQUEST_TIMEOUT")
     assert silent == b""
@@ -91,7 +91,7 @@ async def test_connections_beyond_the_limit_close_waiting_ones_and_are_counted(t
             await first.read()
         await Api(server).create("t", receiver.url)
         await inbox.count(1)
-        metrics = await say(server.address(), b"GET /metrics HTTP/1.1\r\nhost: [::1]\r\nconnection: close\r\n\r\n")
+        metrics = await exchange(server.address(), b"GET /metrics HTTP/1.1\r\nhost: [::1]\r\nconnection: close\r\n\r\n")
     seen = dict(line.rsplit(b" ", 1) for line in metrics.body.splitlines() if line.startswith(b"tocsin_client"))
     assert float(seen[b"tocsin_client_connections"]) <= 20
     assert float(seen[b'tocsin_clients_refused_total{reason="too many connections"}']) > 40

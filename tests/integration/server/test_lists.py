@@ -175,10 +175,10 @@ async def test_namespaces_with_different_shard_counts_keep_their_timers_through_
 KNOWN = "status, tag, name, correlationId, from, to, limit, cursor"
 
 
-async def test_a_misspelled_filter_is_refused(server: ServerProcess) -> None:
+async def test_a_misspelled_filter_is_refused(server_with_agent: ServerProcess) -> None:
     calls = f"/api/tenants/{Uuid7Source(lambda: time.time_ns() // 1_000)()}/service-calls"
     spec = {"method": "GET", "url": "http://127.0.0.1:9/"}
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx.AsyncClient(base_url=server_with_agent.url) as client:
         for number in range(3):
             call = {"name": f"c{number}", "requestSpec": spec, "dueAt": "2040-01-01T00:00:00Z"}
             assert (await client.post(calls, json=call)).status_code == 202

@@ -119,12 +119,12 @@ async def test_the_clock_stays_ahead_after_a_restart_and_no_other_server_takes_t
     async with Receiver(log) as receiver:
         made = await api.create("a", receiver.url, delay="2d")
         before = await advance(api, by="1d")
-        # The command line says how far away an instant is by the server's clock.
+        # The command line shows how far away an instant is by the server's clock.
         code, shown, _ = await command("timers", "get", "a", "--server", server.url)
         assert (code, "(in 23h)" in shown) == (0, True), shown
         await server.kill()
-        code, _, said = await command("serve", "--port", "0", "--data-dir", str(server.data_dir))
-        assert (code, "belongs to `tocsin dev`" in said) == (1, True), said
+        code, _, output = await command("serve", "--port", "0", "--data-dir", str(server.data_dir))
+        assert (code, "belongs to `tocsin dev`" in output) == (1, True), output
         await server.start()
         _, after = await api("dev/clock/get")
         assert parse_instant(after["now"]) >= parse_instant(before["now"])
@@ -137,8 +137,8 @@ async def test_the_clock_of_an_ordinary_server_cannot_be_moved(tmp_path: Path) -
         for path in ("dev/clock/get", "dev/clock/advance"):
             status, answer = await Api(server)(path, by="1d")
             assert (status, answer["error"]) == (404, "ROUTE_NOT_FOUND")
-        code, _, said = await command("clock", "advance", "1d", "--server", server.url)
-        assert (code, "start one with `tocsin dev`" in said) == (1, True), said
-    code, _, said = await command("dev", "--port", "0", "--data-dir", str(server.data_dir))
-    assert (code, "has the data of `tocsin serve`" in said) == (1, True), said
+        code, _, output = await command("clock", "advance", "1d", "--server", server.url)
+        assert (code, "start one with `tocsin dev`" in output) == (1, True), output
+    code, _, output = await command("dev", "--port", "0", "--data-dir", str(server.data_dir))
+    assert (code, "has the data of `tocsin serve`" in output) == (1, True), output
     assert not (server.data_dir / MARK).exists()

@@ -15,9 +15,9 @@ import pytest_asyncio
 
 from tests.support.dynamodb import DynamoServer
 from tests.support.dynamodb_proxy import (
-    Answer,
     DynamoProxy,
     Fault,
+    ProxyAnswer,
     Request,
     canceled,
     lost_answer,
@@ -50,7 +50,7 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
 )
-from tocsin.stores.dynamodb.client import Kind, time_of
+from tocsin.stores.dynamodb.client import RequestKind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
@@ -122,7 +122,7 @@ async def test_provisioned_capacity_that_is_exceeded_is_waited_for(run: _Run, sh
     table = f"{run.store._open.table}.provisioned"
     capacity = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
     made = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": capacity, **definition()}
-    await run.store._open.call("create_table", Kind.WRITE, TableName=table, **made)
+    await run.store._open.call("create_table", RequestKind.WRITE, TableName=table, **made)
     store = DynamoStore(shared_dynamodb.url(table, run.proxy.port), observe=run.events.append)
     operations = (TRANSACT, "TransactGetItems", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem")
     for operation in operations:
@@ -152,7 +152,7 @@ async def test_lasting_throttling_is_unavailability_within_the_patience(run: _Ru
 async def test_of_two_shards_a_throttled_one_leaves_the_outcome_in_doubt(run: _Run) -> None:
     parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in (0, 1)]
 
-    async def refuse_one(request: Request) -> Answer:
+    async def refuse_one(request: Request) -> ProxyAnswer:
         fence = request.content["TransactItems"][0]["Update"]
         if fence["Key"]["p"]["S"] == "shard/1":
             return await canceled("ThrottlingError")(request)
@@ -209,7 +209,7 @@ async def test_a_transaction_that_comes_after_the_next_claim_does_nothing(run: _
     batch = await claimed(run.store)
     late: list[Request] = []
 
-    async def hold(request: Request) -> Answer:
+    async def hold(request: Request) -> ProxyAnswer:
         late.append(request)
         return None
 
@@ -287,7 +287,7 @@ async def test_a_claim_in_the_middle_of_a_batch_leaves_it_in_doubt(shared_dynamo
         other = DynamoStore(shared_dynamodb.url(table))
         await other.open(None)
 
-        async def claim_first(request: Request) -> Answer:
+        async def claim_first(request: Request) -> ProxyAnswer:
             assert await other.claim(0, expected_epoch=1, owner=BOB) == 2
             return await request.forward()
 
@@ -368,7 +368,7 @@ async def _schedules(run: _Run, *names: str) -> list[StoredRow]:
 async def test_a_schedule_that_ends_while_a_list_is_read_makes_room_for_the_next(run: _Run) -> None:
     rows = await _schedules(run, "default")
 
-    async def end_the_first(request: Request) -> Answer:
+    async def end_the_first(request: Request) -> ProxyAnswer:
         await run.store.apply([ShardBatch(0, 1, ALICE, deletes=[rows[0].uuid])])
         return await request.forward()
 
@@ -457,13 +457,13 @@ async def test_tables_of_others_and_of_newer_releases_are_refused(shared_dynamod
     async with _running(shared_dynamodb, table) as run:
         client = run.store._open
         await client.update(
-            key(META, b"meta"), "SET layout = :l", kind=Kind.WRITE, ExpressionAttributeValues={":l": {"N": "99"}}
+            key(META, b"meta"), "SET layout = :l", kind=RequestKind.WRITE, ExpressionAttributeValues={":l": {"N": "99"}}
         )
         with pytest.raises(SchemaTooNew, match="99"):
             await DynamoStore(shared_dynamodb.url(table)).open(None)
         await client.call(
             "create_table",
-            Kind.WRITE,
+            RequestKind.WRITE,
             TableName=f"{table}x",
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
@@ -494,7 +494,7 @@ async def test_the_estimated_size_of_a_shard_is_reported_when_it_changes(run: _R
     batch = await claimed(run.store)
 
     def estimate(least: float, most: float) -> Any:
-        async def fault(request: Request) -> Answer:
+        async def fault(request: Request) -> ProxyAnswer:
             status, answer = await request.forward()
             table = request.content["TransactItems"][0]["Update"]["TableName"]
             size = {"ItemCollectionKey": {"p": {"S": "shard/0"}}, "SizeEstimateRangeGB": [least, most]}

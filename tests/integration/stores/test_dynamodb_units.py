@@ -1,4 +1,4 @@
-"""What docs/how-to/dynamodb.md says of units and of the table holds."""
+"""What docs/how-to/dynamodb.md states of units and of the table holds."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _NOT_SENT_PAUSE_US_MAX = 1_000_000
 class Executor:
     """Keeps orders until a slot is free, logs their start, acknowledges them, sends their requests and logs their ends.
 
-    A request that did not leave this machine is tried again until it does: the failure says nothing about the service
+    A request that did not leave this machine is tried again until it does: the failure proves nothing about the service
     and does not end the execution.
 
     Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of

@@ -40,8 +40,8 @@ class Security(Group):
     )
     keys_expiry_notice: Duration = Field(
         14 * 86_400 * US_PER_SECOND,
-        description="How long before an API key expires the log (once a day) and the metric "
-        "`tocsin_api_keys_expiring` announce it.",
+        description="How long before an API key expires the log (once a day) and the metric `tocsin_api_keys_expiring` "
+        "announce it. Higher values leave more time to replace the key.",
     )
     ui_origins: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(origins)] = Field(
         default_factory=list,
@@ -55,7 +55,8 @@ class Security(Group):
     )
     ui_session_lifetime_max: Duration = Field(
         seconds(UiLimits().session_lifetime_max_s),
-        description="How long a session on the web pages lasts at most, even if it is in use.",
+        description="How long a session on the web pages lasts at most, even if it is in use. With lower values people "
+        "sign in again more often, and a copied cookie works for less time.",
     )
     ui_session_stale_max: Duration = Field(
         seconds(UiLimits().session_stale_max_s),

@@ -59,8 +59,8 @@ class ServiceCalls(Group):
     )
     agent_request_body_bytes_max: Bytes = Field(
         _AGENT.request_body_bytes_max,
-        description="Bytes of a service call's request body; a larger one is refused. A broker must accept messages "
-        "of this size.",
+        description="Bytes of a service call's request body; a larger one is refused. A broker must accept messages of "
+        "this size. Higher values take more memory and a larger database.",
     )
     agent_executions_in_flight_max: Count = Field(
         _AGENT.executions_in_flight_max,
@@ -75,8 +75,8 @@ class ServiceCalls(Group):
     agent_executions_max: Count = Field(
         _AGENT.executions_max,
         description="How often one attempt of a call is executed if the process ends in the middle of it; then the "
-        "attempt fails (INTERRUPTED). Without a retry policy the call fails then: with 1, no request is ever sent "
-        "twice.",
+        "attempt fails (INTERRUPTED). Without a retry policy the call fails then: with 1, no request is ever "
+        "sent twice. Higher values survive more crashes, and may send a request more often.",
     )
     agent_snippet_bytes_max: Bytes = Field(
         _AGENT.snippet_bytes_max,
@@ -129,8 +129,8 @@ class Messaging(Group):
     )
     bus_deliveries_max: Count = Field(
         _BUS.deliveries_max,
-        description="Failed deliveries after which a message becomes a dead letter. Failures that affect every "
-        "message, such as an unreachable database, do not count.",
+        description="Failed deliveries after which a message becomes a dead letter. Failures that affect every message, "
+        "such as an unreachable database, do not count. Higher values repeat failing messages for longer.",
     )
     bus_queue_max: Count = Field(
         _BUS.queue_max,
@@ -139,7 +139,8 @@ class Messaging(Group):
     )
     bus_nats_connect_timeout: Duration = Field(
         _BUS.nats_connect_timeout_us,
-        description="How long one attempt to connect to NATS may take, with the setup of its streams.",
+        description="How long one attempt to connect to NATS may take, with the setup of its streams. With lower values "
+        "the next attempt begins sooner.",
     )
     bus_nats_publish_timeout: Duration = Field(
         _BUS.nats_publish_timeout_us,
@@ -178,12 +179,13 @@ class AgentDatabase(Group):
     )
     agent_sql_statement_timeout: Duration = Field(
         milliseconds(_SQL.statement_timeout_ms),
-        description="How long a statement of the agent may run before PostgreSQL cancels it.",
+        description="How long a statement of the agent may run before PostgreSQL cancels it. Lower values free the "
+        "connection of a stuck statement sooner; if too low, slow statements fail.",
     )
     agent_sql_lock_wait: Duration = Field(
         seconds(_SQL.lock_wait_s),
-        description="How long a start waits for another agent to release the database. Then it stands by, or fails "
-        "where it cannot stand by.",
+        description="How long a start waits for another agent to release the database. Then it stands by, or fails where "
+        "it cannot stand by. Higher values let a restart overlap its predecessor's end for longer.",
     )
     agent_sql_leader_lease: Duration = Field(
         seconds(_SQL.leader_lease_s),

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 class Group(BaseModel):
     """Settings that answer one question of an operator. `tocsin.settings.settings.Settings` inherits all groups.
 
-    A setting is one annotated field with its default and its description. The description says what the setting
+    A setting is one annotated field with its default and its description. The description states what the setting
     controls, in which unit, and what higher and lower values do. A field such as `egress_allow` is the setting
     `egress.allow`, the key `allow` in the file's table `[egress]`, and the variable `TOCSIN_EGRESS_ALLOW`.
     """

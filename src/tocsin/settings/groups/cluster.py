@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.settings.groups.base import Group
-from tocsin.settings.values import Count, Duration, Port, name_of_node, peer_address, secret
+from tocsin.settings.values import Count, Duration, Port, api_url, name_of_node, peer_address, secret
 from tocsin.timers.engine.limits import EngineLimits
 
 _ENGINE, _CLUSTER = EngineLimits(), ClusterLimits()
@@ -32,6 +32,12 @@ class Cluster(Group):
         description="Address, or address and port, at which other nodes reach this one. Unset: `host`; if that stands "
         "for every address, the one from which this node reaches the database, or the host's name if the database is "
         "on this machine.",
+    )
+    advertise_api: Annotated[str, BeforeValidator(api_url)] | None = Field(
+        None,
+        description="URL of this node's own API, such as `http://10.0.0.5:8080`, for clients that send each write to the "
+        "node that owns its timer. Unset: such clients use the address they were given, and any node forwards their "
+        "writes. Workers of one server share a URL, so theirs is not shown.",
     )
     cluster_port: Port = Field(
         0,
@@ -104,6 +110,6 @@ class Cluster(Group):
     )
     cluster_agent_wait: Duration = Field(
         _CLUSTER.agent_wait_us,
-        description="How long a request for a service call waits while no node runs the agent; then it is answered "
-        "503.",
+        description="How long a request for a service call waits while no node runs the agent; then it is answered 503. "
+        "Higher values bridge longer takeovers; clients wait longer.",
     )

@@ -37,8 +37,8 @@ class Sqlite(Group):
     )
     sqlite_busy_timeout: Duration = Field(
         milliseconds(SqlSettings().busy_timeout_ms),
-        description="How long a transaction waits while another program, such as a backup, writes to the file. "
-        "Applies to the agent's SQLite file too.",
+        description="How long a transaction waits while another program, such as a backup, writes to the file. Applies "
+        "to the agent's SQLite file too. Higher values outlast longer backups; writes wait as long.",
     )
 
     def sqlite_options(self) -> dict[str, Any]:
@@ -72,21 +72,25 @@ class DatabaseServer(Group):
         2, description="Connections for lists, namespaces and API keys. Higher values serve more lists at once."
     )
     database_connect_timeout: Duration = Field(
-        5 * US_PER_SECOND, description="How long connecting to the server may take."
+        5 * US_PER_SECOND,
+        description="How long connecting to the server may take. Lower values report an unreachable server sooner; if "
+        "too low, a slow network prevents connections.",
     )
     database_acquire_timeout: Duration = Field(
         10 * US_PER_SECOND,
-        description="How long a query waits for a free connection before it fails as if the server were unreachable.",
+        description="How long a query waits for a free connection before it fails as if the server were unreachable. "
+        "Higher values bridge longer bursts; clients wait longer.",
     )
     database_statement_timeout: Duration = Field(
         20 * US_PER_SECOND,
         description="How long a statement may run before the server cancels it; keep it below `store_timeout`. "
-        "PostgreSQL includes the commit; MySQL, unlike MariaDB, cancels only statements that read.",
+        "PostgreSQL includes the commit; MySQL, unlike MariaDB, cancels only statements that read. Lower "
+        "values end stuck statements sooner; if too low, slow commits fail.",
     )
     database_lock_timeout: Duration = Field(
         10 * US_PER_SECOND,
         description="How long a statement waits for rows that another transaction has locked. MySQL and MariaDB count "
-        "whole seconds.",
+        "whole seconds. With lower values a statement fails sooner behind a stuck transaction.",
     )
     postgresql_schema: str = Field(
         "tocsin", description="PostgreSQL schema of the timers' tables. Created if it is missing."

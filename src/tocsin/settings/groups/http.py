@@ -23,9 +23,10 @@ class Requests(Group):
 
     api_connections_max: Count | None = Field(
         None,
-        description="Connections of clients that a process accepts. At the limit it closes the connection whose "
-        "client has kept the server waiting longest; if all are being served, the new one. Unset: what the limit on "
-        "open files leaves beside callbacks, stores and other nodes (at least half of it), at most 10,000.",
+        description="Connections of clients that a process accepts. At the limit it closes the connection whose client "
+        "has kept the server waiting longest; if all are being served, the new one. Unset: what the limit on "
+        "open files leaves beside callbacks, stores and other nodes (at least half of it), at most 10,000. "
+        "Higher values serve more clients at once, for more memory.",
     )
     keep_alive_timeout: Duration = Field(
         75 * US_PER_SECOND,
@@ -78,7 +79,7 @@ class WebPages(Group):
     ui_form_bytes_max: Bytes = Field(
         _UI.form_bytes_max,
         description="Bytes of a form on the web pages; a larger one is refused. Keep it above `payload_bytes_max`, "
-        "because a form contains the payload.",
+        "because a form contains the payload. Higher values take more memory for each form that is sent.",
     )
     ui_streams_max: Count = Field(
         _UI.streams_max,

@@ -39,12 +39,14 @@ class Callbacks(Group):
     callbacks_connections_max: Count = Field(
         _CALLBACKS.connections_max,
         description="Connections to the receivers of timers, all destinations together; idle ones are closed to make "
-        "room. A timer that finds no free connection fires a little later, which does not count as an attempt.",
+        "room. A timer that finds no free connection fires a little later, which does not count as an "
+        "attempt. Higher values take more memory and file descriptors.",
     )
     callbacks_agent_connections_max: Count = Field(
         _CALLBACKS.agent_connections_max,
         description="Connections for service calls, separate from those of timers so that neither can exhaust the "
-        "other's. Must be at least `agent.executions_in_flight_max`.",
+        "other's. Must be at least `agent.executions_in_flight_max`. Higher values keep more idle "
+        "connections for later calls.",
     )
     callbacks_idle_timeout: Duration = Field(
         _CALLBACKS.idle_timeout_us,
@@ -147,8 +149,8 @@ class TimerLimits(Group):
     )
     payload_depth_max: Count = Field(
         _INPUT.payload_depth_max,
-        description="Nesting depth of arrays and objects in a timer's payload. It protects the programs that parse "
-        "the payload later.",
+        description="Nesting depth of arrays and objects in a timer's payload. It protects the programs that parse the "
+        "payload later. Higher values accept payloads that such programs may refuse.",
     )
     callback_timeout_max: Duration = Field(
         _INPUT.callback_timeout_max_us,
@@ -161,12 +163,13 @@ class TimerLimits(Group):
     )
     retry_duration_max: Duration = Field(
         _INPUT.retry_duration_max_us,
-        description="Longest interval between attempts, and longest `maxAttemptsDuration`, of a retry policy.",
+        description="Longest interval between attempts, and longest `maxAttemptsDuration`, of a retry policy. Lower "
+        "values refuse policies that would retry for very long.",
     )
     retry_after_max: Duration = Field(
         _ENGINE.retry_after_max_us,
-        description="Longest delay before the next attempt that a receiver's or service's `Retry-After` header can "
-        "ask for; a longer one is cut to this.",
+        description="Longest delay before the next attempt that a receiver's or service's `Retry-After` header can ask "
+        "for; a longer one is cut to this. With lower values a receiver can postpone its timers less.",
     )
     execute_past_max: DurationOrZero = Field(
         _INPUT.execute_past_max_us,
@@ -198,7 +201,9 @@ class Retention(Group):
         description="How long finished timers stay visible in namespaces created without a `retention` of their own.",
     )
     retention_max: Duration = Field(
-        _INPUT.retention_max_us, description="Longest `retention` that a namespace can ask for its finished timers."
+        _INPUT.retention_max_us,
+        description="Longest `retention` that a namespace can ask for its finished timers. Lower values bound the disk "
+        "space that a namespace can ask for.",
     )
     purge_interval: Duration = Field(
         _ENGINE.purge_interval_us,

@@ -11,7 +11,7 @@ from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import AuditQuery, SignIn
-from tocsin.stores.dynamodb.client import DynamoClient, Kind
+from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.keys import API_KEYS, AUDIT, NAMESPACES, SECRETS, SIGN_INS, Item, instant_bytes, key
 
@@ -42,7 +42,7 @@ async def put_namespace(client: DynamoClient, namespace: Namespace, *, create: b
             "ExpressionAttributeValues": {":v": {"N": str(namespace.version - 1)}},
         }
     try:
-        await client.put(item, kind=Kind.WRITE_ONCE, **condition)
+        await client.put(item, kind=RequestKind.WRITE_ONCE, **condition)
     except ConditionFailed:
         return False
     return True
@@ -61,7 +61,7 @@ async def put_api_key(client: DynamoClient, api_key: ApiKey) -> None:
 async def delete_api_key(client: DynamoClient, key_id: str) -> bool:
     """Removes the key and its sign-ins. The key is deleted first: sign-ins without a key are invalid, and the next call
     deletes the rest."""
-    answer = await client.delete(key(API_KEYS, key_id.encode()), kind=Kind.WRITE_ONCE, ReturnValues="ALL_OLD")
+    answer = await client.delete(key(API_KEYS, key_id.encode()), kind=RequestKind.WRITE_ONCE, ReturnValues="ALL_OLD")
     items = await client.all(SIGN_INS)
     await client.batch_delete([_place(item) for item in items if item["k"]["S"] == key_id])
     return "Attributes" in answer
@@ -73,7 +73,7 @@ async def shared_secret(client: DynamoClient, name: str, fresh: str) -> str:
     answer = await client.update(
         key(SECRETS, name.encode()),
         "SET r = if_not_exists(r, :fresh)",
-        kind=Kind.WRITE,
+        kind=RequestKind.WRITE,
         ExpressionAttributeValues={":fresh": {"S": fresh}},
         ReturnValues="ALL_NEW",
     )
@@ -113,7 +113,7 @@ async def touch_sign_in(client: DynamoClient, token_hash: str, seen_at: int) -> 
         await client.update(
             key(SIGN_INS, token_hash.encode()),
             "SET a = :a",
-            kind=Kind.WRITE,
+            kind=RequestKind.WRITE,
             ConditionExpression="attribute_exists(p) AND a < :a",
             ExpressionAttributeValues={":a": {"N": str(seen_at)}},
             ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -126,7 +126,7 @@ async def touch_sign_in(client: DynamoClient, token_hash: str, seen_at: int) -> 
 async def delete_sign_in(client: DynamoClient, token_hash: str) -> bool:
     """Removes the sign-in."""
     place = key(SIGN_INS, token_hash.encode())
-    return "Attributes" in await client.delete(place, kind=Kind.WRITE_ONCE, ReturnValues="ALL_OLD")
+    return "Attributes" in await client.delete(place, kind=RequestKind.WRITE_ONCE, ReturnValues="ALL_OLD")
 
 
 def _sign_in(item: Item) -> SignIn:

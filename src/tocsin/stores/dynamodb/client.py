@@ -47,7 +47,7 @@ _US = 1_000_000
 _CONTENT_TYPE = "application/x-amz-json-"
 
 
-class Kind(Enum):
+class RequestKind(Enum):
     """What an unanswered request means. READ: it had no effect. WRITE: it may have had its effect, and sending it again
     changes nothing more (an idempotent write, or a transaction with a token). WRITE_ONCE: it may have had its effect, and
     must not be sent again (a conditional write, whose first copy can make the second one fail)."""
@@ -127,7 +127,7 @@ class DynamoClient:
         if context is not None:
             await context.__aexit__(None, None, None)
 
-    async def call(self, operation: str, kind: Kind, **arguments: Any) -> Response:
+    async def call(self, operation: str, kind: RequestKind, **arguments: Any) -> Response:
         """The response to one request, which is repeated as far as `kind` and `patience_s` permit.
 
         Raises ConditionFailed; StoreUnavailable, DefiniteFailure or StoreCorrupted if it certainly had no effect; and
@@ -142,15 +142,15 @@ class DynamoClient:
                 verdict = verdict_of(error)
                 if verdict is Verdict.REFUSED:
                     raise failed_conditions(error) from error
-                in_doubt |= verdict is Verdict.UNANSWERED and kind is not Kind.READ
+                in_doubt |= verdict is Verdict.UNANSWERED and kind is not RequestKind.READ
                 again = verdict in _AGAIN or (in_doubt and verdict is Verdict.UNREACHABLE)
-                if not again or (in_doubt and kind is Kind.WRITE_ONCE) or time.monotonic() >= deadline:
+                if not again or (in_doubt and kind is RequestKind.WRITE_ONCE) or time.monotonic() >= deadline:
                     raise self._failure(error, verdict, in_doubt) from error
             self.observe(StoreRequestRepeated(verdict.value))
             failures += 1
             await _pause(failures)
 
-    async def _send(self, operation: str, kind: Kind, arguments: dict[str, Any]) -> Response:
+    async def _send(self, operation: str, kind: RequestKind, arguments: dict[str, Any]) -> Response:
         if self._client is None:
             raise StoreUnavailable(f"{self.place} is not open")
         # The driver's own time-out starts over with each byte that arrives.
@@ -165,7 +165,7 @@ class DynamoClient:
         if consumed is not None:
             each = consumed if isinstance(consumed, list) else [consumed]
             units = sum(float(of_table["CapacityUnits"]) for of_table in each)
-            self.observe(StoreUnitsConsumed("read" if kind is Kind.READ else "write", units))
+            self.observe(StoreUnitsConsumed("read" if kind is RequestKind.READ else "write", units))
         return response
 
     def _failure(self, error: BaseException, verdict: Verdict, in_doubt: bool) -> StoreError:
@@ -180,7 +180,7 @@ class DynamoClient:
         found = (
             await self.call(
                 "get_item",
-                Kind.READ,
+                RequestKind.READ,
                 TableName=self.table,
                 Key=key,
                 ConsistentRead=True,
@@ -189,13 +189,13 @@ class DynamoClient:
         ).get("Item")
         return None if found is None else dict(found)
 
-    async def put(self, item: Item, *, kind: Kind = Kind.WRITE, **condition: Any) -> Response:
+    async def put(self, item: Item, *, kind: RequestKind = RequestKind.WRITE, **condition: Any) -> Response:
         """Writes an item whole."""
         return await self.call(
             "put_item", kind, TableName=self.table, Item=item, ReturnConsumedCapacity="TOTAL", **condition
         )
 
-    async def update(self, key: Item, expression: str, *, kind: Kind, **more: Any) -> Response:
+    async def update(self, key: Item, expression: str, *, kind: RequestKind, **more: Any) -> Response:
         """Changes attributes of an item."""
         return await self.call(
             "update_item",
@@ -207,7 +207,7 @@ class DynamoClient:
             **more,
         )
 
-    async def delete(self, key: Item, *, kind: Kind = Kind.WRITE, **more: Any) -> Response:
+    async def delete(self, key: Item, *, kind: RequestKind = RequestKind.WRITE, **more: Any) -> Response:
         """Removes an item, whether it is there or not."""
         return await self.call(
             "delete_item", kind, TableName=self.table, Key=key, ReturnConsumedCapacity="TOTAL", **more
@@ -217,7 +217,7 @@ class DynamoClient:
         """One transaction. Its token makes every repeated or late copy ineffective."""
         return await self.call(
             "transact_write_items",
-            Kind.WRITE,
+            RequestKind.WRITE,
             TransactItems=actions,
             ClientRequestToken=str(uuid.uuid4()),
             ReturnConsumedCapacity="TOTAL",
@@ -231,7 +231,7 @@ class DynamoClient:
         values = more.pop("ExpressionAttributeValues", {})
         return await self.call(
             "query",
-            Kind.READ,
+            RequestKind.READ,
             TableName=self.table,
             ConsistentRead=True,
             ReturnConsumedCapacity="TOTAL",
@@ -261,7 +261,7 @@ class DynamoClient:
 
         async def ask(left: Any) -> Any:
             answer = await self.call(
-                "batch_get_item", Kind.READ, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
+                "batch_get_item", RequestKind.READ, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
             )
             items.extend(answer.get("Responses", {}).get(self.table, ()))
             return answer.get("UnprocessedKeys", {}).get(self.table)
@@ -277,7 +277,7 @@ class DynamoClient:
     async def _batch_delete_part(self, keys: Sequence[Item]) -> None:
         async def ask(left: Any) -> Any:
             answer = await self.call(
-                "batch_write_item", Kind.WRITE, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
+                "batch_write_item", RequestKind.WRITE, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
             )
             return answer.get("UnprocessedItems", {}).get(self.table)
 

@@ -9,7 +9,7 @@ from typing import Any
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreError, StoreUnavailable
 from tocsin.ports.store import shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
-from tocsin.stores.dynamodb.client import DynamoClient, Kind
+from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
 from tocsin.stores.dynamodb.settings import LAYOUT
@@ -68,7 +68,7 @@ async def prepare(client: DynamoClient, total_shards: int | None, *, create: boo
 
 async def _describe(client: DynamoClient) -> dict[str, Any] | None:
     try:
-        return dict((await client.call("describe_table", Kind.READ, TableName=client.table))["Table"])
+        return dict((await client.call("describe_table", RequestKind.READ, TableName=client.table))["Table"])
     except StoreError as error:
         if _verdict(error) is Verdict.MISSING:
             return None
@@ -92,7 +92,7 @@ async def _create(client: DynamoClient) -> None:
     try:
         await client.call(
             "create_table",
-            Kind.WRITE,
+            RequestKind.WRITE,
             TableName=client.table,
             BillingMode="PAY_PER_REQUEST",
             **definition(),
@@ -104,7 +104,7 @@ async def _create(client: DynamoClient) -> None:
     try:
         await client.call(
             "update_time_to_live",
-            Kind.WRITE,
+            RequestKind.WRITE,
             TableName=client.table,
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
         )
@@ -190,7 +190,9 @@ async def _meta(client: DynamoClient) -> Item | None:
     start."""
     get = {"Get": {"TableName": client.table, "Key": _META_KEY}}
     try:
-        answer = await client.call("transact_get_items", Kind.READ, TransactItems=[get], ReturnConsumedCapacity="TOTAL")
+        answer = await client.call(
+            "transact_get_items", RequestKind.READ, TransactItems=[get], ReturnConsumedCapacity="TOTAL"
+        )
     except StoreError as error:
         raise refused(client, error, "GetItem") from error
     found: Item | None = answer["Responses"][0].get("Item")

@@ -37,7 +37,7 @@ from tocsin.ports.store import (
     StoredRow,
 )
 from tocsin.stores.dynamodb import access, lists, reads, writes
-from tocsin.stores.dynamodb.client import DynamoClient, Kind, time_of
+from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
 from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
 from tocsin.stores.dynamodb.schema import prepare
 from tocsin.stores.dynamodb.settings import DynamoSettings, parse_address
@@ -106,7 +106,11 @@ class DynamoStore:
         """The machine's clock, limited to the second in the date of DynamoDB's response."""
         sent_us = time.time_ns() // 1_000
         response = await self._open.call(
-            "get_item", Kind.READ, TableName=self._open.table, Key=key(META, b"meta"), ReturnConsumedCapacity="TOTAL"
+            "get_item",
+            RequestKind.READ,
+            TableName=self._open.table,
+            Key=key(META, b"meta"),
+            ReturnConsumedCapacity="TOTAL",
         )
         return time_of(response, sent_us)
 

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown
 from tocsin.ports.observer import ShardSizeEstimated
 from tocsin.ports.store import Applied, Member, ShardBatch
-from tocsin.stores.dynamodb.client import DynamoClient, Kind, Response
+from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, Response
 from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.items import history_item, item_bytes, run_item, stored_item
 from tocsin.stores.dynamodb.keys import MEMBERS, META, Item, key, shard_key, timer_key
@@ -186,7 +186,7 @@ async def _settle(client: DynamoClient, shard_id: int) -> None:
         return
     gets = [{"Get": {"TableName": client.table, "Key": each, "ProjectionExpression": "p"}} for each in keys]
     try:
-        await client.call("transact_get_items", Kind.READ, TransactItems=gets, ReturnConsumedCapacity="TOTAL")
+        await client.call("transact_get_items", RequestKind.READ, TransactItems=gets, ReturnConsumedCapacity="TOTAL")
     except DefiniteFailure as failure:
         raise OutcomeUnknown(
             f"shard {shard_id}: a transaction of its former owner has not ended: {failure}"
@@ -199,7 +199,7 @@ async def begin_data(client: DynamoClient, total_shards: int) -> bool:
         await client.update(
             key(META, b"meta"),
             "SET claimed = :yes",
-            kind=Kind.WRITE,
+            kind=RequestKind.WRITE,
             ConditionExpression="total_shards = :n",
             ExpressionAttributeValues={":yes": {"BOOL": True}, ":n": {"N": str(total_shards)}},
         )
@@ -214,7 +214,7 @@ async def release(client: DynamoClient, shard_id: int, epoch: int, owner: bytes)
         await client.update(
             shard_key(shard_id),
             "REMOVE w",
-            kind=Kind.WRITE_ONCE,
+            kind=RequestKind.WRITE_ONCE,
             ConditionExpression="v = :v AND w = :w",
             ExpressionAttributeValues={":v": {"N": str(epoch)}, ":w": {"B": owner}},
         )

@@ -27,7 +27,7 @@ def translate_error(error: BaseException, safe_url: str, activity: Activity) -> 
     before.
     """
     text = f"{safe_url}: {str(error) or type(error).__name__}"
-    if isinstance(error, asyncpg.PostgresError) and _says_rolled_back(error):
+    if isinstance(error, asyncpg.PostgresError) and _reports_rollback(error):
         return _refused(error, text)
     if _is_bad_value(error):
         return DefiniteFailure(text)
@@ -46,7 +46,7 @@ def _is_bad_value(error: BaseException) -> bool:
     return encoding or isinstance(error, UnicodeError | msgspec.DecodeError)
 
 
-def _says_rolled_back(error: asyncpg.PostgresError) -> bool:
+def _reports_rollback(error: asyncpg.PostgresError) -> bool:
     severity = getattr(error, "severity_en", None) or getattr(error, "severity", None)
     return severity == "ERROR" and error.sqlstate != "40003"
 
@@ -64,5 +64,5 @@ def is_unusable(error: BaseException) -> bool:
     """Whether the connection must be discarded after this error: the session may be in any state, or its server is no longer
     the primary."""
     if isinstance(error, asyncpg.PostgresError):
-        return not _says_rolled_back(error) or error.sqlstate == "25006"
+        return not _reports_rollback(error) or error.sqlstate == "25006"
     return not _is_bad_value(error)

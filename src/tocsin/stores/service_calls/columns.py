@@ -7,15 +7,15 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Column, ForeignKeyConstraint, Integer, PrimaryKeyConstraint
 from sqlalchemy.types import TypeEngine
 
-Kind = TypeEngine[Any] | type[TypeEngine[Any]]
+ColumnType = TypeEngine[Any] | type[TypeEngine[Any]]
 
 
-def required(kind: Kind, *names: str) -> list[Column[Any]]:
+def required(kind: ColumnType, *names: str) -> list[Column[Any]]:
     """NOT NULL columns of one type."""
     return [Column(name, kind, nullable=False) for name in names]
 
 
-def optional(kind: Kind, *names: str) -> list[Column[Any]]:
+def optional(kind: ColumnType, *names: str) -> list[Column[Any]]:
     """Columns of one type."""
     return [Column(name, kind) for name in names]
 

@@ -1,4 +1,4 @@
-"""Reads of timers in SQLite. Each function is one statement, hence one snapshot, unless it says otherwise."""
+"""Reads of timers in SQLite. Each function is one statement, hence one snapshot, unless its docstring differs."""
 
 from __future__ import annotations
 

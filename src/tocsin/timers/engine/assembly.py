@@ -28,12 +28,12 @@ from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch, S
 from tocsin.timers.engine import occurrences, recurring
 from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.rows import (
-    Answer,
     Batch,
     ExistingRow,
     Finished,
     OpKind,
     Row,
+    WriteAnswer,
     WriteOp,
     decoded_row,
     stored,
@@ -68,7 +68,7 @@ class Assembly:
 
     def batch(self, *, rows_max: int, bytes_max: int, finished_max: int, exact_after_us: int) -> Batch:
         """Pending operations in order up to the limits, with one final state per uuid (rule 4), and at most `finished_max`
-        finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers that say
+        finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers of
         "will not fire" (rule 16)."""
         window, batch = self._window, self._batch
         while window.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max and self._turns < _TURNS_MAX:
@@ -104,7 +104,7 @@ class Assembly:
 
     # ------------------------------------------------------------------ operations
 
-    def _resolve(self, op: WriteOp) -> Answer:
+    def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
         if kind is OpKind.CREATE:
@@ -130,7 +130,7 @@ class Assembly:
             timer = attempt.row.timer
             if timer.schedule is not None:
                 timer = recurring.left(timer)
-            return self._write(Row((op.execute_at, uuid), op.generation, timer, 0), recurring.held_back(timer))
+            return self._write(Row((op.execute_at, uuid), op.generation, timer, 0), recurring.suspended_reason(timer))
         if kind is OpKind.RECUR:
             answered = batch.final[uuid] if uuid in batch.final else window.retrying.get(uuid)
             return self._recur(op, answered)
@@ -166,7 +166,7 @@ class Assembly:
             return self._write(row, op.reason, self._run_row(present, suspended_run(present), ended=False))
         return self._write(Row(present.key, op.generation, present.timer, 0))
 
-    def _present(self, op: WriteOp) -> Answer:
+    def _present(self, op: WriteOp) -> WriteAnswer:
         """The timer's live row as of this batch. If there is none, the answer: an error for a client."""
         uuid, by_client, batch = op.uuid, op.by_client, self._batch
         if uuid in batch.final:
@@ -215,7 +215,7 @@ class Assembly:
         turn = recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us)
         return self._turn(op, present, turn)
 
-    def _change_schedule(self, op: WriteOp, present: Answer) -> Answer:
+    def _change_schedule(self, op: WriteOp, present: WriteAnswer) -> WriteAnswer:
         """Applies a client's change to the schedule, or creates it."""
         window, live, ended = self._window, None, None
         if isinstance(present, Row):
@@ -259,7 +259,7 @@ class Assembly:
             before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else occurrences.accounted(former.timer)
             batch.accounted[op.uuid] = (before, occurrences.accounted(timer))
         if timer.status is Status.PENDING:
-            self._write(row, recurring.held_back(timer), run)
+            self._write(row, recurring.suspended_reason(timer), run)
         else:
             self._end(op, row, timer)
             if run is not None:

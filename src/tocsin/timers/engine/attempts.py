@@ -112,7 +112,7 @@ def _none_after(limit_us: int) -> str:
 def _entry(
     attempt: InFlightAttempt, outcome: Response | NoResponse, duration_us: int, error: str | None, *, accepted: bool
 ) -> Attempt:
-    """The attempt for the timer's log. What an accepting receiver answers says nothing more, and is not kept."""
+    """The attempt for the timer's log. What an accepting receiver answers adds nothing, and is not kept."""
     if not isinstance(outcome, Response):
         return Attempt(attempt.fired_at, duration_us, 0, error)
     if accepted or not outcome.body:

@@ -29,7 +29,8 @@ def create_if(
     """The outcome of a conditional create (rule 26): a row to write, the existing timer (ExistingRow), or an error.
 
     `finished` and `present` are what memory knows of the timer, `found` what the store returned for it, `mode` the history
-    mode of its namespace.
+    mode of its namespace. A first try of a key goes by memory alone: it carries over only those keys of a former timer that
+    are there.
     """
     assert op.timer is not None
     assert op.condition is not None

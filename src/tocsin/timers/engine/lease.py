@@ -19,7 +19,14 @@ class NodeLease:
     """Writes this node's heartbeats, and pauses and resumes its dispatcher by their results."""
 
     def __init__(
-        self, context: Context, membership: Membership, dispatcher: Dispatcher, *, node: str, address: str
+        self,
+        context: Context,
+        membership: Membership,
+        dispatcher: Dispatcher,
+        *,
+        node: str,
+        address: str,
+        api_url: str = "",
     ) -> None:
         #: This node stops: it claims nothing any more and hands its shards over. Heartbeats announce it.
         self.leaving = False
@@ -30,6 +37,7 @@ class NodeLease:
         self._dispatcher = dispatcher
         self._node = node
         self._address = address
+        self._api_url = api_url
         self._counter = 0
         self._beating = asyncio.Lock()
         # When the last successful heartbeat was sent, in boot time.
@@ -95,7 +103,7 @@ class NodeLease:
         context = self._context
         self._counter += 1
         flags = {"leaving": self.leaving, "skewed": self._skew.lasting, "outdated": self.outdated}
-        address = announced(self._address, **flags, beside_earlier=not self._membership.format_2)
+        address = announced(self._address, **flags, beside_earlier=not self._membership.format_2, api_url=self._api_url)
         member = Member(context.incarnation, self._node, address, self._counter)
         try:
             return await context.bounded(context.store.heartbeat(member)), None

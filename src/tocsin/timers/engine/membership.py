@@ -25,24 +25,42 @@ class Flag(StrEnum):
     FORMAT_2 = "format2"
 
 
+#: The word with the URL of a member's API begins so.
+_API_URL = "api="
+
+
 def announced(
-    address: str, *, leaving: bool, skewed: bool = False, outdated: bool = False, beside_earlier: bool = False
+    address: str,
+    *,
+    leaving: bool,
+    skewed: bool = False,
+    outdated: bool = False,
+    beside_earlier: bool = False,
+    api_url: str = "",
 ) -> str:
-    """The address with the flags, as the member row has it.
+    """The address with the flags and the URL of the API, as the member row has it.
 
     Earlier releases understand at most one flag. Beside such a member (`beside_earlier`), the flag that concerns the shards
-    has precedence; record format 2 isn't in use then.
+    has precedence; record format 2 isn't in use then, and the URL is left out.
     """
     raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
-    words = [flag for flag, is_raised in raised.items() if is_raised][:1]
+    words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
     if not (words and beside_earlier):
         words.append(Flag.FORMAT_2)
+    if api_url and not beside_earlier:
+        words.append(_API_URL + api_url)
     return f"{address}{_SEPARATOR}{' '.join(words)}"
 
 
 def address_of(member: Member) -> str:
     """The address at which the member takes requests of other nodes; empty if it takes none."""
     return member.address.partition(_SEPARATOR)[0]
+
+
+def api_url_of(member: Member) -> str | None:
+    """The URL at which clients reach the member's API; None if it announces none."""
+    words = member.address.partition(_SEPARATOR)[2].split()
+    return next((word.removeprefix(_API_URL) for word in words if word.startswith(_API_URL)), None)
 
 
 def flags_of(member: Member) -> set[str]:

@@ -1,6 +1,6 @@
 """Schedules: which occurrence follows, and what an attempt's result or a client's change makes of a schedule's row. Pure.
 
-A row has one occurrence at hand, with its attempts. It has *begun* when its first attempt has; until then it may give way to
+A row has one current occurrence, with its attempts. It has *begun* when its first attempt has; until then it may give way to
 another one. What it stands for leaves the state only when it has ended, so that planning again loses nothing.
 """
 
@@ -198,7 +198,7 @@ def _with(counts: dict[str, int], more: dict[str, int]) -> dict[str, int]:
     return {**counts, **{str(name): counts.get(name, 0) + count for name, count in more.items()}}
 
 
-def held_back(timer: Timer) -> str | None:
+def suspended_reason(timer: Timer) -> str | None:
     """The reason for which the row is stored suspended, if it is: a paused schedule fires only what is triggered."""
     if timer.schedule is None or timer.schedule.state.paused is None or timer.schedule.state.source is Source.TRIGGER:
         return None
@@ -227,7 +227,7 @@ def gives_way(timer: Timer, uuid: bytes, now_us: int) -> bool:
 
 
 def has_moved(timer: Timer, uuid: bytes) -> bool:
-    """Whether a node with older time zones has planned the occurrence at hand, which has not begun, for another instant than
+    """Whether a node with older time zones has planned the current occurrence, which has not begun, for another instant than
     this node would. During a rolling upgrade, a node with older ones fires what it finds. A paused schedule is planned anyway
     when it is resumed."""
     definition, state = _of(timer)
@@ -248,7 +248,7 @@ def _release(tzdata: str) -> tuple[int, ...]:
 
 
 def has_begun(timer: Timer) -> bool:
-    """Whether the row shows that an attempt of the occurrence at hand was made. One in flight here shows only in memory."""
+    """Whether the row shows that an attempt of the current occurrence was made. One in flight here shows only in memory."""
     _, state = _of(timer)
     return bool(timer.attempts or state.away or state.postponed)
 
@@ -308,7 +308,7 @@ def recur(present: Timer, uuid: bytes, result: Timer, again_at: int, now_us: int
 
 
 def _may_try_again(timer: Timer, uuid: bytes, again_at: int) -> bool:
-    """Whether another attempt of the occurrence at hand may begin at that instant."""
+    """Whether another attempt of the current occurrence may begin at that instant."""
     definition, state = _of(timer)
     if state.paused is not None:
         return False
@@ -324,9 +324,11 @@ def _may_try_again(timer: Timer, uuid: bytes, again_at: int) -> bool:
 
 
 def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
-    """The occurrence at hand has ended with the timer's status: counts it, and plans the next."""
+    """The current occurrence has ended with the timer's status: counts it, and plans the next."""
     definition, state = _of(after)
     outcome, source = after.status.value, state.source
+    # A paused schedule fires only what is triggered. Other instants pass because of the pause.
+    why = Missed.PAUSED if state.paused is not None and source is Source.TRIGGER else Missed.OVERLAP
     failures = 0 if after.status is Status.COMPLETED else state.failures + 1
     last = LastOccurrence(after.execute_at, source, outcome, after.executed_at or now_us, after.attempts)
     paused = state.paused
@@ -348,7 +350,7 @@ def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
             occurrences=state.occurrences + 1,
             turn=Source.BACKFILL,
         )
-    turn = _plan(msgspec.structs.replace(after, schedule=Schedule(definition, state)), uuid, now_us, Missed.OVERLAP)
+    turn = _plan(msgspec.structs.replace(after, schedule=Schedule(definition, state)), uuid, now_us, why)
     turn.run = after
     return turn
 
@@ -444,7 +446,7 @@ def _same(timer: Timer, other: Timer) -> bool:
 def _redefined(
     timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Found, now_us: int
 ) -> Turn | Timer:
-    """The schedule with another definition. The occurrence at hand goes on if it has begun; other timing is planned strictly
+    """The schedule with another definition. The current occurrence goes on if it has begun; other timing is planned strictly
     after now."""
     present, state = _of(timer)
     if present == definition and _same(timer, wanted):
@@ -468,7 +470,7 @@ def _with_state(timer: Timer, state: State, uuid: bytes, found: Found, now_us: i
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
         return Turn(timer, found.at, changed=changed)
-    turn = _plan(timer, uuid, now_us, Missed.LATE)
+    turn = _plan(timer, uuid, now_us, Missed.LATE if state.paused is None else Missed.PAUSED)
     turn.changed = changed
     return turn
 
@@ -504,7 +506,7 @@ def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
 
 
 def _replanned(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn | Timer:
-    """The schedule with the instant that newer time zones give the occurrence at hand."""
+    """The schedule with the instant that newer time zones give the current occurrence."""
     if found.in_flight or not has_moved(timer, uuid):
         return timer
     turn = _plan(timer, uuid, now_us, Missed.LATE)

@@ -18,7 +18,7 @@ from tocsin.ports.observer import LoadFailed, SchedulesReplanned
 from tocsin.ports.store import StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.recurring import has_moved, is_outdated
-from tocsin.timers.engine.rows import Answer, OpKind, WriteOp
+from tocsin.timers.engine.rows import OpKind, WriteAnswer, WriteOp
 from tocsin.timers.engine.shard import Shard
 
 #: Schedules that are read at once, and those that are checked before other requests get their turn: to reckon an instant
@@ -122,7 +122,7 @@ class Replanning:
             return
         self._moved += 1
 
-    def _answered(self, shard_id: int, answer: Answer) -> None:
+    def _answered(self, shard_id: int, answer: WriteAnswer) -> None:
         if isinstance(answer, Unavailable | StoreError):
             # It was not written, or may not have been.
             self._checked.pop(shard_id, None)

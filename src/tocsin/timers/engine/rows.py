@@ -79,9 +79,9 @@ class OpKind(IntEnum):
 
 
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
-Answer = Row | TocsinError | None
+WriteAnswer = Row | TocsinError | None
 #: Takes a client's answer. Must not raise.
-Reply = Callable[[Answer], None]
+Reply = Callable[[WriteAnswer], None]
 
 
 class WriteOp:
@@ -97,7 +97,7 @@ class WriteOp:
     that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again."""
 
     __slots__ = (
-        "change", "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
+        "change", "changes", "condition", "deadline_us", "execute_at", "expected", "forwarded", "generation", "kind",
         "namespace", "reason", "reply", "timer", "uuid",
     )  # fmt: skip
 
@@ -130,8 +130,10 @@ class WriteOp:
         self.deadline_us = deadline_us
         self.condition = condition
         self.change = change
+        #: Whether a client's write was passed on to the shard's owner, another node.
+        self.forwarded = False
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: WriteAnswer) -> None:
         """Answers the client, if one waits; only the first answer counts."""
         # The reply usually refers to the operation. Released here, both are freed at once instead of by the garbage
         # collector, whose pauses would grow with the load.
@@ -217,7 +219,7 @@ class Batch:
 
     store: ShardBatch
     ops: list[WriteOp] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[WriteAnswer] = field(default_factory=list)
     final: dict[bytes, Row | None] = field(default_factory=dict)
     ended: dict[bytes, Row] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)

@@ -21,7 +21,8 @@ from tocsin.timers.engine.retention import forget_dead, purge
 
 
 class Supervisor:
-    """The engine of one node. `fatal` is called with an error that must end the process: a defect, or a corrupted store."""
+    """The engine of one node. `address` is for other nodes, `api_url` for clients; both may be empty. `fatal` is called with
+    an error that must end the process: a defect, or a corrupted store."""
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class Supervisor:
         *,
         node: str,
         address: str,
+        api_url: str = "",
         total_shards: int,
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -45,7 +47,7 @@ class Supervisor:
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
         self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results)
-        self.lease = NodeLease(context, self.membership, self.dispatcher, node=node, address=address)
+        self.lease = NodeLease(context, self.membership, self.dispatcher, node=node, address=address, api_url=api_url)
         self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
         self.ownership = Ownership(
             context, self.placement, self.lease, self.dispatcher, self.results, self._spawn, total_shards

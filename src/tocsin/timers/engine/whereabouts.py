@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.model.timer import Timer
-from tocsin.ports.whereabouts import Obstacle, Place, Whereabouts
+from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.shard import Shard
 
@@ -17,12 +17,12 @@ def whereabouts(shard: Shard, dispatcher: Dispatcher, uuid: bytes) -> Whereabout
     if attempts:
         latest = attempts[-1]
         until = latest.fired_at + latest.row.timer.timeout_us
-        return Whereabouts(Place.IN_FLIGHT, attempt=latest.number, until=until)
+        return Whereabouts(RowPlace.IN_FLIGHT, attempt=latest.number, until=until)
     if window.being_written(uuid):
-        return Whereabouts(Place.WRITING)
+        return Whereabouts(RowPlace.WRITING)
     row = window.rows.get(uuid)
     obstacle, name = _obstacle(shard, dispatcher, None if row is None else row.timer)
-    return Whereabouts(Place.STORE if row is None else Place.WINDOW, obstacle, name)
+    return Whereabouts(RowPlace.STORE if row is None else RowPlace.WINDOW, obstacle, name)
 
 
 def _obstacle(shard: Shard, dispatcher: Dispatcher, timer: Timer | None) -> tuple[Obstacle, str]:

@@ -32,7 +32,7 @@ from itertools import islice
 
 from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, generation
-from tocsin.timers.engine.recurring import held_back
+from tocsin.timers.engine.recurring import suspended_reason
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
@@ -243,7 +243,7 @@ class Window:
         row = attempt.row
         if not self._end_attempt(attempt) or attempt.stale or row.key > self.horizon:
             return
-        if held_back(row.timer) is None:
+        if suspended_reason(row.timer) is None:
             self._add(row)
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:
@@ -347,7 +347,7 @@ class Window:
     def needs_store(self, op: WriteOp, written: Container[bytes]) -> bool:
         """Whether the operation depends on a state of its timer that only the store knows. `written` has the uuids that
         operations before it write."""
-        if op.condition is not None:
+        if op.condition is not None and op.condition.reads:
             return True
         if op.kind in _WITHOUT_STORE:
             return False

@@ -33,7 +33,7 @@ from tocsin.web.api.mounted import Asgi, Scope, Send, serve_mounted
 from tocsin.web.api.namespaces import NamespaceHandlers
 from tocsin.web.api.openapi import describe
 from tocsin.web.api.operators import OperatorHandlers
-from tocsin.web.api.request import ApiLimits, ApiRequest, Content
+from tocsin.web.api.request import ApiLimits, ApiRequest, Content, NotModified
 from tocsin.web.api.routes import Found, Route, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
@@ -61,6 +61,7 @@ Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 _log = logging.getLogger("tocsin.api")
 
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+_NOT_MODIFIED = 304
 _JSON = (b"content-type", b"application/json")
 _NOT_RELAYED: Mapping[str, Any] = MappingProxyType({})
 
@@ -272,6 +273,8 @@ class Api:
         status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
         if answer is None:
             return Response(status, [own, *request.answer_headers], b"")
+        if isinstance(answer, NotModified):
+            return Response(_NOT_MODIFIED, [own, *request.answer_headers], b"")
         content_type = _JSON
         if isinstance(answer, Content):
             body, content_type = answer.body, (b"content-type", answer.media_type.encode())

@@ -47,7 +47,7 @@ class DevHandlers:
 
 
 class DevApi(Api):
-    """The API of a server whose clock can be moved. Every answer says what the clock shows, for clients that say how far away
+    """The API of a server whose clock can be moved. Each answer has what the clock shows, for clients that print how far away
     an instant is."""
 
     def _response(self, route: Route, request: ApiRequest, answer: object) -> Response:

@@ -70,7 +70,7 @@ class RequestGate:
         return key
 
     def authenticate(self, headers: Mapping[bytes, bytes], client: Client, scope: Mapping[str, Any]) -> ApiKey | None:
-        """The same without role and scope. `scope` has what the relaying node says about a relayed request."""
+        """The same without role and scope. `scope` has what the relaying node reports about a relayed request."""
         authorization = headers.get(b"authorization")
         key_hash = scope.get(KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, made from the table of operations, the wire structs and the built-in limits.
 
 It does not depend on settings: every server of a release returns the same document, which is
-`docs/reference/openapi.json`. Its prose says which limits settings change. ADR 47.
+`docs/reference/openapi.json`. Its prose names the limits that settings change. ADR 47.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import msgspec
 
 from tocsin.web.api.openapi_callback import webhooks
 from tocsin.web.api.openapi_examples import answer_example, problem_examples
-from tocsin.web.api.openapi_limits import DURATION, FIELDS, IDEMPOTENCY_KEY, PARAMETER_VALUES_MAX, PARAMETERS
+from tocsin.web.api.openapi_limits import DURATION, FIELDS, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from tocsin.web.api.openapi_schemas import components, ref, target
 from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.callback_wire import Callback, CallbackAnswer
+from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
@@ -32,6 +33,8 @@ _INSTANTS = (
     *("submittedAt", "dueAt", "startedAt", "finishedAt"),
     *("anchor", "startAt", "endAt", "occurrenceAt", "instant", "firstAt", "lastAt"),
 )
+#: Fields of responses that hold a list of instants.
+_INSTANT_LISTS = ("nextInstants", "instants")
 #: Fields of responses that hold a duration.
 _DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention", "every", "jitter", "catchUpWindow")
 
@@ -89,7 +92,12 @@ doesn't know in responses. A request may contain only what is described here."""
 def describe() -> bytes:
     """The document as indented JSON, identical to `docs/reference/openapi.json`."""
     operations = [operation for operation in OPERATIONS if operation.documented]
-    structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
+    structs = [
+        struct
+        for operation in operations
+        for struct in (operation.request, operation.answer, *operation.other_answers)
+        if struct
+    ]
     schemas = components([*structs, wire.Problem, Callback, CallbackAnswer])
     _constrain(schemas)
     paths: Json = {}
@@ -98,7 +106,7 @@ def describe() -> bytes:
         parameters = [
             *(_parameter(parameter) for parameter in operation.parameters),
             *(
-                {"name": name, "in": "header", "required": False, "description": text, "schema": IDEMPOTENCY_KEY}
+                {"name": name, "in": "header", "required": False, "description": text, "schema": REQUEST_HEADERS[name]}
                 for name, text in operation.request_headers.items()
             ),
         ]
@@ -185,11 +193,16 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     }
     success: Json = {"description": "Success.", "headers": {**_HEADERS, **own_headers}}
     if operation.answer is not None:
-        content = {"schema": ref(operation.answer), "example": answer_example(operation.answer)}
+        schema = ref(operation.answer)
+        if operation.other_answers:
+            schema = {"anyOf": [schema, *(ref(other) for other in operation.other_answers)]}
+        content = {"schema": schema, "example": answer_example(operation.answer)}
         success["content"] = {operation.media_type: content}
     elif operation.has_answer:
         success["content"] = {operation.media_type: {"schema": {"type": "string"}}}
     responses = {str(operation.status): success}
+    if operation.has_etag:
+        responses["304"] = {"description": "The answer named by `If-None-Match` is current.", "headers": _HEADERS}
     for status, codes in sorted(_errors(operation, is_open).items()):
         responses[str(status)] = {
             "description": " or ".join(f"`{code}`" for code in codes),
@@ -229,8 +242,14 @@ def _constrain(schemas: Json) -> None:
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
                 target(field)["format"] = "date-time"
+            elif name in _INSTANT_LISTS:
+                field["items"]["format"] = "date-time"
             elif name in _DURATIONS:
                 target(field).update(DURATION)
+    # For generators of clients, which make an error class of each code.
+    schemas["ErrorCode"]["x-tocsin-codes"] = {
+        code: {"status": kind_of_code(code).status, "description": about.when} for code, about in CODES.items()
+    }
     for struct, fields in FIELDS.items():
         for name, constraint in fields.items():
             _apply(schemas[struct]["properties"][name], constraint)

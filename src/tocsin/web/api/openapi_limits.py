@@ -243,6 +243,13 @@ PARAMETERS: dict[str, Json] = {
     "to": {"type": "string", "format": "date-time"},
     "limit": {"type": "integer", "minimum": 1, "maximum": _AGENT.page_max},
     "cursor": {"type": "string", **_CURSOR},
+    "view": {"type": "string", "enum": ["owners"]},
+}
+#: The schemas of request headers, by name.
+REQUEST_HEADERS: dict[str, Json] = {
+    "idempotency-key": IDEMPOTENCY_KEY,
+    "tocsin-first-try": {"type": "string", "enum": ["1"]},
+    "if-none-match": {"type": "string"},
 }
 #: The maximum number of values of a parameter, where it is limited.
 PARAMETER_VALUES_MAX = {"tag": _AGENT.tags_max}

@@ -1,7 +1,7 @@
 """Schemas suited to client generators, made from msgspec's schemas of the wire structs.
 
 - Requests have no `default`: a generated client would send it, even in an update, and so reset fields that the caller did
-  not set. A field's description says what its absence means.
+  not set. A field's description explains what its absence means.
 - Responses require the fields that are always sent.
 - Enums in requests are closed, `type: string`. In responses they are open (the enum, or any other string), so that a
   client keeps working when a later release adds a value.
@@ -25,6 +25,7 @@ from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http.codes import CODES, FAILURES
+from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.wire import RequestStruct
 
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
     "RunStatus": (list(RunStatus), "How a run stands or ended."),
     "ScheduleStatus": (list(ScheduleStatus), "A schedule's state. Only `active` schedules fire at their instants."),
+    "LiveScheduleStatus": (list(LiveScheduleStatus), "The state of a schedule that has not ended."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
     "OccurrenceSource": (list(Source), "Why an occurrence fired."),
     "ServiceCallStatus": (list(CallStatus), "A service call's state."),

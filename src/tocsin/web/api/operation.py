@@ -48,12 +48,13 @@ class Parameter:
 class Operation:
     """An operation, and the decorator of its handler, whose docstring is the description.
 
-    The handler's annotations say what is sent and answered, unless `request` and `answer` do: its argument `sent` is the
+    The handler's annotations define what is sent and answered, unless `request` and `answer` do: its argument `sent` is the
     decoded body, and it returns the answer. `aliases` are further paths; a part of a path in braces is a parameter.
     `role` None: no key is needed. `key_required`: the request needs a key even on a server that requires none otherwise.
     `errors` are its own codes; the OpenAPI document adds those of every operation. `request_headers` and `answer_headers`
     are its own headers with their description. `documented`: it is in the OpenAPI document. `any_query`: its query is
-    ignored, since probes, scrapers and browsers add parameters; other operations refuse unknown parameters.
+    ignored, since probes, scrapers and browsers add parameters; other operations refuse unknown parameters. `other_answers`
+    are those that a parameter asks for; `has_etag`: these have an ETag, and are answered 304 to a client that has it.
     """
 
     name: str
@@ -78,6 +79,8 @@ class Operation:
     request_headers: Mapping[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] = field(default_factory=dict)
     any_query: bool = False
+    other_answers: tuple[type[msgspec.Struct], ...] = ()
+    has_etag: bool = False
     description: str = ""
     #: The name of the handler's method.
     handler: str = ""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from hashlib import blake2b
 from importlib.resources import files
 
+import msgspec
+
 from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.timers.service import TimerService
-from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest, Content
+from tocsin.web.api.operation import Operation, Parameter, Reach
+from tocsin.web.api.request import ApiRequest, Content, NotModified, is_current
 from tocsin.web.http import cluster_wire
-from tocsin.web.http.convert import cluster_answer
+from tocsin.web.http.access import require_service
+from tocsin.web.http.convert import cluster_answer, owners_answer
 from tocsin.web.http.errors import NotReady
 
 #: The page may only load its own script and style sheet, and only send requests to its own server.
@@ -39,20 +44,43 @@ class OperatorHandlers:
         self._service = service
         self._metrics = metrics
         self._describe = describe
+        self._encode = msgspec.json.Encoder().encode
 
     @Operation(
         "getCluster",
         "/api/v1/cluster",
         "Get the cluster's state",
         Role.READ,
-        Reach.SERVICE,
+        Reach.VISIBLE,
         tag="Cluster",
         method="GET",
         errors=("SHARD_UNAVAILABLE",),
+        answer=cluster_wire.Cluster,
+        other_answers=(cluster_wire.Owners,),
+        has_etag=True,
+        request_headers={"if-none-match": "The ETag of the map of owners that the client has."},
+        parameters=(
+            Parameter(
+                "view",
+                "query",
+                "`owners`: only the owners of the shards, for clients that send each write to the node that owns its timer.",
+            ),
+        ),
     )
-    async def cluster(self, request: ApiRequest) -> cluster_wire.Cluster:
-        """Nodes, and every shard with its owner; with window statistics if the responding node owns the shard."""
-        return cluster_answer(await self._service.cluster())
+    async def cluster(self, request: ApiRequest) -> cluster_wire.Cluster | bytes | NotModified:
+        """Nodes, and every shard with its owner; with window statistics if its owner could be reached. This view needs a key
+        that is not limited to namespaces or tenants. With `view=owners` any key gets the map of owners: at once, without
+        asking other nodes, and with an ETag, so that reading it again costs little."""
+        if "view" not in request.query:
+            if request.key is not None:
+                require_service(request.key, Role.READ)
+            return cluster_answer(await self._service.cluster())
+        if request.query["view"] != ["owners"]:
+            raise InvalidInput(FieldError("view", "must be owners; leave it out for the state of nodes and shards"))
+        body = self._encode(owners_answer(self._service.owners()))
+        etag = b'"%b"' % blake2b(body, digest_size=8).hexdigest().encode()
+        request.answer_headers = [(b"etag", etag), (b"cache-control", b"no-cache")]
+        return NotModified() if is_current(etag, request.headers.get(b"if-none-match")) else body
 
     @_probe("health", "/healthz", "Is the process alive?")
     async def health(self, request: ApiRequest) -> cluster_wire.Health:

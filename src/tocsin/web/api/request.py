@@ -93,6 +93,18 @@ class Content:
     media_type: str
 
 
+class NotModified:
+    """The answer 304: what the client has is current."""
+
+
+def is_current(etag: bytes, if_none_match: bytes | None) -> bool:
+    """Whether the header If-None-Match names the ETag, weak or strong, or any."""
+    if if_none_match is None:
+        return False
+    known = [each.strip().removeprefix(b"W/") for each in if_none_match.split(b",")]
+    return etag in known or b"*" in known
+
+
 class ShortPath(NamedTuple):
     """Serves an operation without a task: `begin` gets the request, the decoded body, and the function that it calls once
     with the result or the error; `finish` makes the answer from a result."""

@@ -26,7 +26,7 @@ _operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
 _READ_ERRORS = ("SCHEDULE_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
 _WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED", "CLUSTER_UPGRADING")
 _CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
-_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule was already so."}
+_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
 _NAME = {"namespace": "default", "scheduleId": "nightly-report"}
 
 
@@ -88,10 +88,11 @@ class ScheduleHandlers:
         "List schedules, ordered by id",
         Role.READ,
         errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
-        example={"namespace": "default", "limit": 100},
+        example={"namespace": "default", "status": "paused", "limit": 100},
     )
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
-        """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none."""
+        """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
+        have one, if few schedules have the status."""
         request.permit(Role.READ, sent.namespace)
         views, cursor = await self._schedules.list(self._parser.list_request(sent))
         return wire.SchedulePage([schedule_answer(view) for view in views], UNSET if cursor is None else cursor)
@@ -134,7 +135,7 @@ class ScheduleHandlers:
         example=_NAME,
     )
     async def trigger(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
-        """In addition to its instants, and also while it is paused: at once, or as soon as the occurrence at hand has
+        """In addition to its instants, and also while it is paused: at once, or as soon as the current occurrence has
         ended. Up to 100 triggers wait. Each request fires it once more."""
         request.permit(Role.WRITE, sent.namespace)
         return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
@@ -186,8 +187,8 @@ class ScheduleHandlers:
     )
     async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
         """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
-        says, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a response
-        has none."""
+        selects, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a
+        response has none."""
         request.permit(Role.READ, sent.namespace)
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
 
@@ -235,7 +236,7 @@ def _left(view: ScheduleView) -> int:
 
 
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:
-    """The schedule; a header says if nothing was written."""
+    """The schedule; a header reports if nothing was written."""
     if view.unchanged:
         request.answer_headers = [_UNCHANGED]
     return schedule_answer(view)

@@ -96,7 +96,7 @@ class ServiceCallHandlers:
         """Submits an HTTP request to make now, at `dueAt`, or after `delay`. The call is durable when the response arrives.
         With `serviceCallId` or `idempotencyKey` the submission is safe to repeat: the same request returns the existing call,
         a different one is a conflict; a repeated `delay` may be the remaining time. A failed attempt is final unless
-        `requestSpec.retryPolicy` says otherwise."""
+        `requestSpec.retryPolicy` allows more."""
         tenant_id = request.parameters["tenantId"]
         submitted = await self._calls.submit(tenant_id, sent.submission, request.correlation_id)
         place = f"{_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"

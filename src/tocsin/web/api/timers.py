@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -21,14 +22,17 @@ from tocsin.web.http.convert import RequestParser, below_path, explanation_answe
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.history_wire import RunPageAnswer, TimerHistory, page_answer
 from tocsin.web.http.reading import JsonReader, check_utf8
+from tocsin.web.http.repeated import FIRST_TRY_HEADER, condition_of, is_first_try, key_in
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
-from tocsin.web.http.repeated import condition_of, key_in
 
 #: Response headers of a create that wrote nothing.
 _OUTCOME_HEADERS = {
     Outcome.EXISTING: (b"tocsin-existing", b"true"),
     Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
 }
+
+#: Response header of a write that another node has done.
+FORWARDED = (b"tocsin-forwarded", b"1")
 
 _operation = partial(Operation, tag="Timers", reach=Reach.NAMESPACE)
 _READ_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
@@ -37,11 +41,18 @@ _CREATE_ERRORS = ("NAMESPACE_NOT_FOUND", "TIMER_EXISTS", "IDEMPOTENCY_CONFLICT",
 _CHANGE_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "TIMER_NOT_PENDING", *_WRITE_ERRORS)
 _KEY_HEADERS = {
     "idempotency-key": "Makes the create safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
-    "characters, quoted or not."
+    "characters, quoted or not.",
+    "tocsin-first-try": "`1`: no idempotency key in this request was sent before. Spares the server the search for them, "
+    "so that such a create costs little more than one without a key. Leave it out of a repeated request.",
+}
+_FORWARDED = {
+    "tocsin-forwarded": "`1`: another node owned the timer's shard, and the write was forwarded to it. A client that sends "
+    "writes to the owners should read the map of owners again."
 }
 _ANSWER_HEADERS = {
     "tocsin-existing": "`true`: nothing was written; the timer is the existing one (`onConflict: keep`).",
     "idempotency-replayed": "`true`: nothing was written; an earlier request with this key created the timer.",
+    **_FORWARDED,
 }
 _NAME = {"namespace": "default", "timerId": "order-17-reminder"}
 _TIMER = {
@@ -52,6 +63,13 @@ _TIMER = {
     "payload": {"order": 17},
     "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s"},
 }
+
+
+class BatchKey(NamedTuple):
+    """The headers of a batch about idempotency: the key of the items without one, and whether no key was sent before."""
+
+    named: str | None
+    first_try: bool
 
 
 class TimerHandlers:
@@ -82,7 +100,7 @@ class TimerHandlers:
     )
     async def create(self, request: ApiRequest, sent: wire.CreateTimer) -> wire.Timer:
         """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
-        says otherwise; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
+        forbids it; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
         it creates one timer, which fires once."""
         return _created(request, await self._service.create(*self._timer(request, sent)))
 
@@ -93,9 +111,12 @@ class TimerHandlers:
     def _timer(self, request: ApiRequest, sent: wire.CreateTimer) -> tuple[Timer, Condition | None]:
         request.permit(Role.WRITE, sent.namespace)
         timer = self._parser.timer(sent, request.now_us, traceparent_of(request.headers.get(b"traceparent")))
-        if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in request.headers:
+        headers = request.headers
+        unconditional = sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in headers
+        if unconditional and FIRST_TRY_HEADER not in headers:
             return timer, None
-        return timer, condition_of(sent, key_in(request.headers.get(KEY_HEADER)), timer.execute_at)
+        named, first_try = key_in(headers.get(KEY_HEADER)), is_first_try(headers.get(FIRST_TRY_HEADER))
+        return timer, condition_of(sent, named, timer.execute_at, first_try=first_try)
 
     @_operation("getTimer", "/api/v1/timers/get", "Get a timer", Role.READ, errors=_READ_ERRORS, example=_NAME)
     async def get(self, request: ApiRequest, sent: wire.TimerName) -> wire.Timer:
@@ -113,7 +134,7 @@ class TimerHandlers:
     )
     async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
         """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
-        can't be asked, the sentence says so, and a due timer's state is `unknown`."""
+        can't be asked, the sentence states that, and a due timer's state is `unknown`."""
         request.permit(Role.READ, sent.namespace)
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
@@ -138,13 +159,14 @@ class TimerHandlers:
         "Change a pending timer",
         Role.WRITE,
         errors=_CHANGE_ERRORS,
+        answer_headers=_FORWARDED,
         example={**_NAME, "executeAt": "2027-01-31T12:00:00Z"},
     )
     async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> wire.Timer:
         """Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero."""
         request.permit(Role.WRITE, sent.namespace)
         changes = self._parser.changes(sent, request.now_us)
-        return timer_answer(await self._service.update(*self._parser.name(sent), changes))
+        return _created(request, await self._service.update(*self._parser.name(sent), changes))
 
     @_operation(
         "deleteTimer",
@@ -154,11 +176,13 @@ class TimerHandlers:
         status=204,
         errors=_CHANGE_ERRORS,
         example=_NAME,
+        answer_headers=_FORWARDED,
     )
     async def delete(self, request: ApiRequest, sent: wire.TimerName) -> None:
         """An attempt that is in flight may still arrive; it is not retried."""
         request.permit(Role.WRITE, sent.namespace)
-        await self._service.delete(*self._parser.name(sent))
+        if await self._service.delete(*self._parser.name(sent)):
+            request.answer_headers = [FORWARDED]
 
     @_operation(
         "listTimers",
@@ -186,11 +210,12 @@ class TimerHandlers:
         errors=_WRITE_ERRORS,
         example={"timers": [_TIMER]},
         request_headers=_KEY_HEADERS,
+        answer_headers={"tocsin-forwarded": "`1`: at least one of the writes was forwarded to another node."},
     )
     async def create_batch(self, request: ApiRequest) -> bytes:
         """Results are in the order of the timers sent. A timer that can't be created does not affect the others. The header
         Idempotency-Key applies to each timer without a key of its own."""
-        named = key_in(request.headers.get(KEY_HEADER))
+        key = BatchKey(key_in(request.headers.get(KEY_HEADER)), is_first_try(request.headers.get(FIRST_TRY_HEADER)))
         time_slice = TimeSlice()
         items = await self._items(request.body, time_slice)
         traceparent = traceparent_of(request.headers.get(b"traceparent"))
@@ -200,9 +225,7 @@ class TimerHandlers:
         for position, item in enumerate(items):
             await time_slice.yield_if_over()
             read = self._item(item, position) if isinstance(item, bytes | msgspec.Raw) else item
-            outcome = (
-                read if isinstance(read, TocsinError) else self._accept(read, position, request, traceparent, named)
-            )
+            outcome = read if isinstance(read, TocsinError) else self._accept(read, position, request, traceparent, key)
             if isinstance(outcome, TocsinError):
                 outcomes.append(outcome)
                 continue
@@ -210,7 +233,10 @@ class TimerHandlers:
             accepted.append(timer)
             conditions.append(condition)
             outcomes.append(None)
-        created = iter(await self._service.create_many(accepted, conditions) if accepted else ())
+        answered = await self._service.create_many(accepted, conditions) if accepted else []
+        if any(isinstance(each, TimerView) and each.forwarded for each in answered):
+            request.answer_headers = [FORWARDED]
+        created = iter(answered)
         results: list[bytes] = []
         for known in outcomes:
             await time_slice.yield_if_over()
@@ -223,14 +249,15 @@ class TimerHandlers:
         return b",".join(results)
 
     def _accept(
-        self, sent: wire.CreateTimer, position: int, request: ApiRequest, traceparent: str | None, named: str | None
+        self, sent: wire.CreateTimer, position: int, request: ApiRequest, traceparent: str | None, key: BatchKey
     ) -> tuple[Timer, Condition | None] | TocsinError:
         try:
             request.permit(Role.WRITE, sent.namespace)
             timer = self._parser.timer(sent, request.now_us, traceparent)
-            if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and named is None:
+            if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and key.named is None:
                 return timer, None
-            return timer, condition_of(sent, named if sent.idempotency_key is UNSET else None, timer.execute_at)
+            named = key.named if sent.idempotency_key is UNSET else None
+            return timer, condition_of(sent, named, timer.execute_at, first_try=key.first_try)
         except InvalidInput as error:
             return below_path(error, f"timers[{position}]")
         except TocsinError as error:
@@ -263,9 +290,10 @@ class TimerHandlers:
 
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
-    """The created timer; headers say if nothing was written."""
-    if view.outcome is not Outcome.CREATED:
-        request.answer_headers = [_OUTCOME_HEADERS[view.outcome]]
+    """The created timer; headers report if nothing was written, and if another node was asked."""
+    if view.outcome is not Outcome.CREATED or view.forwarded:
+        outcome = _OUTCOME_HEADERS.get(view.outcome)
+        request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
     return timer_answer(view)
 
 

@@ -62,6 +62,27 @@ class Cluster(ResponseStruct):
     dispatch_paused_reason: str | UnsetType = UNSET
 
 
+class OwnerNode(ResponseStruct):
+    """A node of the cluster, for clients that send writes to the owners of shards."""
+
+    api_url: Annotated[
+        str | None,
+        about("The URL of the node's API, from its setting `advertise_api`; null if it has none of its own."),
+    ]
+    alive: bool
+    leaving: Annotated[bool, about("Whether the node is handing over its shards.")]
+    skewed: Annotated[bool, about("Whether its clock differs from the store's, so that other nodes take its shards.")]
+
+
+class Owners(ResponseStruct):
+    """Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number, the index
+    of its owner in `nodes`, or null while none is known."""
+
+    total_shards: int
+    nodes: list[OwnerNode]
+    owners: list[int | None]
+
+
 class Health(ResponseStruct):
     """The node responds."""
 

@@ -21,7 +21,7 @@ CODES: dict[str, ErrorCode] = {
     "INVALID_INPUT": ErrorCode(
         "A field is missing, unknown, of the wrong type, or outside a limit, or the query has an unknown parameter. "
         "Nothing was written.",
-        "Correct the fields listed in `errors`; each reason says what is accepted.",
+        "Correct the fields listed in `errors`; each reason states what is accepted.",
         "delay: is not a duration; write it as 30s",
     ),
     "MALFORMED_BODY": ErrorCode(
@@ -111,14 +111,14 @@ CODES: dict[str, ErrorCode] = {
         "schedule 'nightly-report' has ended",
     ),
     "BACKLOG_FULL": ErrorCode(
-        "As many triggers or backfills of the schedule wait as may wait: 100 triggers, 10 backfills. Nothing was written.",
+        "Too many triggers (at most 100) or backfills (at most 10) of the schedule are waiting. Nothing was written.",
         "Wait until some of them have fired; `triggersWaiting` and `backfillsWaiting` of the schedule count them.",
         "100 triggers wait already; try again when some of them have fired",
     ),
     "CLOCK_HALTED": ErrorCode(
-        "Only from `tocsin dev`: the clock did not get to the instant asked for, since more than 10,000 instants were due on "
-        "the way, or what was due at one of them came to no end. The clock shows an earlier instant.",
-        "Advance again: the message says what the clock shows and what it waited for. A timer that is rescheduled into the "
+        "Only from `tocsin dev`: the clock did not reach the instant asked for, because more than 10,000 instants were due "
+        "on the way, or what was due at one of them did not finish. The clock shows an earlier instant.",
+        "Advance again: the message states what the clock shows and what it waited for. A timer that is rescheduled into the "
         "past fires again and again; `mode: jump` passes it.",
         "the clock halted after 10000 steps and shows 2027-02-01T12:00:00Z: more is due before 2027-02-28T12:00:00Z; advance "
         "again to go on",
@@ -236,7 +236,7 @@ CODES: dict[str, ErrorCode] = {
 
 
 class AttemptFailure(NamedTuple):
-    """Why an attempt failed: `repeated` says whether a timer's retry policy repeats it, `when` is the cause, `remedy` what
+    """Why an attempt failed: `repeated`: whether a timer's retry policy repeats it, `when` is the cause, `remedy` what
     to do about it."""
 
     repeated: bool

@@ -22,14 +22,14 @@ from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.timers.explaining import Explanation
-from tocsin.timers.service import ClusterView, ListRequest, ShardView, TimerView
+from tocsin.timers.service import ClusterView, ListRequest, OwnersView, ShardView, TimerView
 from tocsin.web.http import cluster_wire, schedule_wire, wire
 from tocsin.web.http.history_wire import TimerHistory
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
 D = TypeVar("D")
-#: Requests that say what is sent to a callback.
+#: Requests that define what is sent to a callback.
 SentCall = wire.CreateTimer | wire.UpdateTimer | schedule_wire.CreateSchedule | schedule_wire.UpdateSchedule
 
 #: W3C Trace Context, section 3.2: version ff and ids of zeros are invalid.
@@ -504,6 +504,12 @@ def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
         shards=[_shard_answer(shard) for shard in view.shards],
         dispatch_paused_reason=_if_any(view.dispatch_paused_reason),
     )
+
+
+def owners_answer(view: OwnersView) -> cluster_wire.Owners:
+    """The owners of the shards as clients see them."""
+    nodes = [cluster_wire.OwnerNode(node.api_url, node.alive, node.leaving, node.skewed) for node in view.nodes]
+    return cluster_wire.Owners(len(view.owners), nodes, view.owners)
 
 
 def _shard_answer(shard: ShardView) -> cluster_wire.Shard:

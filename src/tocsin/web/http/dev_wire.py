@@ -17,7 +17,7 @@ class AdvanceClock(RequestStruct):
 
 
 class GetClock(RequestStruct):
-    """Nothing to say."""
+    """A request without fields."""
 
 
 class DevClock(ResponseStruct):

@@ -17,7 +17,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.schedule import CatchUp
 from tocsin.model.timer import Status
-from tocsin.web.http import agent_wire, wire
+from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -173,6 +173,11 @@ _CHOICES: dict[str, type[StrEnum]] = {
     "catchUp": CatchUp,
 }
 
+#: The same where a struct's field has other values than fields of that name in general.
+_CHOICES_OF: dict[tuple[type[msgspec.Struct], str], type[StrEnum]] = {
+    (schedule_wire.ListSchedules, "status"): schedule_wire.LiveScheduleStatus
+}
+
 #: Field names that people write by mistake, with the right name. Applies where the right name is a field.
 _MISTAKEN = {
     "maxRetries": ("maxAttempts", "which counts all attempts, including the first"),
@@ -204,8 +209,9 @@ def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
         last = last[: last.rfind("[")] if "[" in last else ""
     last = last.rsplit(".", 1)[-1]
     if path.endswith("[...]"):
-        return FieldError(path.removesuffix("[...]"), "has a value that " + _reason(text, last))
-    return FieldError(path, _reason(text, last) if path else f"the body {_reason(text, last)}")
+        return FieldError(path.removesuffix("[...]"), "has a value that " + _reason(text, last, struct))
+    reason = _reason(text, last, struct)
+    return FieldError(path, reason if path else f"the body {reason}")
 
 
 def _unknown(name: str, fields: tuple[str, ...]) -> str:
@@ -218,7 +224,7 @@ def _unknown(name: str, fields: tuple[str, ...]) -> str:
     return f"is not a field here; fields are: {', '.join(fields)}" if fields else "is not a field here; there are none"
 
 
-def _reason(text: str, field: str) -> str:
+def _reason(text: str, field: str, struct: type[msgspec.Struct]) -> str:
     types = _EXPECTED.match(text)
     if types is not None:
         wanted, got = types.groups()
@@ -228,7 +234,7 @@ def _reason(text: str, field: str) -> str:
         example = f"; write it as {_FORMS[field]}" if field in _FORMS else ""
         return f"must be {nouns}, not {_NOUNS.get(got, got)}{example}"
     if text.startswith("Invalid enum value") and field in _CHOICES:
-        return f"must be one of {', '.join(_CHOICES[field])}"
+        return f"must be one of {', '.join(_CHOICES_OF.get((struct, field), _CHOICES[field]))}"
     return f"can't be accepted: {text[:1].lower()}{text[1:]}"
 
 

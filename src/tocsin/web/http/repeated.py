@@ -23,6 +23,8 @@ _ESCAPED = re.compile(r'\\(["\\])')
 _HASH_BYTES = 16
 
 HEADER = b"idempotency-key"
+#: `1`: the request's keys have not been sent before.
+FIRST_TRY_HEADER = b"tocsin-first-try"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -38,9 +40,20 @@ def key_in(header: bytes | None) -> str | None:
     return key
 
 
-def condition_of(sent: wire.CreateTimer, named: str | None, execute_at: int) -> Condition | None:
-    """The condition under which the timer is created; None for a plain create. `named` is the key in the header, and
-    `execute_at` the requested instant.
+def is_first_try(header: bytes | None) -> bool:
+    """Whether the header Tocsin-First-Try says that the request's keys have not been sent before. Raises InvalidInput."""
+    if header is None:
+        return False
+    if header.strip() != b"1":
+        raise InvalidInput(FieldError("Tocsin-First-Try", "the header must be 1; leave it out of a repeated request"))
+    return True
+
+
+def condition_of(
+    sent: wire.CreateTimer, named: str | None, execute_at: int, *, first_try: bool = False
+) -> Condition | None:
+    """The condition under which the timer is created; None for a plain create. `named` is the key in the header,
+    `execute_at` the requested instant, `first_try` whether the key has not been sent before.
 
     Raises InvalidInput for a key that is not valid, or differs from the header's.
     """
@@ -55,7 +68,7 @@ def condition_of(sent: wire.CreateTimer, named: str | None, execute_at: int) -> 
         named = field
     if named is None:
         return None if on_conflict is OnConflict.REPLACE else Condition(on_conflict)
-    return Condition(on_conflict, CreateKey(_hash(named.encode()), _body_hash(sent, named, execute_at)))
+    return Condition(on_conflict, CreateKey(_hash(named.encode()), _body_hash(sent, named, execute_at)), first_try)
 
 
 def _reason(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -45,11 +46,12 @@ _START = about("No instant is earlier than this.", "2027-01-01T00:00:00Z")
 _END = about("All instants are earlier than this.", "2028-01-01T00:00:00Z")
 _OCCURRENCES = about("How many instants it has; afterwards it ends.", 10)
 _JITTER = about(
-    "Each instant is delayed by up to this, and to before the next one; always by the same for an instant. Default 0s.",
+    "Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the instant. "
+    "Default 0s.",
     "30s",
 )
 _CATCH_UP = about(
-    "What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not finished. "
+    "What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not finished. "
     "latest: the last of them fires (the default); all: each fires; none: none fires."
 )
 _WINDOW = about("Instants that are later than this are missed. Default 24h; with catchUp none, 60s.", "24h")
@@ -66,6 +68,13 @@ Jitter = Annotated[str, _JITTER]
 CatchUpMode = Annotated[CatchUp, _CATCH_UP]
 CatchUpWindow = Annotated[str, _WINDOW]
 PauseAfterFailures = Annotated[int, _FAILURES]
+
+
+class LiveScheduleStatus(StrEnum):
+    """The state of a schedule that has not ended."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
 
 
 class CreateSchedule(RequestStruct):
@@ -138,6 +147,10 @@ class ListSchedules(RequestStruct):
     """Which schedules of a namespace are listed."""
 
     namespace: NamespaceName
+    status: Annotated[
+        LiveScheduleStatus | list[LiveScheduleStatus] | UnsetType,
+        about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
+    ] = UNSET
     limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
     cursor: Cursor | UnsetType = UNSET
 
@@ -189,7 +202,7 @@ class MissedRange(ResponseStruct):
 
 
 class OccurrenceRun(ResponseStruct):
-    """One occurrence with its attempts. `pending` is the one at hand. `missed`: instants that did not fire, with no
+    """One occurrence with its attempts. `pending` is the current one. `missed`: instants that did not fire, with no
     occurrence before them."""
 
     run: Annotated[str, about("Its name, which is part of the webhook-id of its attempts.", "s-1801126800000000")]
@@ -234,8 +247,8 @@ class Schedule(ResponseStruct):
     missed: Annotated[
         dict[str, int],
         about(
-            "Instants that did not fire, by reason: late (they passed before it could fire), overlap (the occurrence before "
-            "had not finished), window (older than the catch-up window), paused.",
+            "Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous "
+            "occurrence had not finished), window (older than the catch-up window), paused.",
             {"overlap": 2},
         ),
     ]
@@ -271,9 +284,9 @@ class Schedule(ResponseStruct):
     ] = UNSET
     paused_reason: Annotated[str | UnsetType, about("Why it is paused; absent unless it is.")] = UNSET
     occurrence_at: Annotated[
-        str | UnsetType, about("The instant of the occurrence at hand, waiting or being attempted; absent once ended.")
+        str | UnsetType, about("The instant of the current occurrence, waiting or being attempted; absent once ended.")
     ] = UNSET
-    attempts: Annotated[int, Meta(description="Attempts of the occurrence at hand.", ge=0)] | UnsetType = UNSET
+    attempts: Annotated[int, Meta(description="Attempts of the current occurrence.", ge=0)] | UnsetType = UNSET
     next_attempt_at: Annotated[str | UnsetType, about("When the next attempt is due.")] = UNSET
     last_error: Annotated[
         str | UnsetType, about("Why the last failed attempt failed: a stable code, then details.")

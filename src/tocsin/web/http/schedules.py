@@ -107,7 +107,8 @@ class ScheduleParser:
         if errors:
             raise InvalidInput(*errors)
         limit, cursor = _page(sent)
-        return ScheduleListRequest(sent.namespace, cursor, limit)
+        wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, str) else sent.status
+        return ScheduleListRequest(sent.namespace, frozenset(map(ScheduleStatus, wanted)), cursor=cursor, limit=limit)
 
     def history_request(self, sent: wire.ScheduleHistory) -> tuple[str, str, int, str | None]:
         """The schedule's namespace and id, and the limit and cursor of the page of its occurrences."""

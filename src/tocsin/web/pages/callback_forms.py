@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import msgspec
 
-from tocsin.model.errors import FieldError
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, NamespaceNotFound, ScheduleNotFound, TimerNotFound
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
+from tocsin.model.withheld import take_secrets, withheld
+from tocsin.timers.schedules import ScheduleView
+from tocsin.timers.service import TimerView
 from tocsin.web.http.convert import raw_body_answer
-from tocsin.web.pages.context import Fields
+from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.forms import (
     Body,
@@ -44,9 +48,12 @@ class CallbackForm(RequestForm):
     timeout: str = DEFAULT_TIMEOUT
     retry: str = "namespace"
     expire_after: str = ""
+    #: What this is a copy of, which has the secrets that the form doesn't show.
+    like: str = ""
+    like_namespace: str = ""
 
     #: Fields that are read exactly as sent.
-    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw")
+    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw", "like", "like_namespace")
 
     @classmethod
     def read(cls, form: Fields) -> Self:
@@ -74,7 +81,7 @@ class CallbackForm(RequestForm):
         }
 
     def callback(self, errors: list[FieldError]) -> Body:
-        """The members of an API request that say what is sent and how often it is tried, the URL excepted."""
+        """The members of an API request that define what is sent and how often it is tried, the URL excepted."""
         body: Body = {}
         if self.payload.strip():
             errors += json_errors("payload", self.payload)
@@ -97,6 +104,24 @@ class CallbackForm(RequestForm):
         if tags := split_tags(self.tags):
             body["tags"] = tags
         return body
+
+
+async def copy_secrets(
+    context: RequestContext,
+    form: CallbackForm,
+    timer: Timer,
+    get: Callable[[str, str], Awaitable[TimerView | ScheduleView]],
+) -> None:
+    """Gives a copy the secrets of its original, which `get` returns. This requires the permission to change the original,
+    which includes sending its secrets to another URL."""
+    if not form.like or not withheld(timer.url, timer.headers):
+        return
+    context.permit(Role.WRITE, form.like_namespace)
+    try:
+        original = await get(form.like_namespace, form.like)
+    except (TimerNotFound, ScheduleNotFound, NamespaceNotFound):
+        return
+    take_secrets(timer, original.timer)
 
 
 def with_empty_callback(body: Body) -> Body:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -14,6 +14,8 @@ from starlette.responses import JSONResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.timers.schedules import ScheduleListRequest
+from tocsin.timers.service import ListRequest
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
@@ -23,6 +25,7 @@ from tocsin.web.pages.site import Part, RouteEntry, Site, preferred
 
 F = TypeVar("F", bound=ListFilters)
 R = TypeVar("R")
+Q = TypeVar("Q", ListRequest, ScheduleListRequest)
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 
 
@@ -41,12 +44,12 @@ class TimeBudget:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
-    """A page of a list. `exact` is the row whose id equals the search text; it is not in `rows`. `reached_us` is the instant
-    that an unfinished search has reached."""
+    """A page of a list. `exact` is the row whose id equals the search text; it is not in `rows`. `reached` is how
+    far an unfinished search has come: an instant, or an id where the list is in the order of ids."""
 
     rows: Sequence[R]
     cursor: str | None = None
-    reached_us: int | None = None
+    reached: int | str | None = None
     exact: R | None = None
 
     @property
@@ -60,9 +63,28 @@ class Listing(Generic[R]):
         return not self.all and self.cursor is None
 
 
+async def in_order(
+    lists: Callable[[Q], Awaitable[tuple[list[R], str | None]]],
+    request: Q,
+    budget: TimeBudget,
+    reached: Callable[[str], int | str],
+) -> Listing[R]:
+    """The page of `request` in the order of the service's lists, or the part of it that was found within the time budget.
+    `reached` returns how far a list's cursor has read. Raises InvalidInput for a bad cursor."""
+    rows: list[R] = []
+    cursor = request.cursor
+    while True:
+        found, cursor = await lists(replace(request, cursor=cursor, limit=request.limit - len(rows), reads_max=1))
+        rows += found
+        if cursor is None or len(rows) >= request.limit:
+            return Listing(rows, cursor)
+        if budget.spent:
+            return Listing(rows, cursor, reached(cursor))
+
+
 class ListPart(Part, Generic[F, R]):
-    """The list and its parts. A subclass says what is listed; its templates are in the folder `kind`. `version` returns the
-    version of a row, and `change_counter` that of a scope."""
+    """The list and its parts. A subclass defines what is listed; its templates are in the folder `kind`. `version` returns
+    the version of a row, and `change_counter` that of a scope."""
 
     kind: str
     title: str

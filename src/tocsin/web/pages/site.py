@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tocsin.model.access import Role
+from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
@@ -81,6 +82,13 @@ class Part:
     async def visible_namespaces(self, context: RequestContext, role: Role = Role.READ) -> list[Namespace]:
         """The namespaces in which the principal has a role."""
         return [each for each in await self._service.namespaces() if context.principal.may(role, each.name)]
+
+    async def namespace(self, name: str) -> Namespace:
+        """A namespace. Raises NamespaceNotFound."""
+        known = next((each for each in await self._service.namespaces() if each.name == name), None)
+        if known is None:
+            raise NamespaceNotFound(f"no namespace {name!r}")
+        return known
 
 
 class CallPart(Part):

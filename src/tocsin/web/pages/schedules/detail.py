@@ -5,7 +5,6 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.instants import format_duration
 from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
@@ -21,17 +20,17 @@ _NOTICES = {
     "created": "Schedule created.",
     "replaced": "Schedule replaced. It keeps its counts and its history.",
     "updated": "Schedule updated.",
-    "unchanged": "The schedule was already so. Nothing was written.",
+    "unchanged": "The schedule already has this definition. Nothing was written.",
     "paused": "Schedule paused.",
-    "resumed": "Schedule resumed. It fires again from its next instant on.",
-    "triggered": "The schedule fires once now, or as soon as the occurrence at hand has ended.",
+    "resumed": "Schedule resumed. It fires again from its next instant onwards.",
+    "triggered": "The schedule fires once now, or as soon as the current occurrence has ended.",
     "backfilled": "Backfill started. Its instants fire one after the other.",
     "deleted": "Schedule deleted. An in-flight attempt may still arrive.",
 }
 #: Why a schedule is paused, by the reason that it carries.
 _PAUSED = {
     "request": "This schedule was paused by request.",
-    "failures": "This schedule paused by itself, because {failures} failed.",
+    "failures": "Paused automatically: {failures} failed.",
 }
 
 
@@ -55,9 +54,7 @@ class ScheduleDetail(Part):
         context.permit(Role.READ, namespace)
         change_counter = self._statistics.change_counter(namespace)
         view = await self._schedules.get(namespace, schedule_id)
-        known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
-        if known is None:
-            raise NamespaceNotFound(f"no namespace {namespace!r}")
+        known = await self.namespace(namespace)
         cursor = context.query.get("cursor")
         occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)
         here = schedule_path(namespace, schedule_id)

@@ -19,6 +19,7 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser, sentence
+from tocsin.web.pages.callback_forms import copy_secrets
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl
 from tocsin.web.pages.presentation import with_query
@@ -68,8 +69,15 @@ class ScheduleEditing(Part):
 
     @route("GET", "/schedules/new")
     async def new(self, context: RequestContext) -> Response:
-        """An empty form."""
+        """An empty form, or with `like` a copy of a schedule under a new id."""
         query = context.query
+        if "like" in query:
+            namespace, schedule_id = query.exact("namespace"), query.exact("like")
+            context.permit(Role.WRITE, namespace)
+            form = ScheduleForm.of(await self._schedules.get(namespace, schedule_id))
+            form.like_namespace, form.like = namespace, schedule_id
+            form.id = await first_free(self._schedules, namespace, copy_ids(schedule_id, self._id_chars_max))
+            return await self._form(context, form)
         namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
         context.permit(Role.WRITE, namespace)
         form = ScheduleForm(namespace=namespace, url=query.get("url"), cron=CRONS[0][0], every="15m")
@@ -87,6 +95,7 @@ class ScheduleEditing(Part):
             return await self._form(context, form)
         try:
             timer, definition = self._new(form, context.now_us)
+            await copy_secrets(context, form, timer, self._schedules.get)
             existing = await self._live(form)
             if existing is not None and context.form.exact("replace") != _digest(existing) and _differs(form, existing):
                 return await self._form(context, form, existing=existing)
@@ -230,8 +239,8 @@ def _settings(view: ScheduleView) -> Body:
 
 
 def _differs(form: ScheduleForm, existing: ScheduleView) -> bool:
-    """Whether the form's schedule is not the existing one already."""
-    return len(form.changes(existing)) > 2
+    """Whether the form's schedule is not the existing one already. A copy of another may have other secrets."""
+    return bool(form.like) or len(form.changes(existing)) > 2
 
 
 def _digest(view: ScheduleView) -> str:

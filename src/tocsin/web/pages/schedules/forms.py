@@ -90,7 +90,7 @@ class ScheduleForm(CallbackForm):
         )
 
     def timing(self) -> Body:
-        """The members of an API request that say when the schedule is due. Raises InvalidInput."""
+        """The members of an API request that define when the schedule is due. Raises InvalidInput."""
         errors: list[FieldError] = []
         body: Body = {"every": duration(self.every)} if self.rule == "every" else {"cron": self.cron}
         if self.rule != "every" and self.zone not in ("", "UTC"):
@@ -110,7 +110,7 @@ class ScheduleForm(CallbackForm):
         return body
 
     def lateness(self, errors: list[FieldError]) -> Body:
-        """The members that say how many occurrences there are, and what becomes of late ones."""
+        """The members that define how many occurrences there are, and what becomes of late ones."""
         body: Body = {"jitter": duration(self.jitter), "catchUp": self.catch_up, "catchUpWindow": duration(self.window)}
         if self.occurrences:
             body["maxOccurrences"] = number("maxOccurrences", self.occurrences, errors)

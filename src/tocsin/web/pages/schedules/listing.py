@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from dataclasses import replace
 
 from tocsin.model.errors import ScheduleNotFound
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.lists import Listing, NamespaceList
+from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget, in_order
 from tocsin.web.pages.schedules.filters import ScheduleFilters
 from tocsin.web.pages.schedules.presentation import version
 
@@ -29,21 +29,24 @@ class ScheduleList(NamespaceList[ScheduleFilters, ScheduleView]):
 
     async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleView]:
         """Ids that begin with the search text follow it in the order of ids."""
-        views, cursor = await self._site.schedules.list(
-            ScheduleListRequest(filters.scope, cursor=filters.cursor or filters.search or None, limit=filters.rows)
+        request = ScheduleListRequest(
+            filters.scope,
+            frozenset(filters.views[filters.view][1]),
+            id_prefix=filters.search,
+            cursor=filters.cursor or filters.search or None,
+            limit=filters.rows,
         )
-        if not filters.search:
-            return Listing(views, cursor)
-        found = list(takewhile(lambda view: view.timer.id.startswith(filters.search), views))
-        exact = None if filters.cursor else await self._exact(filters)
-        return Listing(found, cursor if len(found) == len(views) else None, exact=exact)
+        exact = await self._exact(filters) if filters.search and not filters.cursor else None
+        budget = TimeBudget(self._limits.list_search_timeout_s)
+        found = await in_order(self._site.schedules.list, request, budget, str)
+        return replace(found, exact=exact)
 
     async def find_ids(self, context: RequestContext, filters: ScheduleFilters) -> tuple[Sequence[str], bool]:
         found = await self.find(context, filters)
         return [view.timer.id for view in found.rows], found.cursor is not None
 
     async def _exact(self, filters: ScheduleFilters) -> ScheduleView | None:
-        """The live schedule whose id equals the search text."""
+        """The live schedule whose id equals the search text, on any tab."""
         try:
             view = await self._site.schedules.get(filters.scope, filters.search)
         except ScheduleNotFound:

@@ -74,7 +74,7 @@ def _triggered(view: ScheduleView) -> bool:
 
 
 def outcome(name: str) -> State:
-    """How an occurrence ended, by its status; the one at hand is pending."""
+    """How an occurrence ended, by its status; the current one is pending."""
     return State(name, _TONES.get(name, "canceled"))
 
 

@@ -20,14 +20,14 @@ from starlette.responses import JSONResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.timer import Status
+from tocsin.ports.list_cursor import cursor_instant
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext, whole_number
-from tocsin.web.pages.lists import TimeBudget
+from tocsin.web.pages.lists import TimeBudget, in_order
 from tocsin.web.pages.presentation import host_and_path, timer_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.derived_ids import run_again
 from tocsin.web.pages.timers.listing import TimerList
-from tocsin.web.pages.timers.search import earliest
 
 #: Ids of a bulk action that are shown; the rest is counted.
 _NAMED_MAX = 8
@@ -113,7 +113,9 @@ class BulkActions(Part):
             raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
         rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
         request = self._lists.request(replace(filters, view="pending", rows=rows), context.now_us)
-        found = await earliest(self._service.list, request, TimeBudget(self._limits.list_search_timeout_s))
+        found = await in_order(
+            self._service.list, request, TimeBudget(self._limits.list_search_timeout_s), cursor_instant
+        )
         # Once, not for each row: it reads all digits.
         created_before_us = whole_number(created_before)
         views = [view for view in found.rows if view.timer.created_at <= created_before_us]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus
@@ -68,9 +67,7 @@ class TimerDetail(Part):
         context.permit(Role.READ, namespace)
         change_counter = self._statistics.change_counter(namespace)
         view = await self._service.get(namespace, timer_id)
-        known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
-        if known is None:
-            raise NamespaceNotFound(f"no namespace {namespace!r}")
+        known = await self.namespace(namespace)
         why = await self._service.explain(namespace, timer_id)
         cluster = await self._service.cluster()
         before, after = neighbours(timer_id, self._id_chars_max)

@@ -13,20 +13,18 @@ from tocsin.model.errors import (
     FieldError,
     IdempotencyConflict,
     InvalidInput,
-    NamespaceNotFound,
     TimerExists,
-    TimerNotFound,
     TimerNotPending,
 )
 from tocsin.model.instants import parse_duration
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
-from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.timers.service import TimerView
 from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
+from tocsin.web.pages.callback_forms import copy_secrets
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import DELAYS, RETRY_LABELS, by_field, curl, passed
 from tocsin.web.pages.presentation import timer_path, version, with_query
@@ -85,8 +83,7 @@ class TimerEditing(Part):
         try:
             sent = _create_reader.read(msgspec.json.encode(form.body()))
             timer = self._parser.timer(sent, context.now_us, None)
-            if form.like and withheld(timer.url, timer.headers):
-                await self._with_secrets(context, timer, form)
+            await copy_secrets(context, form, timer, self._service.get)
         except InvalidInput as error:
             return await self._form(context, form, problem=error)
         if form.when == "at" and self._must_confirm_past(context, timer.execute_at):
@@ -102,20 +99,8 @@ class TimerEditing(Part):
             return await self._form(context, form, problem=error)
         return RedirectResponse(_with_notice(form.namespace, form.id, "replaced" if replaced else "created"), 303)
 
-    async def _with_secrets(self, context: RequestContext, timer: Timer, form: TimerForm) -> None:
-        """Gives a copy the secrets of its original. This requires the permission to change the original, which includes
-        sending its secrets to another URL."""
-        context.permit(Role.WRITE, form.like_namespace)
-        try:
-            original = (await self._service.get(form.like_namespace, form.like)).timer
-        except (TimerNotFound, NamespaceNotFound):
-            return
-        timer.url = with_url(timer.url, original.url)
-        if timer.headers is not None:
-            timer.headers = with_headers(timer.headers, original.headers)
-
     async def _to_replace(self, context: RequestContext, form: TimerForm) -> bool:
-        """Whether to replace the existing timer: the form says so, and the timer is unchanged since it was shown."""
+        """Whether to replace the existing timer: the user chose that, and the timer is unchanged since it was shown."""
         shown = context.form.exact("replace")
         if not shown:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
@@ -18,12 +18,6 @@ from tocsin.web.pages.forms import Body, flags, lined, server_flag
 @dataclass(slots=True)
 class TimerForm(CallbackForm):
     """While editing, `when` may be `keep`."""
-
-    #: The timer that this is a copy of, which has the secrets that the form doesn't show.
-    like: str = ""
-    like_namespace: str = ""
-
-    exact: ClassVar = (*CallbackForm.exact, "like", "like_namespace")
 
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:

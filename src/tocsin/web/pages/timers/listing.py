@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tocsin.model.errors import TimerNotFound
+from tocsin.ports.list_cursor import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget
+from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget, in_order
 from tocsin.web.pages.presentation import version
 from tocsin.web.pages.timers.filters import TimerFilters
-from tocsin.web.pages.timers.search import earliest, latest
+from tocsin.web.pages.timers.search import latest
 
 #: Digits of milliseconds that are read; an instant has no more.
 _MS_DIGITS_MAX = 15
@@ -56,7 +57,7 @@ class TimerList(NamespaceList[TimerFilters, TimerView]):
         budget = TimeBudget(self._limits.list_search_timeout_s)
         if filters.order == "desc":
             return await latest(self._service.list, request, now_us, budget)
-        return await earliest(self._service.list, request, budget)
+        return await in_order(self._service.list, request, budget, cursor_instant)
 
     async def _exact(self, filters: TimerFilters) -> TimerView | None:
         """The timer whose id equals the search text, on any tab: a lookup instead of a search."""

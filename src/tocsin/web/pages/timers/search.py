@@ -36,23 +36,6 @@ _CURSOR = re.compile(r"(-?\d{1,19})\.([A-Za-z0-9_-]*)\Z", re.ASCII)
 _Span = tuple[int, int, int | None]
 
 
-async def earliest(
-    lists: ListFunction, request: ListRequest, budget: TimeBudget, reached: Callable[[str], int] = cursor_instant
-) -> Listing[TimerView]:
-    """The page of `request`, or the part of it that was found within the time budget. `reached` returns the instant up to
-    which a list's cursor has read. Raises InvalidInput for a bad cursor."""
-    views: list[TimerView] = []
-    cursor = request.cursor
-    while True:
-        step = replace(request, cursor=cursor, limit=request.limit - len(views), reads_max=1)
-        found, cursor = await lists(step)
-        views += found
-        if cursor is None or len(views) >= request.limit:
-            return Listing(views, cursor)
-        if budget.spent:
-            return Listing(views, cursor, reached(cursor))
-
-
 async def latest(
     lists: ListFunction,
     request: ListRequest,

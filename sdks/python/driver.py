@@ -1,0 +1,220 @@
+"""Runs the scenarios' steps with this SDK: `sdks/harness.py` sends them, and checks what this program reports.
+
+TOCSIN_SDK_CONTROL is the harness's URL; with TOCSIN_SDK_MODE=async the asynchronous client is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import re
+import sqlite3
+import sys
+import tempfile
+import traceback
+from collections.abc import Awaitable
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from vectors import VECTORS, answer_of, failure
+
+from tocsin_client import AsyncClient, Client, CreateTimer, ItemResult, RawBody, RetryPolicy
+from tocsin_client._values import format_instant, parse_instant
+from tocsin_client.receiver import Answer, Dedup, Firing, Receiver
+
+ASYNC = os.environ.get("TOCSIN_SDK_MODE") == "async"
+CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", *(["cancel"] if ASYNC else [])]
+INSTANTS = {
+    "executeAt",
+    "executeAfter",
+    "executeBefore",
+    "dueAt",
+    "startAt",
+    "endAt",
+    "anchor",
+    "after",
+    "before",
+    "from",
+    "to",
+}
+NAMED = {"timerId": "timer_id", "scheduleId": "schedule_id", "serviceCallId": "service_call_id", "from": "from_"}
+#: Clients by scenario and what it wants of them, and the folder of receivers' databases.
+CLIENTS: dict[tuple[str | None, str], Any] = {}
+FOLDER = tempfile.TemporaryDirectory()
+
+
+def snake(name: str) -> str:
+    return NAMED.get(name) or re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def camel(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+
+
+def arguments(wire: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a method for the members of a request."""
+    return {snake(name): argument(name, value) for name, value in wire.items()}
+
+
+def argument(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in INSTANTS:
+        return parse_instant(value)
+    if name == "retryPolicy":
+        return RetryPolicy(**arguments(value))
+    if name == "body" and set(value) <= {"json", "text", "base64", "contentType"} and isinstance(value, dict):
+        return RawBody(**arguments(value))
+    return value
+
+
+def wire(value: Any) -> Any:
+    """A result as JSON."""
+    if isinstance(value, ItemResult):
+        return {"timer": wire(value.timer)} if value.error is None else {"error": failure(value.error)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {camel(each.name): wire(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, datetime):
+        return format_instant(value)
+    return [wire(each) for each in value] if isinstance(value, list) else value
+
+
+async def resolved(value: Any) -> Any:
+    return await value if isawaitable(value) else value
+
+
+async def listed(pages: Any, by_page: bool) -> dict[str, Any]:
+    """All elements of a list, or its pages."""
+    source = pages.pages() if by_page else pages
+    found = [wire(each) async for each in source] if ASYNC else [wire(each) for each in source]
+    return {"pages" if by_page else "items": found}
+
+
+async def batched(client: Any, items: list[CreateTimer]) -> list[ItemResult]:
+    """What became of timers that were added to a batcher at once."""
+    batcher = client.timers.batcher()
+    futures = [await resolved(batcher.add(item)) for item in items]
+    await resolved(batcher.close())
+    results = []
+    for future in futures:
+        error = future.exception()
+        results.append(ItemResult(error=error) if error else ItemResult(timer=future.result()))
+    return results
+
+
+async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
+    """Runs one step against a server."""
+    family, _, verb = do.partition(".")
+    given = dict(given)
+    part = client.calls(given.pop("tenantId")) if family == "calls" else getattr(client, family)
+    if do in ("timers.createMany", "timers.batcher"):
+        timers = [CreateTimer(**arguments(each)) for each in given.get("timers", given.get("items", []))]
+        return await resolved(part.create_many(timers)) if verb == "createMany" else await batched(client, timers)
+    if do == "calls.submit":
+        spec = given.pop("requestSpec")
+        # Any JSON: not the raw body of a timer.
+        body = {"body": spec.pop("body")} if "body" in spec else {}
+        return await resolved(part.submit(**arguments(given | spec), **body))
+    by_page = bool(given.pop("pages", False))
+    if "timeoutSeconds" in given:
+        given["timeout"] = given.pop("timeoutSeconds")
+    result = getattr(part, snake(verb))(**arguments(given))
+    if verb in ("list", "history") and family != "namespaces":
+        return await listed(result, by_page)
+    return await resolved(result)
+
+
+def receive(given: dict[str, Any]) -> dict[str, Any]:
+    """Runs a request through a receiver."""
+    seen: list[Firing] = []
+    worked: list[Firing] = []
+
+    def work(firing: Firing) -> Answer:
+        worked.append(firing)
+        return answer_of(given["answer"])
+
+    def handler(firing: Firing) -> Answer:
+        seen.append(firing)
+        if "dedup" not in given:
+            return work(firing)
+        dedup = Dedup(lambda: sqlite3.connect(Path(FOLDER.name) / given["dedup"]))
+        dedup.create_table()
+        return dedup.once(firing, lambda _: work(firing))
+
+    options: dict[str, Any] = {"now": parse_instant(given["now"]).timestamp} if given.get("now") else {}
+    receiver = Receiver(
+        given["secrets"], tolerance=given.get("toleranceSeconds", 300), unsigned=given.get("unsigned", False), **options
+    )
+    request = given["request"]
+    response = receiver.handle([tuple(each) for each in request["headers"]], base64.b64decode(request["body"]), handler)
+    shown = None
+    if seen:
+        shown = {name: value for name, value in wire(seen[0]).items() if name not in ("body", "headers")}
+    return {
+        "status": response.status,
+        "headers": dict(response.headers),
+        "body": response.body.decode(),
+        "handled": bool(worked),
+        "firing": shown,
+    }
+
+
+async def client_of(step: dict[str, Any]) -> Any:
+    """The client of a step: one for each that its scenario wants, none of an earlier scenario."""
+    scenario, wanted = step.get("scenario"), json.dumps(step["client"], sort_keys=True)
+    for key in [key for key in CLIENTS if key[0] != scenario]:
+        await resolved(CLIENTS.pop(key).close())
+    if (scenario, wanted) not in CLIENTS:
+        CLIENTS[scenario, wanted] = (AsyncClient if ASYNC else Client)(**step["client"])
+    return CLIENTS[scenario, wanted]
+
+
+async def run(step: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of a step."""
+    do, given = step["do"], step.get("with", {})
+    family, _, name = do.partition(".")
+    try:
+        if family == "vectors":
+            return {"value": VECTORS[name](given)}
+        if do == "receiver.handle":
+            return {"value": receive(given)}
+        client = await client_of(step)
+        working: Awaitable[Any] = call(client, do, given)
+        if "cancelAfterMs" in step:
+            task = asyncio.ensure_future(working)
+            asyncio.get_running_loop().call_later(step["cancelAfterMs"] / 1000, task.cancel)
+            working = task
+        return {"value": wire(await working)}
+    except (AttributeError, KeyError) as unknown:
+        return {"error": {"classes": ["UnknownStep"], "message": "".join(traceback.format_exception(unknown))}}
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 (reported)
+        return {"error": failure(error)}
+
+
+async def main() -> int:
+    """Asks for steps until there are no more."""
+    logging.disable()  # scenarios cause what is logged
+    control = os.environ["TOCSIN_SDK_CONTROL"] + "/next"
+    outcome: dict[str, Any] = {"hello": {"language": "python", "can": CAN}}
+    while True:
+        response = await asyncio.to_thread(urllib3.request, "POST", control, json=outcome, timeout=600, retries=False)
+        step = json.loads(response.data)
+        if step.get("done"):
+            break
+        outcome = await run(step)
+    for client in CLIENTS.values():
+        await resolved(client.close())
+    FOLDER.cleanup()
+    print(*step["failures"], step["summary"], sep="\n")
+    return 1 if step["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,99 @@
+"""Namespaces, and the cluster."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import timedelta
+
+from tocsin_client._async.part import Part
+from tocsin_client._generated.models import (
+    CallbackAnswers,
+    Cluster,
+    CreateNamespace,
+    HistoryMode,
+    Namespace,
+    NamespaceList,
+    RetryPolicy,
+    RotatedSecret,
+    RotateSecret,
+    UpdateNamespace,
+)
+from tocsin_client._values import UNSET, Unset
+
+
+class AsyncNamespaces(Part):
+    """Namespaces: timers with a secret, a retention and a default retry policy of their own."""
+
+    async def create(
+        self,
+        name: str,
+        *,
+        num_shards: int | Unset = UNSET,
+        history: HistoryMode | Unset = UNSET,
+        retention: timedelta | str | Unset = UNSET,
+        secret: str | Unset = UNSET,
+        answers: CallbackAnswers | Unset = UNSET,
+        retry_policy: RetryPolicy | Unset = UNSET,
+    ) -> Namespace:
+        """Creates a namespace. NamespaceExists: there is one of this name. A lost answer is not followed by a retry:
+        TransportError with `maybe_done`."""
+        namespace = CreateNamespace(
+            name=name,
+            num_shards=num_shards,
+            history=history,
+            retention=retention,
+            secret=secret,
+            answers=answers,
+            retry_policy=retry_policy,
+        )
+        return await self._run(self._ask("createNamespace", Namespace.from_json, namespace.to_json(), safe=False))
+
+    async def update(
+        self,
+        name: str,
+        *,
+        history: HistoryMode | Unset = UNSET,
+        retention: timedelta | str | Unset = UNSET,
+        secret: str | None | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        answers: CallbackAnswers | Unset = UNSET,
+        retry_policy: RetryPolicy | None | Unset = UNSET,
+    ) -> Namespace:
+        """Changes the given fields; None removes `secret` and `retry_policy`."""
+        change = UpdateNamespace(
+            name=name,
+            history=history,
+            retention=retention,
+            secret=secret,
+            paused=paused,
+            answers=answers,
+            retry_policy=retry_policy,
+        )
+        return await self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json()))
+
+    async def rotate_secret(
+        self,
+        name: str,
+        *,
+        secret: str | Unset = UNSET,
+        grace: timedelta | str | Unset = UNSET,
+        force: bool | Unset = UNSET,
+    ) -> RotatedSecret:
+        """Signs with a new secret, and during `grace` with the former one, too. Only this answer shows the secret."""
+        rotation = RotateSecret(name=name, secret=secret, grace=grace, force=force)
+        return await self._run(
+            self._ask("rotateNamespaceSecret", RotatedSecret.from_json, rotation.to_json(), safe=False)
+        )
+
+    async def list(self) -> builtins.list[Namespace]:
+        """All namespaces that the key may see."""
+        found = await self._run(self._ask("listNamespaces", NamespaceList.from_json, {}))
+        return found.namespaces
+
+
+class AsyncClusterView(Part):
+    """The servers."""
+
+    async def get(self) -> Cluster:
+        """Nodes and shards."""
+        return await self._run(self._ask("getCluster", Cluster.from_json))

@@ -1,0 +1,22 @@
+"""What a client's parts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin_client._core.session import Options, Session
+from tocsin_client._core.steps import Result, Steps
+from tocsin_client._transport_aiohttp import AiohttpTransport
+
+
+@dataclass(frozen=True)
+class Runner:
+    """The session, how its steps are done, and the limits of this view of the client."""
+
+    session: Session
+    transport: AiohttpTransport
+    options: Options
+
+    async def run(self, steps: Steps[Result]) -> Result:
+        """Does the steps."""
+        return await self.transport.run(steps)

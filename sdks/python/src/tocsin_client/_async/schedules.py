@@ -1,0 +1,220 @@
+"""Schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from tocsin_client._async.pages import AsyncPages
+from tocsin_client._async.part import Part
+from tocsin_client._core import flows
+from tocsin_client._core.steps import Steps
+from tocsin_client._generated.models import (
+    BackfillSchedule,
+    CallbackMethod,
+    CatchUp,
+    CreateSchedule,
+    ListSchedules,
+    OccurrencePage,
+    OccurrenceRun,
+    Preview,
+    PreviewSchedule,
+    RawBody,
+    RetryPolicy,
+    Schedule,
+    ScheduleHistory,
+    ScheduleName,
+    SchedulePage,
+    UpdateSchedule,
+)
+from tocsin_client._values import UNSET, JsonValue, Unset
+
+
+class AsyncSchedules(Part):
+    """Schedules: each calls a URL at the instants of a cron expression, or at intervals."""
+
+    async def create(
+        self,
+        namespace: str,
+        id: str,
+        callback_url: str,
+        *,
+        cron: str | Unset = UNSET,
+        time_zone: str | Unset = UNSET,
+        every: timedelta | str | Unset = UNSET,
+        anchor: datetime | Unset = UNSET,
+        start_at: datetime | Unset = UNSET,
+        end_at: datetime | Unset = UNSET,
+        max_occurrences: int | Unset = UNSET,
+        jitter: timedelta | str | Unset = UNSET,
+        catch_up: CatchUp | Unset = UNSET,
+        catch_up_window: timedelta | str | Unset = UNSET,
+        pause_after_failures: int | Unset = UNSET,
+        payload: JsonValue | Unset = UNSET,
+        body: RawBody | Unset = UNSET,
+        method: CallbackMethod | Unset = UNSET,
+        headers: Mapping[str, str] | Unset = UNSET,
+        retry_policy: RetryPolicy | Unset = UNSET,
+        callback_timeout_seconds: float | Unset = UNSET,
+        expire_after: timedelta | str | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
+    ) -> Schedule:
+        """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
+        on each start of your program. Give one of `cron` and `every`."""
+        schedule = CreateSchedule(
+            namespace=namespace,
+            id=id,
+            callback_url=callback_url,
+            cron=cron,
+            time_zone=time_zone,
+            every=every,
+            anchor=anchor,
+            start_at=start_at,
+            end_at=end_at,
+            max_occurrences=max_occurrences,
+            jitter=jitter,
+            catch_up=catch_up,
+            catch_up_window=catch_up_window,
+            pause_after_failures=pause_after_failures,
+            payload=payload,
+            body=body,
+            method=method,
+            headers=headers,
+            retry_policy=retry_policy,
+            callback_timeout_seconds=callback_timeout_seconds,
+            expire_after=expire_after,
+            tags=tags,
+        )
+        return await self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
+
+    async def get(self, namespace: str, schedule_id: str) -> Schedule:
+        """The schedule, also one that has ended and is retained. ScheduleNotFound: there is none."""
+        return await self._run(self._named("getSchedule", namespace, schedule_id))
+
+    async def update(
+        self,
+        namespace: str,
+        schedule_id: str,
+        *,
+        callback_url: str | Unset = UNSET,
+        cron: str | Unset = UNSET,
+        time_zone: str | Unset = UNSET,
+        every: timedelta | str | Unset = UNSET,
+        anchor: datetime | None | Unset = UNSET,
+        start_at: datetime | None | Unset = UNSET,
+        end_at: datetime | None | Unset = UNSET,
+        max_occurrences: int | None | Unset = UNSET,
+        jitter: timedelta | str | Unset = UNSET,
+        catch_up: CatchUp | Unset = UNSET,
+        catch_up_window: timedelta | str | None | Unset = UNSET,
+        pause_after_failures: int | Unset = UNSET,
+        payload: JsonValue | Unset = UNSET,
+        body: RawBody | Unset = UNSET,
+        method: CallbackMethod | Unset = UNSET,
+        headers: Mapping[str, str] | None | Unset = UNSET,
+        retry_policy: RetryPolicy | None | Unset = UNSET,
+        callback_timeout_seconds: float | Unset = UNSET,
+        expire_after: timedelta | str | None | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
+    ) -> Schedule:
+        """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
+        change = UpdateSchedule(
+            namespace=namespace,
+            schedule_id=schedule_id,
+            callback_url=callback_url,
+            cron=cron,
+            time_zone=time_zone,
+            every=every,
+            anchor=anchor,
+            start_at=start_at,
+            end_at=end_at,
+            max_occurrences=max_occurrences,
+            jitter=jitter,
+            catch_up=catch_up,
+            catch_up_window=catch_up_window,
+            pause_after_failures=pause_after_failures,
+            payload=payload,
+            body=body,
+            method=method,
+            headers=headers,
+            retry_policy=retry_policy,
+            callback_timeout_seconds=callback_timeout_seconds,
+            expire_after=expire_after,
+            tags=tags,
+        )
+        return await self._run(self._ask("updateSchedule", Schedule.from_json, change.to_json()))
+
+    async def delete(self, namespace: str, schedule_id: str) -> None:
+        """Ends the schedule. ScheduleEnded: it had ended before."""
+        name = ScheduleName(namespace=namespace, schedule_id=schedule_id)
+        await self._run(flows.delete_schedule(self._session, name, self._options))
+
+    def list(self, namespace: str, *, limit: int | Unset = UNSET) -> AsyncPages[Schedule]:
+        """All schedules of the namespace; `limit` is the size of a page."""
+
+        def fetch(cursor: str | None) -> Steps[tuple[list[Schedule], str | None]]:
+            query = ListSchedules(namespace=namespace, limit=limit, cursor=UNSET if cursor is None else cursor)
+            page = yield from self._ask("listSchedules", SchedulePage.from_json, query.to_json())
+            return page.schedules, page.next_cursor
+
+        return AsyncPages(self._runner, fetch)
+
+    async def pause(self, namespace: str, schedule_id: str) -> Schedule:
+        """Skips all instants until it is resumed. An attempt in flight ends; none is retried."""
+        return await self._run(self._named("pauseSchedule", namespace, schedule_id))
+
+    async def resume(self, namespace: str, schedule_id: str) -> Schedule:
+        """Goes on with the next instant."""
+        return await self._run(self._named("resumeSchedule", namespace, schedule_id))
+
+    async def trigger(self, namespace: str, schedule_id: str) -> Schedule:
+        """Fires once, now. A lost answer is not followed by a retry, since that could fire twice: TransportError with
+        `maybe_done`."""
+        return await self._run(self._named("triggerSchedule", namespace, schedule_id, safe=False))
+
+    async def backfill(self, namespace: str, schedule_id: str, *, after: datetime, before: datetime) -> Schedule:
+        """Fires the instants of a time in the past. A lost answer is not followed by a retry, as in `trigger`."""
+        range_ = BackfillSchedule(namespace=namespace, schedule_id=schedule_id, after=after, before=before)
+        return await self._run(self._ask("backfillSchedule", Schedule.from_json, range_.to_json(), safe=False))
+
+    async def preview(
+        self,
+        namespace: str | Unset = UNSET,
+        schedule_id: str | Unset = UNSET,
+        *,
+        cron: str | Unset = UNSET,
+        time_zone: str | Unset = UNSET,
+        every: timedelta | str | Unset = UNSET,
+        anchor: datetime | Unset = UNSET,
+        start_at: datetime | Unset = UNSET,
+        end_at: datetime | Unset = UNSET,
+        count: int | Unset = UNSET,
+    ) -> Preview:
+        """The next instants of an existing schedule, or of a definition that is only tried."""
+        query = PreviewSchedule(
+            namespace=namespace,
+            schedule_id=schedule_id,
+            cron=cron,
+            time_zone=time_zone,
+            every=every,
+            anchor=anchor,
+            start_at=start_at,
+            end_at=end_at,
+            count=count,
+        )
+        return await self._run(self._ask("previewSchedule", Preview.from_json, query.to_json()))
+
+    def history(self, namespace: str, schedule_id: str, *, limit: int | Unset = UNSET) -> AsyncPages[OccurrenceRun]:
+        """The schedule's occurrences, newest first; `limit` is the size of a page."""
+
+        def fetch(cursor: str | None) -> Steps[tuple[list[OccurrenceRun], str | None]]:
+            after = UNSET if cursor is None else cursor
+            query = ScheduleHistory(namespace=namespace, schedule_id=schedule_id, limit=limit, cursor=after)
+            page = yield from self._ask("scheduleHistory", OccurrencePage.from_json, query.to_json())
+            return page.occurrences, page.next_cursor
+
+        return AsyncPages(self._runner, fetch)
+
+    def _named(self, operation: str, namespace: str, schedule_id: str, *, safe: bool = True) -> Steps[Schedule]:
+        name = ScheduleName(namespace=namespace, schedule_id=schedule_id)
+        return self._ask(operation, Schedule.from_json, name.to_json(), safe=safe)

@@ -1,0 +1,186 @@
+"""Timers."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from tocsin_client._async.batcher import AsyncBatcher
+from tocsin_client._async.pages import AsyncPages
+from tocsin_client._async.part import Part
+from tocsin_client._core import flows
+from tocsin_client._core.batches import ItemResult, create_many
+from tocsin_client._core.steps import Steps
+from tocsin_client._generated.models import (
+    CallbackMethod,
+    CreateTimer,
+    Explanation,
+    ListTimers,
+    OnConflict,
+    RawBody,
+    RetryPolicy,
+    RunAnswer,
+    RunPageAnswer,
+    Timer,
+    TimerHistory,
+    TimerName,
+    TimerPage,
+    TimerStatus,
+    UpdateTimer,
+)
+from tocsin_client._values import UNSET, JsonValue, Unset
+
+
+class AsyncTimers(Part):
+    """Timers: each calls a URL at an instant."""
+
+    async def create(
+        self,
+        namespace: str,
+        id: str,
+        callback_url: str,
+        *,
+        execute_at: datetime | Unset = UNSET,
+        delay: timedelta | str | Unset = UNSET,
+        payload: JsonValue | Unset = UNSET,
+        body: RawBody | Unset = UNSET,
+        method: CallbackMethod | Unset = UNSET,
+        headers: Mapping[str, str] | Unset = UNSET,
+        retry_policy: RetryPolicy | Unset = UNSET,
+        callback_timeout_seconds: float | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
+        expire_after: timedelta | str | Unset = UNSET,
+        on_conflict: OnConflict | Unset = UNSET,
+        idempotency_key: str | Unset = UNSET,
+    ) -> Timer:
+        """Creates a timer; it is durable when this returns. Give one of `execute_at` and `delay`, and at most one of
+        `payload` and `body`. A pending timer with the same id is replaced, unless `on_conflict` says otherwise.
+
+        If an answer is lost, the request is repeated with the same idempotency key: one call creates one timer, which
+        fires once. Give a key of your own if your program itself may repeat the call, as after a crash.
+        """
+        timer = CreateTimer(
+            namespace=namespace,
+            id=id,
+            callback_url=callback_url,
+            execute_at=execute_at,
+            delay=delay,
+            payload=payload,
+            body=body,
+            method=method,
+            headers=headers,
+            retry_policy=retry_policy,
+            callback_timeout_seconds=callback_timeout_seconds,
+            tags=tags,
+            expire_after=expire_after,
+            on_conflict=on_conflict,
+            idempotency_key=idempotency_key,
+        )
+        return await self._run(flows.create_timer(self._session, timer, self._options))
+
+    async def get(self, namespace: str, timer_id: str) -> Timer:
+        """The timer, pending or finished. TimerNotFound: there is none, or it is no longer retained."""
+        name = TimerName(namespace=namespace, timer_id=timer_id)
+        return await self._run(self._ask("getTimer", Timer.from_json, name.to_json()))
+
+    async def update(
+        self,
+        namespace: str,
+        timer_id: str,
+        *,
+        execute_at: datetime | Unset = UNSET,
+        delay: timedelta | str | Unset = UNSET,
+        callback_url: str | Unset = UNSET,
+        payload: JsonValue | Unset = UNSET,
+        body: RawBody | Unset = UNSET,
+        method: CallbackMethod | Unset = UNSET,
+        headers: Mapping[str, str] | None | Unset = UNSET,
+        retry_policy: RetryPolicy | None | Unset = UNSET,
+        callback_timeout_seconds: float | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
+        expire_after: timedelta | str | None | Unset = UNSET,
+    ) -> Timer:
+        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy` and `expire_after`.
+        TimerNotPending: it has finished."""
+        change = UpdateTimer(
+            namespace=namespace,
+            timer_id=timer_id,
+            execute_at=execute_at,
+            delay=delay,
+            callback_url=callback_url,
+            payload=payload,
+            body=body,
+            method=method,
+            headers=headers,
+            retry_policy=retry_policy,
+            callback_timeout_seconds=callback_timeout_seconds,
+            tags=tags,
+            expire_after=expire_after,
+        )
+        return await self._run(flows.update_timer(self._session, change, self._options))
+
+    async def delete(self, namespace: str, timer_id: str) -> None:
+        """Cancels a pending timer; an attempt in flight may still arrive. TimerNotPending: it has finished."""
+        name = TimerName(namespace=namespace, timer_id=timer_id)
+        await self._run(flows.delete_timer(self._session, name, self._options))
+
+    def list(
+        self,
+        namespace: str,
+        *,
+        status: TimerStatus | Sequence[TimerStatus] | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
+        id_prefix: str | Unset = UNSET,
+        execute_after: datetime | Unset = UNSET,
+        execute_before: datetime | Unset = UNSET,
+        limit: int | Unset = UNSET,
+    ) -> AsyncPages[Timer]:
+        """All timers that match, ordered by `execute_at`; `limit` is the size of a page."""
+
+        def fetch(cursor: str | None) -> Steps[tuple[list[Timer], str | None]]:
+            query = ListTimers(
+                namespace=namespace,
+                status=[status] if isinstance(status, str) else status,
+                tags=tags,
+                id_prefix=id_prefix,
+                execute_after=execute_after,
+                execute_before=execute_before,
+                limit=limit,
+                cursor=UNSET if cursor is None else cursor,
+            )
+            page = yield from self._ask("listTimers", TimerPage.from_json, query.to_json())
+            return page.timers, page.next_cursor
+
+        return AsyncPages(self._runner, fetch)
+
+    async def explain(self, namespace: str, timer_id: str) -> Explanation:
+        """Where the timer is now, and what it waits for."""
+        name = TimerName(namespace=namespace, timer_id=timer_id)
+        return await self._run(self._ask("explainTimer", Explanation.from_json, name.to_json()))
+
+    def history(self, namespace: str, timer_id: str, *, limit: int | Unset = UNSET) -> AsyncPages[RunAnswer]:
+        """The timer's runs, newest first; `limit` is the size of a page."""
+
+        def fetch(cursor: str | None) -> Steps[tuple[list[RunAnswer], str | None]]:
+            after = UNSET if cursor is None else cursor
+            query = TimerHistory(namespace=namespace, timer_id=timer_id, limit=limit, cursor=after)
+            page = yield from self._ask("timerHistory", RunPageAnswer.from_json, query.to_json())
+            return page.runs, page.next_cursor
+
+        return AsyncPages(self._runner, fetch)
+
+    async def create_many(self, timers: Iterable[CreateTimer]) -> builtins.list[ItemResult]:
+        """Creates any number of timers; the results are in their order. One that can't be created does not affect the
+        others, and its result has the error. Each has an idempotency key, as in `create`."""
+        return await self._run(create_many(self._session, timers, self._options))
+
+    def batcher(self, *, block: bool = True) -> AsyncBatcher:
+        """Collects single creates into requests; close it, or use it in a `with` statement. While 10,000 timers wait,
+        adding another blocks, or raises BatcherFull if `block` is False."""
+        return AsyncBatcher(self._runner, block=block)
+
+    async def wait(self, namespace: str, timer_id: str, *, timeout: float | None = None) -> Timer:
+        """Returns the timer once it has finished. WaitTimeout: that took longer than so many seconds."""
+        name = TimerName(namespace=namespace, timer_id=timer_id)
+        return await self._run(flows.wait_for_timer(self._session, name, timeout, self._options))

@@ -1,0 +1,165 @@
+"""Creates many timers: in requests of bounded size, each timer with its own key and result."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tocsin_client._core.answers import error_of_item, read_json
+from tocsin_client._core.flows import FIRST_TRY
+from tocsin_client._core.retries import is_repeated, retry_delay
+from tocsin_client._core.routing import Place
+from tocsin_client._core.session import Call, Options, Session, encode, remaining
+from tocsin_client._core.steps import Sleep, Steps
+from tocsin_client._error_bases import ApiError, TransportError
+from tocsin_client._generated.models import BatchResult, CreateTimer, Timer
+from tocsin_client._values import JsonValue, Unset
+
+ITEMS_MAX = 1_000
+BYTES_MAX = 8 * 1024 * 1024
+#: Of a request around its timers.
+ENVELOPE_BYTES = len(b'{"timers":[]}')
+
+
+@dataclass(frozen=True)
+class Item:
+    """A timer as it is sent, with its key."""
+
+    place: Place
+    body: dict[str, JsonValue]
+    #: Of the body, and a comma.
+    size_bytes: int
+    #: Whether the key was made here, so that no earlier request can have used it.
+    automatic: bool
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """What became of one timer of a batch: exactly one of `timer` and `error`."""
+
+    timer: Timer | None = None
+    error: ApiError | TransportError | None = None
+    #: With `on_conflict="keep"`: the timer existed, and nothing was written.
+    existing: bool = False
+    #: An earlier request with the same idempotency key has created it.
+    replayed: bool = False
+
+    def unwrap(self) -> Timer:
+        """The timer; raises the error."""
+        if self.error is not None:
+            raise self.error
+        assert self.timer is not None
+        return self.timer
+
+
+#: Gets the place of a timer in its batch, and what became of it.
+Settle: TypeAlias = Callable[[int, ItemResult], None]
+
+
+def item_of(timer: CreateTimer) -> Item:
+    """Gives the timer a key, if it has none. ValueError, TypeError: a field can't be written as JSON."""
+    automatic = isinstance(timer.idempotency_key, Unset)
+    keyed = replace(timer, idempotency_key=str(uuid.uuid4())) if automatic else timer
+    body = keyed.to_json()
+    return Item(Place(timer.namespace, timer.id), body, len(encode(body)) + 1, automatic)
+
+
+def chunks(timers: Iterable[CreateTimer]) -> Iterator[list[Item]]:
+    """The timers in lists that fit a request each."""
+    chunk: list[Item] = []
+    size_bytes = ENVELOPE_BYTES
+    for timer in timers:
+        item = item_of(timer)
+        if chunk and (len(chunk) == ITEMS_MAX or size_bytes + item.size_bytes > BYTES_MAX):
+            yield chunk
+            chunk, size_bytes = [], ENVELOPE_BYTES
+        chunk.append(item)
+        size_bytes += item.size_bytes
+    if chunk:
+        yield chunk
+
+
+def create_many(
+    session: Session, timers: Iterable[CreateTimer], options: Options | None = None
+) -> Steps[list[ItemResult]]:
+    """The results, in the timers' order. A failed request is the result of all its timers, and the next one follows."""
+    results: list[ItemResult] = []
+    for chunk in chunks(timers):
+        first = len(results)
+        results += [ItemResult()] * len(chunk)
+
+        def settle(index: int, result: ItemResult, start: int = first) -> None:
+            results[start + index] = result  # noqa: B023 (the one list of this call)
+
+        yield from create_chunk(session, chunk, settle, options)
+    return results
+
+
+def create_chunk(
+    session: Session, items: Sequence[Item], settle: Settle, options: Options | None = None
+) -> Steps[None]:
+    """One request for each owner, if owners are asked directly, else one. Each timer is settled once; what the server or
+    the network did is not raised."""
+    groups: dict[str, list[int]] = {}
+    for index, item in enumerate(items):
+        url = "" if session.router is None else (yield from session.router.base_for(item.place, session.read))
+        groups.setdefault(url, []).append(index)
+    for group in groups.values():
+        yield from _create(session, items, group, settle, options or session.options)
+
+
+def _create(
+    session: Session, items: Sequence[Item], waiting: list[int], settle: Settle, limits: Options
+) -> Steps[None]:
+    """Timers that are refused for the moment go again, without those that have a result."""
+    started = session.monotonic()
+    retry = 0
+    while True:
+        elapsed_s = session.monotonic() - started
+        left = replace(limits, timeout_s=max(limits.timeout_s - elapsed_s, 0.001))
+        try:
+            answered = yield from _request(session, [items[i] for i in waiting], retry, elapsed_s, left)
+        except (ApiError, TransportError) as error:  # after all its retries
+            for index in waiting:
+                settle(index, ItemResult(error=error))
+            return
+        left_s = limits.timeout_s - (session.monotonic() - started)
+        pause_s = retry_delay(retry, None, left_s, session.uniform) if retry < limits.retries else None
+        refused = [i for i, result in zip(waiting, answered, strict=True) if result.error and is_repeated(result.error)]
+        again = set(refused) if refused and pause_s is not None and session.budget.spend() else set()
+        for index, result in zip(waiting, answered, strict=True):
+            if index not in again:
+                settle(index, result)
+        if not again or pause_s is None:
+            return
+        waiting = [i for i in waiting if i in again]
+        yield Sleep(pause_s)
+        retry += 1
+
+
+def _request(
+    session: Session, items: Sequence[Item], retry: int, elapsed_s: float, options: Options
+) -> Steps[list[ItemResult]]:
+    first = retry == 0 and all(item.automatic for item in items)
+    call = Call(
+        "batchCreateTimers",
+        {"timers": [remaining(item.body, elapsed_s) if retry else item.body for item in items]},
+        first_headers=FIRST_TRY if first else {},
+        # Retries go to the client's own URL.
+        place=None if retry else items[0].place,
+    )
+    reply = yield from session.perform(call, options)
+    answered = [_result_of(BatchResult.from_json(each)) for each in read_json(reply)["results"]]
+    if session.router is not None:
+        for item, result in zip(items, answered, strict=True):
+            if result.timer is not None:
+                session.router.check(item.place, result.timer.shard_id)
+    return answered
+
+
+def _result_of(answer: BatchResult) -> ItemResult:
+    if answer.error is not None:
+        return ItemResult(error=error_of_item(answer.error))
+    return ItemResult(timer=answer.timer, existing=bool(answer.existing), replayed=bool(answer.replayed))

@@ -1,0 +1,201 @@
+"""Calls that are more than one request: creates with their keys, deletes, waits, pages."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from tocsin_client._core.answers import read_json
+from tocsin_client._core.ids import uuid7
+from tocsin_client._core.routing import Place
+from tocsin_client._core.session import Call, Options, Session, Tries
+from tocsin_client._core.steps import Reply, Sleep, Steps
+from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
+from tocsin_client._generated.models import (
+    CreateTimer,
+    ScheduleName,
+    ServiceCall,
+    SubmitServiceCall,
+    SubmittedServiceCall,
+    Timer,
+    TimerName,
+    UpdateTimer,
+)
+from tocsin_client._values import JsonValue, Unset, parse_instant
+
+Answer = TypeVar("Answer")
+
+#: Declares that no earlier try can have been executed: the server needs no look-up.
+FIRST_TRY = {"tocsin-first-try": "1"}
+WAIT_POLL_FIRST_S = 0.1
+WAIT_POLL_S_MAX = 2.0
+#: Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ.
+WAIT_SLEEP_S_MAX = 30.0
+FINISHED_CALLS = frozenset({"Succeeded", "Failed"})
+
+
+def ask(
+    session: Session,
+    operation: str,
+    read: Callable[[Mapping[str, Any]], Answer],
+    body: Mapping[str, JsonValue] | None = None,
+    *,
+    options: Options | None = None,
+    path: Mapping[str, str] | None = None,
+    query: Mapping[str, str | Sequence[str]] | None = None,
+    safe: bool = True,
+) -> Steps[Answer]:
+    """One request and its answer."""
+    call = Call(operation, body, path=path or {}, query=query or {}, safe=safe)
+    reply = yield from session.perform(call, options)
+    return read(read_json(reply))
+
+
+def order(
+    session: Session, operation: str, *, options: Options | None = None, path: Mapping[str, str] | None = None
+) -> Steps[None]:
+    """One request that is answered by nothing."""
+    yield from session.perform(Call(operation, path=path or {}), options)
+
+
+def create_timer(session: Session, timer: CreateTimer, options: Options | None = None) -> Steps[Timer]:
+    """Creates it once, however often its answer is lost."""
+    automatic = isinstance(timer.idempotency_key, Unset)
+    if automatic:
+        timer = replace(timer, idempotency_key=str(uuid.uuid4()))
+    place = Place(timer.namespace, timer.id)
+    # The key stands in the body: the server keeps heads of requests that come again, and this one then does.
+    call = Call("createTimer", timer.to_json(), first_headers=FIRST_TRY if automatic else {}, place=place)
+    reply = yield from session.perform(call, options)
+    created = Timer.from_json(read_json(reply))
+    if session.router is not None:
+        session.router.check(place, created.shard_id)
+    return created
+
+
+def update_timer(session: Session, change: UpdateTimer, options: Options | None = None) -> Steps[Timer]:
+    """Changes a pending timer."""
+    call = Call("updateTimer", change.to_json(), place=Place(change.namespace, change.timer_id))
+    reply = yield from session.perform(call, options)
+    return Timer.from_json(read_json(reply))
+
+
+def delete_timer(session: Session, name: TimerName, options: Options | None = None) -> Steps[None]:
+    """Cancels a pending timer."""
+
+    def is_gone(found: Mapping[str, Any]) -> bool:
+        return bool(found["status"] == "canceled")
+
+    call = Call("deleteTimer", name.to_json(), place=Place(name.namespace, name.timer_id))
+    yield from _delete(session, call, Call("getTimer", name.to_json()), is_gone, options)
+
+
+def delete_schedule(session: Session, name: ScheduleName, options: Options | None = None) -> Steps[None]:
+    """Ends a schedule."""
+
+    def is_gone(found: Mapping[str, Any]) -> bool:
+        return bool(found["status"] == "ended")
+
+    yield from _delete(
+        session, Call("deleteSchedule", name.to_json()), Call("getSchedule", name.to_json()), is_gone, options
+    )
+
+
+def delete_call(session: Session, path: Mapping[str, str], options: Options | None = None) -> Steps[None]:
+    """Deletes a service call that has not started."""
+
+    def is_gone(_found: Mapping[str, Any]) -> bool:
+        return False
+
+    yield from _delete(
+        session, Call("deleteServiceCall", path=path), Call("getServiceCall", path=path), is_gone, options
+    )
+
+
+def _delete(
+    session: Session,
+    call: Call,
+    get: Call,
+    is_gone: Callable[[Mapping[str, Any]], bool],
+    options: Options | None,
+) -> Steps[None]:
+    """Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded."""
+    tries = Tries()
+    try:
+        yield from session.perform(call, options, tries)
+    except (NotFound, Conflict):
+        if not tries.maybe_done:
+            raise
+        try:
+            reply = yield from session.perform(get, options)
+        except NotFound:
+            return
+        if not is_gone(read_json(reply)):
+            raise
+
+
+def submit_call(
+    session: Session, tenant_id: str, submission: SubmitServiceCall, options: Options | None = None
+) -> Steps[SubmittedServiceCall]:
+    """Submits it once, however often its answer is lost: the id is made here."""
+    if isinstance(submission.service_call_id, Unset):
+        submission = replace(submission, service_call_id=str(uuid7(int(session.now() * 1000))))
+    call = Call("submitServiceCall", submission.to_json(), path={"tenantId": tenant_id})
+    reply = yield from session.perform(call, options)
+    return SubmittedServiceCall.from_json(read_json(reply))
+
+
+def wait_for_timer(
+    session: Session, name: TimerName, timeout_s: float | None, options: Options | None = None
+) -> Steps[Timer]:
+    """Returns the timer once it has finished."""
+    until = _Waiting(session, timeout_s, f"timer {name.timer_id} in {name.namespace}")
+    while True:
+        reply = yield from session.perform(Call("getTimer", name.to_json()), options)
+        timer = Timer.from_json(read_json(reply))
+        if timer.status != "pending":
+            return timer
+        yield until.next(timer.next_attempt_at or timer.execute_at, reply)
+
+
+def wait_for_call(
+    session: Session, path: Mapping[str, str], timeout_s: float | None, options: Options | None = None
+) -> Steps[ServiceCall]:
+    """Returns the service call once it has succeeded or failed."""
+    until = _Waiting(session, timeout_s, f"service call {path['serviceCallId']}")
+    while True:
+        reply = yield from session.perform(Call("getServiceCall", path=path), options)
+        found = ServiceCall.from_json(read_json(reply))
+        if found.status in FINISHED_CALLS:
+            return found
+        yield until.next(found.next_attempt_at or found.due_at, reply)
+
+
+class _Waiting:
+    """When something that is awaited is read again."""
+
+    def __init__(self, session: Session, timeout_s: float | None, what: str) -> None:
+        self._session = session
+        self._end = None if timeout_s is None else session.monotonic() + timeout_s
+        self._pause_s = WAIT_POLL_FIRST_S
+        self._what = what
+
+    def next(self, instant: datetime, reply: Reply) -> Sleep:
+        """Until the instant, if it is ahead, then ever longer. WaitTimeout: the time is over."""
+        # Only `tocsin dev` sends it, whose clock was moved.
+        shown = reply.headers.get("tocsin-now")
+        now_s = self._session.now() if shown is None else parse_instant(shown).timestamp()
+        ahead_s = instant.timestamp() - now_s
+        if ahead_s > 0:
+            pause_s, self._pause_s = min(ahead_s, WAIT_SLEEP_S_MAX), WAIT_POLL_FIRST_S
+        else:
+            pause_s, self._pause_s = self._pause_s, min(self._pause_s * 2, WAIT_POLL_S_MAX)
+        if self._end is None:
+            return Sleep(pause_s)
+        left_s = self._end - self._session.monotonic()
+        if left_s <= 0:
+            raise WaitTimeout(f"{self._what} has not finished in time")
+        return Sleep(min(pause_s, left_s))

@@ -1,0 +1,28 @@
+"""UUIDs, and where a timer is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+
+_TIMERS = uuid.uuid5(uuid.NAMESPACE_DNS, "timers.tocsin.dev")
+
+
+def timer_uuid(namespace: str, timer_id: str) -> uuid.UUID:
+    """The UUID of the timer with this id."""
+    return uuid.uuid5(_TIMERS, f"{namespace}\0{timer_id}")
+
+
+def shard_of(namespace: str, timer_id: str, num_shards: int, total_shards: int) -> int:
+    """The shard that has the timer: the n-th of its namespace's, which follow one another."""
+    first = int.from_bytes(hashlib.sha1(namespace.encode(), usedforsecurity=False).digest()[:4], "big")
+    nth = int.from_bytes(timer_uuid(namespace, timer_id).bytes[:4], "big") % num_shards
+    return (first + nth) % total_shards
+
+
+def uuid7(now_ms: int) -> uuid.UUID:
+    """A UUID of version 7 (RFC 9562) of that time in Unix milliseconds: 74 of its bits are random."""
+    value = int.from_bytes(now_ms.to_bytes(6, "big") + os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 7 << 76
+    return uuid.UUID(int=value & ~(0b11 << 62) | 0b10 << 62)

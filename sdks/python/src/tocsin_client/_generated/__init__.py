@@ -1,0 +1,1 @@
+"""Made by sdks/generate.py from docs/reference/openapi.json."""

@@ -1,0 +1,254 @@
+# Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+"""A class for each error code."""
+
+from __future__ import annotations
+
+from tocsin_client._error_bases import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    ServerError,
+    Unauthenticated,
+    Unavailable,
+)
+
+
+class MalformedBody(InvalidInput):
+    """MALFORMED_BODY: The body is not JSON, or not UTF-8. Nothing was written."""
+
+
+class MalformedRequest(InvalidInput):
+    """MALFORMED_REQUEST: The data received on the connection is not HTTP/1.1. The server closes the connection."""
+
+
+class TooManyTags(InvalidInput):
+    """TOO_MANY_TAGS: The service call already has the maximum number of tags."""
+
+
+class TimerNotFound(NotFound):
+    """TIMER_NOT_FOUND: The namespace has no pending timer with this id, and no finished one that is still retained."""
+
+
+class NamespaceNotFound(NotFound):
+    """NAMESPACE_NOT_FOUND: No namespace has this name."""
+
+
+class ServiceCallNotFound(NotFound):
+    """SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained."""
+
+
+class KeyNotFound(NotFound):
+    """KEY_NOT_FOUND: No API key has this id, or the key is outside the scope of the caller's key."""
+
+
+class ScheduleNotFound(NotFound):
+    """SCHEDULE_NOT_FOUND: The namespace has no schedule with this id, live or ended and still retained."""
+
+
+class RouteNotFound(NotFound):
+    """ROUTE_NOT_FOUND: No operation has this path, or the service agent is disabled on this server."""
+
+
+class MethodNotAllowed(InvalidInput):
+    """METHOD_NOT_ALLOWED: The path exists, but does not accept this method."""
+
+
+class RequestTimeout(Unavailable):
+    """REQUEST_TIMEOUT: The request did not arrive completely within the time limit. The server closes the
+    connection."""
+
+
+class TimerNotPending(Conflict):
+    """TIMER_NOT_PENDING: The timer has finished: it can no longer be changed or canceled."""
+
+
+class TimerExists(Conflict):
+    """TIMER_EXISTS: A timer with this id exists, and the request has onConflict: 'reject'. Nothing was written."""
+
+
+class ScheduleEnded(Conflict):
+    """SCHEDULE_ENDED: The schedule was deleted, or has no more instants: it can no longer be changed or fired."""
+
+
+class BacklogFull(Conflict):
+    """BACKLOG_FULL: Too many triggers (at most 100) or backfills (at most 10) of the schedule are waiting. Nothing was
+    written."""
+
+
+class ClockHalted(Conflict):
+    """CLOCK_HALTED: Only from tocsin dev: the clock did not reach the instant asked for, because more than 10,000
+    instants were due on the way, or what was due at one of them did not finish. The clock shows an earlier instant."""
+
+
+class RotationPending(Conflict):
+    """ROTATION_PENDING: The secret was rotated recently, and the previous secret still signs during the grace period.
+    Nothing was changed."""
+
+
+class TooManyKeys(Conflict):
+    """TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written."""
+
+
+class NamespaceExists(Conflict):
+    """NAMESPACE_EXISTS: A namespace with this name exists."""
+
+
+class ServiceCallNotScheduled(Conflict):
+    """SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no longer be deleted."""
+
+
+class IdempotencyConflict(Conflict):
+    """IDEMPOTENCY_CONFLICT: An earlier request used the same idempotency key, or service call id, with different
+    content. Nothing was written."""
+
+
+class BodyTooLarge(InvalidInput):
+    """BODY_TOO_LARGE: The body is larger than the operation accepts."""
+
+
+class PayloadTooLarge(InvalidInput):
+    """PAYLOAD_TOO_LARGE: The timer's payload, or the body of the service call's request, exceeds its limit. The
+    request has no other error."""
+
+
+class UnsupportedMediaType(InvalidInput):
+    """UNSUPPORTED_MEDIA_TYPE: The body is not declared as JSON in UTF-8, or is compressed."""
+
+
+class TooManyFailures(Overloaded):
+    """TOO_MANY_FAILURES: This address has sent too many invalid API keys."""
+
+
+class HeadersTooLarge(InvalidInput):
+    """HEADERS_TOO_LARGE: The request has too many headers, or its headers are too large."""
+
+
+class Internal(ServerError):
+    """INTERNAL: The server failed unexpectedly. Whether anything was written is unknown."""
+
+
+class ShardUnavailable(Unavailable):
+    """SHARD_UNAVAILABLE: The timer's shard temporarily has no owner, or the outcome of the write is unknown."""
+
+
+class RequestExpired(Unavailable):
+    """REQUEST_EXPIRED: The request exceeded its time budget while it waited. Nothing was written."""
+
+
+class ClusterUpgrading(Unavailable):
+    """CLUSTER_UPGRADING: The request uses a feature that a node of an earlier release cannot read. Nothing was
+    written."""
+
+
+class NoRoomForBody(Unavailable):
+    """NO_ROOM_FOR_BODY: Request bodies that are still arriving use all the memory reserved for them."""
+
+
+class NotReady(Unavailable):
+    """NOT_READY: /readyz only: the node should receive no traffic now. errors lists the reasons."""
+
+
+class StoreFailure(Unavailable):
+    """STORE_FAILURE: The store failed. A write may have taken effect."""
+
+
+class BrokerUnavailable(Unavailable):
+    """BROKER_UNAVAILABLE: The service agent cannot reach its message broker. The broker may have accepted the
+    command."""
+
+
+class CommandUnanswered(Unavailable):
+    """COMMAND_UNANSWERED: The service agent did not respond in time. The command may have taken effect."""
+
+
+class CommandFailed(Unavailable):
+    """COMMAND_FAILED: The service agent failed to handle the command. It may have taken effect."""
+
+
+#: By the code in the answer's `error`.
+CODES: dict[str, type[ApiError]] = {
+    "INVALID_INPUT": InvalidInput,
+    "MALFORMED_BODY": MalformedBody,
+    "MALFORMED_REQUEST": MalformedRequest,
+    "TOO_MANY_TAGS": TooManyTags,
+    "UNAUTHENTICATED": Unauthenticated,
+    "FORBIDDEN": Forbidden,
+    "TIMER_NOT_FOUND": TimerNotFound,
+    "NAMESPACE_NOT_FOUND": NamespaceNotFound,
+    "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
+    "KEY_NOT_FOUND": KeyNotFound,
+    "SCHEDULE_NOT_FOUND": ScheduleNotFound,
+    "ROUTE_NOT_FOUND": RouteNotFound,
+    "METHOD_NOT_ALLOWED": MethodNotAllowed,
+    "REQUEST_TIMEOUT": RequestTimeout,
+    "CONFLICT": Conflict,
+    "TIMER_NOT_PENDING": TimerNotPending,
+    "TIMER_EXISTS": TimerExists,
+    "SCHEDULE_ENDED": ScheduleEnded,
+    "BACKLOG_FULL": BacklogFull,
+    "CLOCK_HALTED": ClockHalted,
+    "ROTATION_PENDING": RotationPending,
+    "TOO_MANY_KEYS": TooManyKeys,
+    "NAMESPACE_EXISTS": NamespaceExists,
+    "SERVICE_CALL_NOT_SCHEDULED": ServiceCallNotScheduled,
+    "IDEMPOTENCY_CONFLICT": IdempotencyConflict,
+    "BODY_TOO_LARGE": BodyTooLarge,
+    "PAYLOAD_TOO_LARGE": PayloadTooLarge,
+    "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaType,
+    "OVERLOADED": Overloaded,
+    "TOO_MANY_FAILURES": TooManyFailures,
+    "HEADERS_TOO_LARGE": HeadersTooLarge,
+    "INTERNAL": Internal,
+    "SHARD_UNAVAILABLE": ShardUnavailable,
+    "REQUEST_EXPIRED": RequestExpired,
+    "CLUSTER_UPGRADING": ClusterUpgrading,
+    "NO_ROOM_FOR_BODY": NoRoomForBody,
+    "NOT_READY": NotReady,
+    "STORE_FAILURE": StoreFailure,
+    "BROKER_UNAVAILABLE": BrokerUnavailable,
+    "COMMAND_UNANSWERED": CommandUnanswered,
+    "COMMAND_FAILED": CommandFailed,
+}
+
+__all__ = [
+    "CODES",
+    "BacklogFull",
+    "BodyTooLarge",
+    "BrokerUnavailable",
+    "ClockHalted",
+    "ClusterUpgrading",
+    "CommandFailed",
+    "CommandUnanswered",
+    "HeadersTooLarge",
+    "IdempotencyConflict",
+    "Internal",
+    "KeyNotFound",
+    "MalformedBody",
+    "MalformedRequest",
+    "MethodNotAllowed",
+    "NamespaceExists",
+    "NamespaceNotFound",
+    "NoRoomForBody",
+    "NotReady",
+    "PayloadTooLarge",
+    "RequestExpired",
+    "RequestTimeout",
+    "RotationPending",
+    "RouteNotFound",
+    "ScheduleEnded",
+    "ScheduleNotFound",
+    "ServiceCallNotFound",
+    "ServiceCallNotScheduled",
+    "ShardUnavailable",
+    "StoreFailure",
+    "TimerExists",
+    "TimerNotFound",
+    "TimerNotPending",
+    "TooManyFailures",
+    "TooManyKeys",
+    "TooManyTags",
+    "UnsupportedMediaType",
+]

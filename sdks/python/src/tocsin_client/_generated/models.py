@@ -1,0 +1,2126 @@
+# Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+"""What requests and answers contain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+from tocsin_client._values import UNSET, JsonValue, Unset, format_duration, format_instant, parse_instant
+
+#: How responses to a namespace's callbacks are interpreted.
+CallbackAnswers: TypeAlias = Literal["standard", "strict"]
+
+#: The method of a callback. GET and HEAD have no body.
+CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"]
+
+#: What becomes of instants that pass while a schedule cannot fire.
+CatchUp: TypeAlias = Literal["latest", "all", "none"]
+
+#: Why an attempt failed; docs/reference/errors.md has a remedy for each.
+FailureKind: TypeAlias = Literal[
+    "CALLBACK_NOT_OK",
+    "INVALID_CALLBACK_RESPONSE",
+    "TIMEOUT",
+    "CONNECTION_FAILED",
+    "CONNECTION_CLOSED",
+    "NAME_NOT_RESOLVED",
+    "TLS_FAILED",
+    "BAD_RESPONSE",
+    "EGRESS_REFUSED",
+    "INVALID_REQUEST",
+    "INVALID_SECRET",
+    "SHUTDOWN",
+    "EXPIRED",
+    "HTTP_STATUS",
+    "INTERRUPTED",
+    "START_TIMEOUT",
+    "WATCHDOG_TIMEOUT",
+]
+
+#: Which finished timers stay visible until retention removes them.
+HistoryMode: TypeAlias = Literal["all", "failures", "none"]
+
+#: The state of a schedule that has not ended.
+LiveScheduleStatus: TypeAlias = Literal["active", "paused"]
+
+#: Why an occurrence fired.
+OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill"]
+
+#: What a create does if a timer with its id exists.
+OnConflict: TypeAlias = Literal["replace", "keep", "reject"]
+
+#: How a run stands or ended.
+RunStatus: TypeAlias = Literal[
+    "pending", "completed", "failed", "canceled", "expired", "rescheduled", "superseded", "missed"
+]
+
+#: A schedule's state. Only `active` schedules fire at their instants.
+ScheduleStatus: TypeAlias = Literal["active", "paused", "ended"]
+
+#: The method of a service call's request.
+ServiceCallMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+
+#: A service call's state.
+ServiceCallStatus: TypeAlias = Literal["Scheduled", "Running", "Retrying", "Succeeded", "Failed"]
+
+#: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
+#: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
+#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read. `blocked`: it is due, and
+#: no node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
+#: final status.
+TimerState: TypeAlias = Literal[
+    "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "blocked", "unknown", "finished"
+]
+
+#: A timer's state. Only `pending` timers fire and can be changed.
+TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "expired"]
+
+#: What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
+#: there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes
+#: are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`:
+#: that a client creates it again.
+TimerWaitsFor: TypeAlias = Literal[
+    "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create"
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreateTimer:
+    """A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The http or https URL to call. Responses redact its secrets.
+    callback_url: str
+    #: The timer's id, unique in its namespace.
+    id: str
+    #: An RFC 3339 instant with a time zone.
+    execute_at: datetime | Unset = UNSET
+    #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
+    delay: timedelta | str | Unset = UNSET
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    payload: JsonValue | Unset = UNSET
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBody | Unset = UNSET
+    #: The HTTP method of the callback.
+    method: CallbackMethod | Unset = UNSET
+    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Without one, each attempt uses the namespace's current policy.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+    #: Timeout of one attempt, in seconds. Default 10.
+    callback_timeout_seconds: float | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
+    expire_after: timedelta | str | Unset = UNSET
+    #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it and
+    #: return it, or reject the request.
+    on_conflict: OnConflict | Unset = UNSET
+    #: Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
+    #: even after it has finished. Equivalent to the header Idempotency-Key.
+    idempotency_key: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "callbackUrl": self.callback_url,
+            "id": self.id,
+        }
+        if not isinstance(self.execute_at, Unset):
+            sent["executeAt"] = format_instant(self.execute_at)
+        if not isinstance(self.delay, Unset):
+            sent["delay"] = format_duration(self.delay)
+        if not isinstance(self.payload, Unset):
+            sent["payload"] = self.payload
+        if not isinstance(self.body, Unset):
+            sent["body"] = self.body.to_json()
+        if not isinstance(self.method, Unset):
+            sent["method"] = self.method
+        if not isinstance(self.headers, Unset):
+            sent["headers"] = None if self.headers is None else dict(self.headers)
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if not isinstance(self.callback_timeout_seconds, Unset):
+            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        if not isinstance(self.expire_after, Unset):
+            sent["expireAfter"] = format_duration(self.expire_after)
+        if not isinstance(self.on_conflict, Unset):
+            sent["onConflict"] = self.on_conflict
+        if not isinstance(self.idempotency_key, Unset):
+            sent["idempotencyKey"] = self.idempotency_key
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawBody:
+    """A callback body that is sent, and signed, exactly as given; send one of `json`, `text` and `base64`. The fields
+    that otherwise surround the payload are sent as headers: `tocsin-namespace`, `tocsin-timer-id` (percent-encoded),
+    `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`."""
+
+    #: Any JSON, sent byte for byte as written; at most 102400 bytes.
+    json: JsonValue | Unset = UNSET
+    #: Text, sent in UTF-8.
+    text: str | Unset = UNSET
+    #: Bytes, in base64 with padding.
+    base64: str | Unset = UNSET
+    #: The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream.
+    content_type: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if not isinstance(self.json, Unset):
+            sent["json"] = self.json
+        if not isinstance(self.text, Unset):
+            sent["text"] = self.text
+        if not isinstance(self.base64, Unset):
+            sent["base64"] = self.base64
+        if not isinstance(self.content_type, Unset):
+            sent["contentType"] = self.content_type
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    """How often and for how long failed attempts are retried. The delay grows from `initialInterval` by
+    `backoffMultiplier` up to `maxInterval`."""
+
+    #: Maximum number of attempts, including the first. Default 10.
+    max_attempts: int | Unset = UNSET
+    #: No attempt starts later than this after the first.
+    max_attempts_duration: timedelta | str | None | Unset = UNSET
+    #: Delay before the second attempt. Default 5s, or maxInterval if shorter.
+    initial_interval: timedelta | str | Unset = UNSET
+    #: Factor by which each delay grows. Default 3.
+    backoff_multiplier: float | Unset = UNSET
+    #: Maximum delay. Default 4h, or initialInterval if longer.
+    max_interval: timedelta | str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if not isinstance(self.max_attempts, Unset):
+            sent["maxAttempts"] = self.max_attempts
+        if not isinstance(self.max_attempts_duration, Unset):
+            sent["maxAttemptsDuration"] = (
+                None if self.max_attempts_duration is None else format_duration(self.max_attempts_duration)
+            )
+        if not isinstance(self.initial_interval, Unset):
+            sent["initialInterval"] = format_duration(self.initial_interval)
+        if not isinstance(self.backoff_multiplier, Unset):
+            sent["backoffMultiplier"] = self.backoff_multiplier
+        if not isinstance(self.max_interval, Unset):
+            sent["maxInterval"] = format_duration(self.max_interval)
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimerName:
+    """Identifies a timer."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The timer's id, unique in its namespace.
+    timer_id: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "timerId": self.timer_id,
+        }
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimerHistory:
+    """A timer whose runs are wanted."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The timer's id, unique in its namespace.
+    timer_id: str
+    #: Maximum number of runs on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "timerId": self.timer_id,
+        }
+        if not isinstance(self.limit, Unset):
+            sent["limit"] = self.limit
+        if not isinstance(self.cursor, Unset):
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateTimer:
+    """Changes to a pending timer; absent fields stay unchanged. A null `headers` removes them; a null `retryPolicy`
+    returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt` and
+    `delay`."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The timer's id, unique in its namespace.
+    timer_id: str
+    #: An RFC 3339 instant with a time zone.
+    execute_at: datetime | Unset = UNSET
+    #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
+    delay: timedelta | str | Unset = UNSET
+    #: The http or https URL to call. Responses redact its secrets.
+    callback_url: str | Unset = UNSET
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    payload: JsonValue | Unset = UNSET
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBody | Unset = UNSET
+    #: The HTTP method of the callback.
+    method: CallbackMethod | Unset = UNSET
+    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Without one, each attempt uses the namespace's current policy.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+    #: Timeout of one attempt, in seconds. Default 10.
+    callback_timeout_seconds: float | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: No attempt begins later than this after executeAt; null removes the limit.
+    expire_after: timedelta | str | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "timerId": self.timer_id,
+        }
+        if not isinstance(self.execute_at, Unset):
+            sent["executeAt"] = format_instant(self.execute_at)
+        if not isinstance(self.delay, Unset):
+            sent["delay"] = format_duration(self.delay)
+        if not isinstance(self.callback_url, Unset):
+            sent["callbackUrl"] = self.callback_url
+        if not isinstance(self.payload, Unset):
+            sent["payload"] = self.payload
+        if not isinstance(self.body, Unset):
+            sent["body"] = self.body.to_json()
+        if not isinstance(self.method, Unset):
+            sent["method"] = self.method
+        if not isinstance(self.headers, Unset):
+            sent["headers"] = None if self.headers is None else dict(self.headers)
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if not isinstance(self.callback_timeout_seconds, Unset):
+            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        if not isinstance(self.expire_after, Unset):
+            sent["expireAfter"] = None if self.expire_after is None else format_duration(self.expire_after)
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListTimers:
+    """Filters of a list of timers; a timer must match all of them."""
+
+    #: The namespace's name.
+    namespace: str
+    #: A status, or several: timers with any of them match.
+    status: Sequence[TimerStatus] | Unset = UNSET
+    #: A timer must have all of these tags.
+    tags: Sequence[str] | Unset = UNSET
+    #: Prefix of the timers' ids.
+    id_prefix: str | Unset = UNSET
+    #: An RFC 3339 instant with a time zone.
+    execute_after: datetime | Unset = UNSET
+    #: An RFC 3339 instant with a time zone.
+    execute_before: datetime | Unset = UNSET
+    #: Maximum number of timers on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if not isinstance(self.status, Unset):
+            sent["status"] = list(self.status)
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        if not isinstance(self.id_prefix, Unset):
+            sent["idPrefix"] = self.id_prefix
+        if not isinstance(self.execute_after, Unset):
+            sent["executeAfter"] = format_instant(self.execute_after)
+        if not isinstance(self.execute_before, Unset):
+            sent["executeBefore"] = format_instant(self.execute_before)
+        if not isinstance(self.limit, Unset):
+            sent["limit"] = self.limit
+        if not isinstance(self.cursor, Unset):
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchCreateTimers:
+    """Timers to create in one request; an invalid one fails without affecting the others."""
+
+    #: The timers to create.
+    timers: Sequence[CreateTimer]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "timers": [each.to_json() for each in self.timers],
+        }
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreateSchedule:
+    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    id: str
+    #: The http or https URL to call. Responses redact its secrets.
+    callback_url: str
+    #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
+    #: or @hourly, @daily, @weekly, @monthly, @yearly.
+    cron: str | Unset = UNSET
+    #: The IANA time zone of cron. Default UTC.
+    time_zone: str | Unset = UNSET
+    #: An interval of 1s to 366d, by elapsed time, instead of cron.
+    every: timedelta | str | Unset = UNSET
+    #: An instant from which every counts, in both directions. Default: the schedule's creation.
+    anchor: datetime | Unset = UNSET
+    #: No instant is earlier than this.
+    start_at: datetime | Unset = UNSET
+    #: All instants are earlier than this.
+    end_at: datetime | Unset = UNSET
+    #: How many instants it has; afterwards it ends.
+    max_occurrences: int | Unset = UNSET
+    #: Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
+    #: instant. Default 0s.
+    jitter: timedelta | str | Unset = UNSET
+    #: What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
+    #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+    catch_up: CatchUp | Unset = UNSET
+    #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
+    catch_up_window: timedelta | str | Unset = UNSET
+    #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+    pause_after_failures: int | Unset = UNSET
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    payload: JsonValue | Unset = UNSET
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBody | Unset = UNSET
+    #: The HTTP method of the callback.
+    method: CallbackMethod | Unset = UNSET
+    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Without one, each attempt uses the namespace's current policy.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+    #: Timeout of one attempt, in seconds. Default 10.
+    callback_timeout_seconds: float | Unset = UNSET
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
+    expire_after: timedelta | str | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "id": self.id,
+            "callbackUrl": self.callback_url,
+        }
+        if not isinstance(self.cron, Unset):
+            sent["cron"] = self.cron
+        if not isinstance(self.time_zone, Unset):
+            sent["timeZone"] = self.time_zone
+        if not isinstance(self.every, Unset):
+            sent["every"] = format_duration(self.every)
+        if not isinstance(self.anchor, Unset):
+            sent["anchor"] = format_instant(self.anchor)
+        if not isinstance(self.start_at, Unset):
+            sent["startAt"] = format_instant(self.start_at)
+        if not isinstance(self.end_at, Unset):
+            sent["endAt"] = format_instant(self.end_at)
+        if not isinstance(self.max_occurrences, Unset):
+            sent["maxOccurrences"] = self.max_occurrences
+        if not isinstance(self.jitter, Unset):
+            sent["jitter"] = format_duration(self.jitter)
+        if not isinstance(self.catch_up, Unset):
+            sent["catchUp"] = self.catch_up
+        if not isinstance(self.catch_up_window, Unset):
+            sent["catchUpWindow"] = format_duration(self.catch_up_window)
+        if not isinstance(self.pause_after_failures, Unset):
+            sent["pauseAfterFailures"] = self.pause_after_failures
+        if not isinstance(self.payload, Unset):
+            sent["payload"] = self.payload
+        if not isinstance(self.body, Unset):
+            sent["body"] = self.body.to_json()
+        if not isinstance(self.method, Unset):
+            sent["method"] = self.method
+        if not isinstance(self.headers, Unset):
+            sent["headers"] = None if self.headers is None else dict(self.headers)
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if not isinstance(self.callback_timeout_seconds, Unset):
+            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
+        if not isinstance(self.expire_after, Unset):
+            sent["expireAfter"] = format_duration(self.expire_after)
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleName:
+    """Identifies a schedule."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+        }
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateSchedule:
+    """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the default of
+    `catchUpWindow` and `retryPolicy`."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+    #: The http or https URL to call. Responses redact its secrets.
+    callback_url: str | Unset = UNSET
+    #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
+    #: or @hourly, @daily, @weekly, @monthly, @yearly.
+    cron: str | Unset = UNSET
+    #: The IANA time zone of cron. Default UTC.
+    time_zone: str | Unset = UNSET
+    #: An interval of 1s to 366d, by elapsed time, instead of cron.
+    every: timedelta | str | Unset = UNSET
+    #: An instant from which every counts, in both directions. Default: the schedule's creation.
+    anchor: datetime | None | Unset = UNSET
+    #: No instant is earlier than this.
+    start_at: datetime | None | Unset = UNSET
+    #: All instants are earlier than this.
+    end_at: datetime | None | Unset = UNSET
+    #: How many instants it has; afterwards it ends.
+    max_occurrences: int | None | Unset = UNSET
+    #: Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
+    #: instant. Default 0s.
+    jitter: timedelta | str | Unset = UNSET
+    #: What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
+    #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+    catch_up: CatchUp | Unset = UNSET
+    #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
+    catch_up_window: timedelta | str | None | Unset = UNSET
+    #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+    pause_after_failures: int | Unset = UNSET
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    payload: JsonValue | Unset = UNSET
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBody | Unset = UNSET
+    #: The HTTP method of the callback.
+    method: CallbackMethod | Unset = UNSET
+    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Without one, each attempt uses the namespace's current policy.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+    #: Timeout of one attempt, in seconds. Default 10.
+    callback_timeout_seconds: float | Unset = UNSET
+    #: No attempt begins later than this after its instant; null: however late.
+    expire_after: timedelta | str | None | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+        }
+        if not isinstance(self.callback_url, Unset):
+            sent["callbackUrl"] = self.callback_url
+        if not isinstance(self.cron, Unset):
+            sent["cron"] = self.cron
+        if not isinstance(self.time_zone, Unset):
+            sent["timeZone"] = self.time_zone
+        if not isinstance(self.every, Unset):
+            sent["every"] = format_duration(self.every)
+        if not isinstance(self.anchor, Unset):
+            sent["anchor"] = None if self.anchor is None else format_instant(self.anchor)
+        if not isinstance(self.start_at, Unset):
+            sent["startAt"] = None if self.start_at is None else format_instant(self.start_at)
+        if not isinstance(self.end_at, Unset):
+            sent["endAt"] = None if self.end_at is None else format_instant(self.end_at)
+        if not isinstance(self.max_occurrences, Unset):
+            sent["maxOccurrences"] = self.max_occurrences
+        if not isinstance(self.jitter, Unset):
+            sent["jitter"] = format_duration(self.jitter)
+        if not isinstance(self.catch_up, Unset):
+            sent["catchUp"] = self.catch_up
+        if not isinstance(self.catch_up_window, Unset):
+            sent["catchUpWindow"] = None if self.catch_up_window is None else format_duration(self.catch_up_window)
+        if not isinstance(self.pause_after_failures, Unset):
+            sent["pauseAfterFailures"] = self.pause_after_failures
+        if not isinstance(self.payload, Unset):
+            sent["payload"] = self.payload
+        if not isinstance(self.body, Unset):
+            sent["body"] = self.body.to_json()
+        if not isinstance(self.method, Unset):
+            sent["method"] = self.method
+        if not isinstance(self.headers, Unset):
+            sent["headers"] = None if self.headers is None else dict(self.headers)
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if not isinstance(self.callback_timeout_seconds, Unset):
+            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
+        if not isinstance(self.expire_after, Unset):
+            sent["expireAfter"] = None if self.expire_after is None else format_duration(self.expire_after)
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListSchedules:
+    """Which schedules of a namespace are listed."""
+
+    #: The namespace's name.
+    namespace: str
+    #: active, paused, or both: schedules with any of them match. Ended ones are not listed.
+    status: LiveScheduleStatus | Unset = UNSET
+    #: Maximum number of schedules on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if not isinstance(self.status, Unset):
+            sent["status"] = self.status
+        if not isinstance(self.limit, Unset):
+            sent["limit"] = self.limit
+        if not isinstance(self.cursor, Unset):
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackfillSchedule:
+    """The range of instants that fire once more."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+    #: Only instants at or after this one.
+    after: datetime
+    #: Only instants before this one.
+    before: datetime
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+            "after": format_instant(self.after),
+            "before": format_instant(self.before),
+        }
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreviewSchedule:
+    """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`."""
+
+    #: The namespace's name.
+    namespace: str | Unset = UNSET
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str | Unset = UNSET
+    #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
+    #: or @hourly, @daily, @weekly, @monthly, @yearly.
+    cron: str | Unset = UNSET
+    #: The IANA time zone of cron. Default UTC.
+    time_zone: str | Unset = UNSET
+    #: An interval of 1s to 366d, by elapsed time, instead of cron.
+    every: timedelta | str | Unset = UNSET
+    #: An instant from which every counts, in both directions. Default: the schedule's creation.
+    anchor: datetime | Unset = UNSET
+    #: No instant is earlier than this.
+    start_at: datetime | Unset = UNSET
+    #: All instants are earlier than this.
+    end_at: datetime | Unset = UNSET
+    #: Maximum number of instants. Default 10.
+    count: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if not isinstance(self.namespace, Unset):
+            sent["namespace"] = self.namespace
+        if not isinstance(self.schedule_id, Unset):
+            sent["scheduleId"] = self.schedule_id
+        if not isinstance(self.cron, Unset):
+            sent["cron"] = self.cron
+        if not isinstance(self.time_zone, Unset):
+            sent["timeZone"] = self.time_zone
+        if not isinstance(self.every, Unset):
+            sent["every"] = format_duration(self.every)
+        if not isinstance(self.anchor, Unset):
+            sent["anchor"] = format_instant(self.anchor)
+        if not isinstance(self.start_at, Unset):
+            sent["startAt"] = format_instant(self.start_at)
+        if not isinstance(self.end_at, Unset):
+            sent["endAt"] = format_instant(self.end_at)
+        if not isinstance(self.count, Unset):
+            sent["count"] = self.count
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleHistory:
+    """The schedule whose occurrences are wanted."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+    #: Maximum number of occurrences on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+        }
+        if not isinstance(self.limit, Unset):
+            sent["limit"] = self.limit
+        if not isinstance(self.cursor, Unset):
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreateNamespace:
+    """A namespace to create."""
+
+    #: The namespace's name.
+    name: str
+    #: The number of shards that its timers are spread over. Cannot be changed later.
+    num_shards: int | Unset = UNSET
+    #: Which finished timers stay visible.
+    history: HistoryMode | Unset = UNSET
+    #: How long finished timers stay visible; at most 3653d.
+    retention: timedelta | str | Unset = UNSET
+    #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+    secret: str | Unset = UNSET
+    #: What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
+    #: nextExecuteAt. strict: success only with an empty body or ok: true.
+    answers: CallbackAnswers | Unset = UNSET
+    #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+        }
+        if not isinstance(self.num_shards, Unset):
+            sent["numShards"] = self.num_shards
+        if not isinstance(self.history, Unset):
+            sent["history"] = self.history
+        if not isinstance(self.retention, Unset):
+            sent["retention"] = format_duration(self.retention)
+        if not isinstance(self.secret, Unset):
+            sent["secret"] = self.secret
+        if not isinstance(self.answers, Unset):
+            sent["answers"] = self.answers
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateNamespace:
+    """Changes to a namespace; absent fields stay unchanged."""
+
+    #: The namespace's name.
+    name: str
+    #: Which finished timers stay visible.
+    history: HistoryMode | Unset = UNSET
+    #: How long finished timers stay visible; at most 3653d.
+    retention: timedelta | str | Unset = UNSET
+    #: A new signing secret; null removes the secret.
+    secret: str | None | Unset = UNSET
+    #: While true, none of its timers fires.
+    paused: bool | Unset = UNSET
+    #: What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
+    #: nextExecuteAt. strict: success only with an empty body or ok: true.
+    answers: CallbackAnswers | Unset = UNSET
+    #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+        }
+        if not isinstance(self.history, Unset):
+            sent["history"] = self.history
+        if not isinstance(self.retention, Unset):
+            sent["retention"] = format_duration(self.retention)
+        if not isinstance(self.secret, Unset):
+            sent["secret"] = self.secret
+        if not isinstance(self.paused, Unset):
+            sent["paused"] = self.paused
+        if not isinstance(self.answers, Unset):
+            sent["answers"] = self.answers
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RotateSecret:
+    """The rotation of a namespace's signing secret."""
+
+    #: The namespace's name.
+    name: str
+    #: The new secret: whsec_ and base64. Without one, the server generates it.
+    secret: str | Unset = UNSET
+    #: How long the previous secret keeps signing: at most 30d; 0s: not at all. Default 24h.
+    grace: timedelta | str | Unset = UNSET
+    #: Rotate even during the grace period of an earlier rotation. Default false.
+    force: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+        }
+        if not isinstance(self.secret, Unset):
+            sent["secret"] = self.secret
+        if not isinstance(self.grace, Unset):
+            sent["grace"] = format_duration(self.grace)
+        if not isinstance(self.force, Unset):
+            sent["force"] = self.force
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmitServiceCall:
+    """A service call to submit."""
+
+    #: A display name.
+    name: str
+    request_spec: RequestSpec
+    #: When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither `dueAt` nor
+    #: `delay` is given: now.
+    due_at: datetime | Unset = UNSET
+    #: Delay from now, instead of `dueAt`.
+    delay: timedelta | str | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: The call's id, a UUID of version 7. Without one, the server generates it.
+    service_call_id: str | Unset = UNSET
+    #: Makes the submission safe to repeat.
+    idempotency_key: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+            "requestSpec": self.request_spec.to_json(),
+        }
+        if not isinstance(self.due_at, Unset):
+            sent["dueAt"] = format_instant(self.due_at)
+        if not isinstance(self.delay, Unset):
+            sent["delay"] = format_duration(self.delay)
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        if not isinstance(self.service_call_id, Unset):
+            sent["serviceCallId"] = self.service_call_id
+        if not isinstance(self.idempotency_key, Unset):
+            sent["idempotencyKey"] = self.idempotency_key
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestSpec:
+    """The HTTP request to make."""
+
+    #: The method of the request.
+    method: ServiceCallMethod
+    #: The http or https URL.
+    url: str
+    #: The request's headers.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and HEAD.
+    body: JsonValue | Unset = UNSET
+    #: When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
+    #: tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "method": self.method,
+            "url": self.url,
+        }
+        if not isinstance(self.headers, Unset):
+            sent["headers"] = None if self.headers is None else dict(self.headers)
+        if not isinstance(self.body, Unset):
+            sent["body"] = self.body
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timer:
+    """A timer, pending or finished."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The timer's id, unique in its namespace.
+    id: str
+    #: Derived from namespace and id.
+    timer_uuid: str
+    #: The shard that holds the timer.
+    shard_id: int
+    status: TimerStatus | str
+    #: An RFC 3339 instant with a time zone.
+    execute_at: datetime
+    #: The http or https URL to call. Responses redact its secrets.
+    callback_url: str
+    #: The HTTP method of the callback.
+    method: CallbackMethod | str
+    #: Additional headers of the callback; secret values are [redacted].
+    headers: dict[str, str]
+    #: Timeout of one attempt, in seconds.
+    callback_timeout_seconds: float
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: Attempts made in the current firing.
+    attempts: int
+    #: The latest attempts, oldest first.
+    attempt_log: list[Attempt]
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: Absent if the timer has a body.
+    payload: Any = None
+    #: The timer's own policy; absent while the namespace's applies.
+    retry_policy: RetryPolicyAnswer | None = None
+    #: When the next attempt is due.
+    next_attempt_at: datetime | None = None
+    #: When the timer finished.
+    executed_at: datetime | None = None
+    #: Why the last failed attempt failed: a stable code, then details.
+    last_error: str | None = None
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBodyAnswer | None = None
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
+    expire_after: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Timer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            id=source["id"],
+            timer_uuid=source["timerUuid"],
+            shard_id=source["shardId"],
+            status=source["status"],
+            execute_at=parse_instant(source["executeAt"]),
+            callback_url=source["callbackUrl"],
+            method=source["method"],
+            headers=source["headers"],
+            callback_timeout_seconds=source["callbackTimeoutSeconds"],
+            tags=source["tags"],
+            attempts=source["attempts"],
+            attempt_log=[Attempt.from_json(each) for each in source["attemptLog"]],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            payload=source.get("payload"),
+            retry_policy=None
+            if source.get("retryPolicy") is None
+            else RetryPolicyAnswer.from_json(source["retryPolicy"]),
+            next_attempt_at=None if source.get("nextAttemptAt") is None else parse_instant(source["nextAttemptAt"]),
+            executed_at=None if source.get("executedAt") is None else parse_instant(source["executedAt"]),
+            last_error=source.get("lastError"),
+            body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
+            expire_after=source.get("expireAfter"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One attempt. `status` is null if there was no response."""
+
+    #: When the attempt started.
+    at: datetime
+    #: Duration in milliseconds.
+    duration_ms: float
+    #: The HTTP status; null if there was no response.
+    status: int | None
+    #: Why it failed: a stable code, then details. Null if it succeeded.
+    error: str | None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Attempt:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            at=parse_instant(source["at"]),
+            duration_ms=source["durationMs"],
+            status=source["status"],
+            error=source["error"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicyAnswer:
+    """A retry policy with its defaults filled in."""
+
+    #: Maximum number of attempts, including the first.
+    max_attempts: int
+    #: Delay before the second attempt.
+    initial_interval: str
+    #: Factor by which each delay grows.
+    backoff_multiplier: float
+    #: Maximum delay.
+    max_interval: str
+    #: No attempt starts later than this after the first.
+    max_attempts_duration: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RetryPolicyAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            max_attempts=source["maxAttempts"],
+            initial_interval=source["initialInterval"],
+            backoff_multiplier=source["backoffMultiplier"],
+            max_interval=source["maxInterval"],
+            max_attempts_duration=source.get("maxAttemptsDuration"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawBodyAnswer:
+    """A callback's raw body, in one of the three forms."""
+
+    content_type: str
+    json: Any = None
+    text: str | None = None
+    base64: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RawBodyAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            content_type=source["contentType"],
+            json=source.get("json"),
+            text=source.get("text"),
+            base64=source.get("base64"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """Where a timer is, what it waits for, and what happens next."""
+
+    state: TimerState | str
+    #: The shard that holds the timer.
+    shard: int
+    #: The node that owns the shard; null if none does.
+    owner: str | None
+    #: All of this in English.
+    sentence: str
+    #: What has to happen before the timer moves on; absent if it has finished, or that is not known.
+    waits_for: TimerWaitsFor | str | None = None
+    #: When the next attempt is due, or the one in flight times out; absent if that is not known.
+    next: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Explanation:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            state=source["state"],
+            shard=source["shard"],
+            owner=source["owner"],
+            sentence=source["sentence"],
+            waits_for=source.get("waitsFor"),
+            next=source.get("next"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunPageAnswer:
+    """A page of runs, newest first. A page without `nextCursor` is the last."""
+
+    runs: list[RunAnswer]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RunPageAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            runs=[RunAnswer.from_json(each) for each in source["runs"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunAnswer:
+    """One run: what became of one instant of the timer. `pending` is the current run. After `rescheduled` and
+    `superseded` the timer went on, because its receiver asked for another instant, or a client gave it one or created
+    it again."""
+
+    #: The run's name, which is part of the webhook-id of its attempts.
+    run: str
+    #: An RFC 3339 instant with a time zone.
+    execute_at: datetime
+    status: RunStatus | str
+    #: Number of attempts made, of which the latest are kept.
+    attempts_made: int
+    #: The latest attempts, oldest first.
+    attempts: list[AttemptOfRun]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RunAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            run=source["run"],
+            execute_at=parse_instant(source["executeAt"]),
+            status=source["status"],
+            attempts_made=source["attemptsMade"],
+            attempts=[AttemptOfRun.from_json(each) for each in source["attempts"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptOfRun:
+    """One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded."""
+
+    #: When the attempt started.
+    started_at: datetime
+    #: Duration in milliseconds.
+    duration_ms: float
+    #: The HTTP status.
+    status: int | None = None
+    #: Why the attempt failed: a stable code, then details.
+    error: str | None = None
+    #: The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+    #: receiver just accepted the callback.
+    answer: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> AttemptOfRun:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            started_at=parse_instant(source["startedAt"]),
+            duration_ms=source["durationMs"],
+            status=source.get("status"),
+            error=source.get("error"),
+            answer=source.get("answer"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimerPage:
+    """A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
+    being the last, and is shorter than its limit if payloads are large."""
+
+    timers: list[Timer]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TimerPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            timers=[Timer.from_json(each) for each in source["timers"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchResults:
+    """One result for each timer sent, in the same order."""
+
+    results: list[BatchResult]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> BatchResults:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            results=[BatchResult.from_json(each) for each in source["results"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchResult:
+    """The result for one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written: the
+    timer is the existing one that was kept, or the one that an earlier request with the same idempotency key
+    created."""
+
+    timer: Timer | None = None
+    error: ItemError | None = None
+    existing: bool | None = None
+    replayed: bool | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> BatchResult:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            timer=None if source.get("timer") is None else Timer.from_json(source["timer"]),
+            error=None if source.get("error") is None else ItemError.from_json(source["error"]),
+            existing=source.get("existing"),
+            replayed=source.get("replayed"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ItemError:
+    """Why a timer of a batch was not created."""
+
+    #: A stable code.
+    error: str
+    message: str
+    #: The HTTP status that a single create would have returned.
+    status: int
+    errors: list[BadField]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ItemError:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            error=source["error"],
+            message=source["message"],
+            status=source["status"],
+            errors=[BadField.from_json(each) for each in source["errors"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BadField:
+    """An invalid field: its path, and what is wrong with it."""
+
+    #: Dotted path, such as timers[3].executeAt; empty for the body as a whole.
+    path: str
+    #: What is wrong, and what is accepted.
+    reason: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> BadField:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            path=source["path"],
+            reason=source["reason"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """A schedule: its definition, and where it stands."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    id: str
+    #: Derived from namespace and id.
+    schedule_uuid: str
+    #: The shard that holds the schedule.
+    shard_id: int
+    #: active, paused, or ended: it has no more instants, or was deleted.
+    status: ScheduleStatus | str
+    #: When it runs, in words.
+    sentence: str
+    #: Its next three instants.
+    next_instants: list[datetime]
+    #: Its ended occurrences by outcome.
+    counts: dict[str, int]
+    #: Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous occurrence
+    #: had not finished), window (older than the catch-up window), paused.
+    missed: dict[str, int]
+    #: Triggers that wait to be fired.
+    triggers_waiting: int
+    #: Backfills that are not complete.
+    backfills_waiting: int
+    #: What becomes of instants that pass while it cannot fire.
+    catch_up: CatchUp | str
+    #: By how much each instant is delayed at most.
+    jitter: str
+    #: Failed occurrences in a row that pause it; 0: never.
+    pause_after_failures: int
+    #: The http or https URL to call. Responses redact its secrets.
+    callback_url: str
+    #: The HTTP method of the callback.
+    method: CallbackMethod | str
+    #: Additional headers of the callback; secret values are [redacted].
+    headers: dict[str, str]
+    #: Timeout of one attempt, in seconds.
+    callback_timeout_seconds: float
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
+    #: or @hourly, @daily, @weekly, @monthly, @yearly.
+    cron: str | None = None
+    #: The time zone of cron.
+    time_zone: str | None = None
+    #: An interval of 1s to 366d, by elapsed time, instead of cron.
+    every: str | None = None
+    #: From which instant every counts.
+    anchor: datetime | None = None
+    #: No instant is earlier than this.
+    start_at: datetime | None = None
+    #: All instants are earlier than this.
+    end_at: datetime | None = None
+    #: How many instants it has.
+    max_occurrences: int | None = None
+    #: Instants that are later than this are missed; absent while the default applies.
+    catch_up_window: str | None = None
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
+    expire_after: str | None = None
+    #: Absent if the schedule has a body.
+    payload: Any = None
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBodyAnswer | None = None
+    #: The schedule's own policy; absent while the namespace's applies.
+    retry_policy: RetryPolicyAnswer | None = None
+    #: Why it is paused; absent unless it is.
+    paused_reason: str | None = None
+    #: The instant of the current occurrence, waiting or being attempted; absent once ended.
+    occurrence_at: datetime | None = None
+    #: Attempts of the current occurrence.
+    attempts: int | None = None
+    #: When the next attempt is due.
+    next_attempt_at: datetime | None = None
+    #: Why the last failed attempt failed: a stable code, then details.
+    last_error: str | None = None
+    #: The occurrence that ended last.
+    last_occurrence: Occurrence | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Schedule:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            id=source["id"],
+            schedule_uuid=source["scheduleUuid"],
+            shard_id=source["shardId"],
+            status=source["status"],
+            sentence=source["sentence"],
+            next_instants=[parse_instant(each) for each in source["nextInstants"]],
+            counts=source["counts"],
+            missed=source["missed"],
+            triggers_waiting=source["triggersWaiting"],
+            backfills_waiting=source["backfillsWaiting"],
+            catch_up=source["catchUp"],
+            jitter=source["jitter"],
+            pause_after_failures=source["pauseAfterFailures"],
+            callback_url=source["callbackUrl"],
+            method=source["method"],
+            headers=source["headers"],
+            callback_timeout_seconds=source["callbackTimeoutSeconds"],
+            tags=source["tags"],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            cron=source.get("cron"),
+            time_zone=source.get("timeZone"),
+            every=source.get("every"),
+            anchor=None if source.get("anchor") is None else parse_instant(source["anchor"]),
+            start_at=None if source.get("startAt") is None else parse_instant(source["startAt"]),
+            end_at=None if source.get("endAt") is None else parse_instant(source["endAt"]),
+            max_occurrences=source.get("maxOccurrences"),
+            catch_up_window=source.get("catchUpWindow"),
+            expire_after=source.get("expireAfter"),
+            payload=source.get("payload"),
+            body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
+            retry_policy=None
+            if source.get("retryPolicy") is None
+            else RetryPolicyAnswer.from_json(source["retryPolicy"]),
+            paused_reason=source.get("pausedReason"),
+            occurrence_at=None if source.get("occurrenceAt") is None else parse_instant(source["occurrenceAt"]),
+            attempts=source.get("attempts"),
+            next_attempt_at=None if source.get("nextAttemptAt") is None else parse_instant(source["nextAttemptAt"]),
+            last_error=source.get("lastError"),
+            last_occurrence=None
+            if source.get("lastOccurrence") is None
+            else Occurrence.from_json(source["lastOccurrence"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Occurrence:
+    """An occurrence that has ended."""
+
+    #: Its instant.
+    instant: datetime
+    #: Why it fired: its instant had come (regular), a trigger, or a backfill.
+    source: OccurrenceSource | str
+    #: How it ended: completed, failed or expired.
+    outcome: str
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime
+    #: Its attempts.
+    attempts: int
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Occurrence:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            instant=parse_instant(source["instant"]),
+            source=source["source"],
+            outcome=source["outcome"],
+            finished_at=parse_instant(source["finishedAt"]),
+            attempts=source["attempts"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchedulePage:
+    """A page of schedules, ordered by id. A page without `nextCursor` is the last."""
+
+    schedules: list[Schedule]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> SchedulePage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            schedules=[Schedule.from_json(each) for each in source["schedules"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """The next instants, fewer than asked for if there are no more."""
+
+    #: The next instants, in UTC. Those of a schedule include its jitter.
+    instants: list[datetime]
+    #: When it runs, in words.
+    sentence: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Preview:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            instants=[parse_instant(each) for each in source["instants"]],
+            sentence=source["sentence"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OccurrencePage:
+    """A page of occurrences, newest first. A page without `nextCursor` is the last."""
+
+    occurrences: list[OccurrenceRun]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> OccurrencePage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            occurrences=[OccurrenceRun.from_json(each) for each in source["occurrences"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OccurrenceRun:
+    """One occurrence with its attempts. `pending` is the current one. `missed`: instants that did not fire, with no
+    occurrence before them."""
+
+    #: Its name, which is part of the webhook-id of its attempts.
+    run: str
+    #: An RFC 3339 instant with a time zone.
+    instant: datetime
+    status: RunStatus | str
+    #: Number of attempts made, of which the latest are kept.
+    attempts_made: int
+    #: The latest attempts, oldest first.
+    attempts: list[AttemptOfRun]
+    #: Instants between this occurrence and the next that did not fire.
+    missed: list[MissedRange]
+    #: Why it fired: regular, trigger or backfill; absent if it did not.
+    source: OccurrenceSource | str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> OccurrenceRun:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            run=source["run"],
+            instant=parse_instant(source["instant"]),
+            status=source["status"],
+            attempts_made=source["attemptsMade"],
+            attempts=[AttemptOfRun.from_json(each) for each in source["attempts"]],
+            missed=[MissedRange.from_json(each) for each in source["missed"]],
+            source=source.get("source"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MissedRange:
+    """Instants that did not fire, from the first to the last."""
+
+    #: late, overlap, window or paused.
+    reason: str
+    #: How many; 1,000 stands for more, too.
+    count: int
+    #: An RFC 3339 instant with a time zone.
+    first_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    last_at: datetime
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> MissedRange:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            reason=source["reason"],
+            count=source["count"],
+            first_at=parse_instant(source["firstAt"]),
+            last_at=parse_instant(source["lastAt"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Namespace:
+    """A namespace and its settings. The secret is never shown."""
+
+    #: The namespace's name.
+    name: str
+    #: The number of shards that its timers are spread over. Cannot be changed later.
+    num_shards: int
+    #: Which finished timers stay visible.
+    history: HistoryMode | str
+    #: How long finished timers stay visible.
+    retention: str
+    paused: bool
+    #: Whether it has a signing secret.
+    signed: bool
+    #: What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
+    #: nextExecuteAt. strict: success only with an empty body or ok: true.
+    answers: CallbackAnswers | str
+    #: The policy of timers without their own: the namespace's, or the default.
+    retry_policy: RetryPolicyAnswer
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: Until when the previous secret keeps signing; absent if none does.
+    previous_secret_until: datetime | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Namespace:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            name=source["name"],
+            num_shards=source["numShards"],
+            history=source["history"],
+            retention=source["retention"],
+            paused=source["paused"],
+            signed=source["signed"],
+            answers=source["answers"],
+            retry_policy=RetryPolicyAnswer.from_json(source["retryPolicy"]),
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            previous_secret_until=None
+            if source.get("previousSecretUntil") is None
+            else parse_instant(source["previousSecretUntil"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamespaceList:
+    """All namespaces that the key has access to, sorted by name."""
+
+    namespaces: list[Namespace]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> NamespaceList:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespaces=[Namespace.from_json(each) for each in source["namespaces"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RotatedSecret:
+    """The new signing secret. Only this response shows it."""
+
+    #: The namespace's name.
+    name: str
+    #: The new secret, for the receivers.
+    secret: str
+    #: Until when the previous secret keeps signing; absent if only the new one signs.
+    previous_until: datetime | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RotatedSecret:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            name=source["name"],
+            secret=source["secret"],
+            previous_until=None if source.get("previousUntil") is None else parse_instant(source["previousUntil"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmittedServiceCall:
+    """An accepted service call: from this request, or from the earlier one that it repeats."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    status: ServiceCallStatus | str
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> SubmittedServiceCall:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            status=source["status"],
+            correlation_id=source["correlationId"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCallPage:
+    """A page of service calls, newest first. A page without `nextCursor` is the last."""
+
+    service_calls: list[ServiceCallSummary]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCallPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_calls=[ServiceCallSummary.from_json(each) for each in source["serviceCalls"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCallSummary:
+    """A service call, as in lists."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    #: A UUID of version 7.
+    tenant_id: str
+    #: A display name.
+    name: str
+    status: ServiceCallStatus | str
+    #: An RFC 3339 instant with a time zone.
+    submitted_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    due_at: datetime
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+    request_spec: RequestLine
+    #: Finished attempts; an interrupted execution that was repeated does not count.
+    attempts: int
+    #: When the next attempt is due, while the status is Retrying.
+    next_attempt_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCallSummary:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            tenant_id=source["tenantId"],
+            name=source["name"],
+            status=source["status"],
+            submitted_at=parse_instant(source["submittedAt"]),
+            due_at=parse_instant(source["dueAt"]),
+            tags=source["tags"],
+            correlation_id=source["correlationId"],
+            request_spec=RequestLine.from_json(source["requestSpec"]),
+            attempts=source["attempts"],
+            next_attempt_at=None if source.get("nextAttemptAt") is None else parse_instant(source["nextAttemptAt"]),
+            started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
+            finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
+            outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestLine:
+    """The request's method and URL."""
+
+    #: The method of the request.
+    method: ServiceCallMethod | str
+    #: The http or https URL.
+    url: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RequestLine:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source["method"],
+            url=source["url"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
+    error, if it failed."""
+
+    response_meta: ResponseMeta | None = None
+    error_meta: ErrorMeta | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Outcome:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            response_meta=None
+            if source.get("responseMeta") is None
+            else ResponseMeta.from_json(source["responseMeta"]),
+            error_meta=None if source.get("errorMeta") is None else ErrorMeta.from_json(source["errorMeta"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResponseMeta:
+    """The service's response."""
+
+    status: int
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: The first part of the body.
+    body_snippet: str
+    #: Whether the body was longer than the snippet.
+    truncated: bool
+    #: From the dispatch of the request to the end of the response, in milliseconds.
+    latency_ms: float
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ResponseMeta:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            status=source["status"],
+            headers=source["headers"],
+            body_snippet=source["bodySnippet"],
+            truncated=source["truncated"],
+            latency_ms=source["latencyMs"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorMeta:
+    """Why the call failed."""
+
+    #: A stable code.
+    kind: FailureKind | str
+    message: str
+    #: From the dispatch of the request to the end of the response, in milliseconds.
+    latency_ms: float
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ErrorMeta:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            kind=source["kind"],
+            message=source["message"],
+            latency_ms=source["latencyMs"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCallTrace:
+    """Everything stored under the correlation id of a service call, in order of time, each entry after its cause."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+    entries: list[TraceEntry]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCallTrace:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            correlation_id=source["correlationId"],
+            entries=[TraceEntry.from_json(each) for each in source["entries"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceEntry:
+    """One result of a submission: a message or a row."""
+
+    #: With millisecond precision; for a row, when it entered the state shown.
+    at: datetime
+    #: message, or a table's name.
+    kind: str
+    #: The message's type, or the event.
+    name: str
+    #: The id of the message or row.
+    id: str
+    detail: dict[str, Any]
+    #: The message that caused this one.
+    causation_id: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TraceEntry:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            at=parse_instant(source["at"]),
+            kind=source["kind"],
+            name=source["name"],
+            id=source["id"],
+            detail=source["detail"],
+            causation_id=source.get("causationId"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCall:
+    """A service call in full."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    #: A UUID of version 7.
+    tenant_id: str
+    #: A display name.
+    name: str
+    status: ServiceCallStatus | str
+    #: An RFC 3339 instant with a time zone.
+    submitted_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    due_at: datetime
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+    request_spec: ShownRequest
+    #: Finished attempts; an interrupted execution that was repeated does not count.
+    attempts: int
+    executions: list[Execution]
+    #: When the next attempt is due, while the status is Retrying.
+    next_attempt_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCall:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            tenant_id=source["tenantId"],
+            name=source["name"],
+            status=source["status"],
+            submitted_at=parse_instant(source["submittedAt"]),
+            due_at=parse_instant(source["dueAt"]),
+            tags=source["tags"],
+            correlation_id=source["correlationId"],
+            request_spec=ShownRequest.from_json(source["requestSpec"]),
+            attempts=source["attempts"],
+            executions=[Execution.from_json(each) for each in source["executions"]],
+            next_attempt_at=None if source.get("nextAttemptAt") is None else parse_instant(source["nextAttemptAt"]),
+            started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
+            finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
+            outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownRequest:
+    """The request; secrets are redacted."""
+
+    #: The method of the request.
+    method: ServiceCallMethod | str
+    #: The http or https URL.
+    url: str
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: Any JSON: a string is sent as plain text, any other value as JSON.
+    body: Any = None
+    retry_policy: RetryPolicyAnswer | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ShownRequest:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source["method"],
+            url=source["url"],
+            headers=source["headers"],
+            body=source.get("body"),
+            retry_policy=None
+            if source.get("retryPolicy") is None
+            else RetryPolicyAnswer.from_json(source["retryPolicy"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Execution:
+    """One execution of the request. Without `finishedAt` it is in flight."""
+
+    #: Its number among the call's executions, from 1.
+    number: int
+    #: A UUID of version 7.
+    execution_id: str
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime
+    request: ExecutedRequest
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime | None = None
+    response: ExecutedResponse | None = None
+    error_message: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Execution:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            number=source["number"],
+            execution_id=source["executionId"],
+            started_at=parse_instant(source["startedAt"]),
+            request=ExecutedRequest.from_json(source["request"]),
+            finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
+            response=None if source.get("response") is None else ExecutedResponse.from_json(source["response"]),
+            error_message=source.get("errorMessage"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecutedRequest:
+    """The request that was sent."""
+
+    #: The method of the request.
+    method: ServiceCallMethod | str
+    #: The http or https URL.
+    url: str
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: The first part of the body.
+    body: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ExecutedRequest:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source["method"],
+            url=source["url"],
+            headers=source["headers"],
+            body=source.get("body"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecutedResponse:
+    """The response that was received."""
+
+    status: int
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: The first part of the body.
+    body: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ExecutedResponse:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            status=source["status"],
+            headers=source["headers"],
+            body=source["body"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """Nodes, shards, and whether the responding node is dispatching timers."""
+
+    total_shards: int
+    dispatching: bool
+    nodes: list[Node]
+    shards: list[Shard]
+    dispatch_paused_reason: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Cluster:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            total_shards=source["totalShards"],
+            dispatching=source["dispatching"],
+            nodes=[Node.from_json(each) for each in source["nodes"]],
+            shards=[Shard.from_json(each) for each in source["shards"]],
+            dispatch_paused_reason=source.get("dispatchPausedReason"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if
+    it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent),
+    `windowTimers`, `lagMs`."""
+
+    node: str
+    incarnation: str
+    address: str
+    alive: bool
+    self: bool
+    shards: int
+    #: Whether the node is handing over its shards.
+    leaving: bool
+    #: Whether its clock differs from the store's, so that other nodes take its shards if there are any.
+    skewed: bool
+    version: str | None
+    dispatching: bool | None
+    agent: bool | None
+    window_timers: int | None
+    lag_ms: float | None
+    #: Whether another live node has the same name: then only one of them gets shards.
+    shares_name: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Node:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            node=source["node"],
+            incarnation=source["incarnation"],
+            address=source["address"],
+            alive=source["alive"],
+            self=source["self"],
+            shards=source["shards"],
+            leaving=source["leaving"],
+            skewed=source["skewed"],
+            version=source["version"],
+            dispatching=source["dispatching"],
+            agent=source["agent"],
+            window_timers=source["windowTimers"],
+            lag_ms=source["lagMs"],
+            shares_name=source["sharesName"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch."""
+
+    shard_id: int
+    version: int
+    owner: str | None
+    owned_here: bool
+    window_timers: int | None = None
+    in_flight: int | None = None
+    #: An RFC 3339 instant with a time zone.
+    complete_to: datetime | None = None
+    #: How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later.
+    lag_ms: float | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Shard:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            shard_id=source["shardId"],
+            version=source["version"],
+            owner=source["owner"],
+            owned_here=source["ownedHere"],
+            window_timers=source.get("windowTimers"),
+            in_flight=source.get("inFlight"),
+            complete_to=None if source.get("completeTo") is None else parse_instant(source["completeTo"]),
+            lag_ms=source.get("lagMs"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owners:
+    """Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number, the
+    index of its owner in `nodes`, or null while none is known."""
+
+    total_shards: int
+    nodes: list[OwnerNode]
+    owners: list[int | None]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Owners:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            total_shards=source["totalShards"],
+            nodes=[OwnerNode.from_json(each) for each in source["nodes"]],
+            owners=source["owners"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnerNode:
+    """A node of the cluster, for clients that send writes to the owners of shards."""
+
+    #: The URL of the node's API, from its setting `advertise_api`; null if it has none of its own.
+    api_url: str | None
+    alive: bool
+    #: Whether the node is handing over its shards.
+    leaving: bool
+    #: Whether its clock differs from the store's, so that other nodes take its shards.
+    skewed: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> OwnerNode:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            api_url=source["apiUrl"],
+            alive=source["alive"],
+            leaving=source["leaving"],
+            skewed=source["skewed"],
+        )

@@ -1,0 +1,49 @@
+# Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+"""The operations."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Operation(NamedTuple):
+    """How an operation is requested; `path` has a name in braces for each parameter."""
+
+    method: str
+    path: str
+    status: int
+
+
+OPERATIONS: dict[str, Operation] = {
+    "createTimer": Operation("POST", "/api/v1/timers/create", 200),
+    "getTimer": Operation("POST", "/api/v1/timers/get", 200),
+    "explainTimer": Operation("POST", "/api/v1/timers/explain", 200),
+    "timerHistory": Operation("POST", "/api/v1/timers/history", 200),
+    "updateTimer": Operation("POST", "/api/v1/timers/update", 200),
+    "deleteTimer": Operation("POST", "/api/v1/timers/delete", 204),
+    "listTimers": Operation("POST", "/api/v1/timers/list", 200),
+    "batchCreateTimers": Operation("POST", "/api/v1/timers/batch/create", 200),
+    "createSchedule": Operation("POST", "/api/v1/schedules/create", 200),
+    "getSchedule": Operation("POST", "/api/v1/schedules/get", 200),
+    "updateSchedule": Operation("POST", "/api/v1/schedules/update", 200),
+    "listSchedules": Operation("POST", "/api/v1/schedules/list", 200),
+    "pauseSchedule": Operation("POST", "/api/v1/schedules/pause", 200),
+    "resumeSchedule": Operation("POST", "/api/v1/schedules/resume", 200),
+    "triggerSchedule": Operation("POST", "/api/v1/schedules/trigger", 200),
+    "backfillSchedule": Operation("POST", "/api/v1/schedules/backfill", 200),
+    "previewSchedule": Operation("POST", "/api/v1/schedules/preview", 200),
+    "scheduleHistory": Operation("POST", "/api/v1/schedules/history", 200),
+    "deleteSchedule": Operation("POST", "/api/v1/schedules/delete", 204),
+    "createNamespace": Operation("POST", "/api/v1/namespaces/create", 200),
+    "listNamespaces": Operation("POST", "/api/v1/namespaces/list", 200),
+    "updateNamespace": Operation("POST", "/api/v1/namespaces/update", 200),
+    "rotateNamespaceSecret": Operation("POST", "/api/v1/namespaces/rotateSecret", 200),
+    "submitServiceCall": Operation("POST", "/api/tenants/{tenantId}/service-calls", 202),
+    "listServiceCalls": Operation("GET", "/api/tenants/{tenantId}/service-calls", 200),
+    "tagServiceCall": Operation("PUT", "/api/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}", 204),
+    "untagServiceCall": Operation("DELETE", "/api/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}", 204),
+    "traceServiceCall": Operation("GET", "/api/tenants/{tenantId}/service-calls/{serviceCallId}/trace", 200),
+    "getServiceCall": Operation("GET", "/api/tenants/{tenantId}/service-calls/{serviceCallId}", 200),
+    "deleteServiceCall": Operation("DELETE", "/api/tenants/{tenantId}/service-calls/{serviceCallId}", 204),
+    "getCluster": Operation("GET", "/api/v1/cluster", 200),
+}

@@ -1,0 +1,128 @@
+# Made from _async/calls.py by unasync.py; edit that.
+"""Service calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from tocsin_client._sync.pages import Pages
+from tocsin_client._sync.part import Part
+from tocsin_client._sync.runner import Runner
+from tocsin_client._core import flows
+from tocsin_client._core.steps import Steps
+from tocsin_client._generated.models import (
+    RequestSpec,
+    RetryPolicy,
+    ServiceCall,
+    ServiceCallMethod,
+    ServiceCallPage,
+    ServiceCallStatus,
+    ServiceCallSummary,
+    ServiceCallTrace,
+    SubmitServiceCall,
+    SubmittedServiceCall,
+)
+from tocsin_client._values import UNSET, JsonValue, Unset, format_instant
+
+
+class Calls(Part):
+    """The service calls of a tenant: requests that the server sends, and whose answers it keeps."""
+
+    def __init__(self, runner: Runner, tenant_id: str) -> None:
+        super().__init__(runner)
+        self._tenant_id = tenant_id
+
+    def submit(
+        self,
+        name: str,
+        method: ServiceCallMethod,
+        url: str,
+        *,
+        headers: Mapping[str, str] | Unset = UNSET,
+        body: JsonValue | Unset = UNSET,
+        retry_policy: RetryPolicy | Unset = UNSET,
+        due_at: datetime | Unset = UNSET,
+        delay: timedelta | str | Unset = UNSET,
+        tags: Sequence[str] | Unset = UNSET,
+        service_call_id: str | Unset = UNSET,
+        idempotency_key: str | Unset = UNSET,
+    ) -> SubmittedServiceCall:
+        """Submits a call. Its id, a UUID of version 7, is made here unless you give one, so that a lost answer never
+        submits it twice."""
+        spec = RequestSpec(method=method, url=url, headers=headers, body=body, retry_policy=retry_policy)
+        submission = SubmitServiceCall(
+            name=name,
+            request_spec=spec,
+            due_at=due_at,
+            delay=delay,
+            tags=tags,
+            service_call_id=service_call_id,
+            idempotency_key=idempotency_key,
+        )
+        return self._run(flows.submit_call(self._session, self._tenant_id, submission, self._options))
+
+    def get(self, service_call_id: str) -> ServiceCall:
+        """The call with its executions. ServiceCallNotFound: there is none."""
+        return self._run(self._ask("getServiceCall", ServiceCall.from_json, path=self._path(service_call_id)))
+
+    def delete(self, service_call_id: str) -> None:
+        """Deletes a call that has not started. ServiceCallNotScheduled: it has."""
+        self._run(flows.delete_call(self._session, self._path(service_call_id), self._options))
+
+    def tag(self, service_call_id: str, tag: str) -> None:
+        """Adds a tag."""
+        path = {**self._path(service_call_id), "tag": tag}
+        self._run(flows.order(self._session, "tagServiceCall", path=path, options=self._options))
+
+    def untag(self, service_call_id: str, tag: str) -> None:
+        """Removes a tag."""
+        path = {**self._path(service_call_id), "tag": tag}
+        self._run(flows.order(self._session, "untagServiceCall", path=path, options=self._options))
+
+    def trace(self, service_call_id: str) -> ServiceCallTrace:
+        """What happened to the call, message by message."""
+        return self._run(
+            self._ask("traceServiceCall", ServiceCallTrace.from_json, path=self._path(service_call_id))
+        )
+
+    def wait(self, service_call_id: str, *, timeout: float | None = None) -> ServiceCall:
+        """Returns the call once it has succeeded or failed. WaitTimeout: that took longer than so many seconds."""
+        return self._run(flows.wait_for_call(self._session, self._path(service_call_id), timeout, self._options))
+
+    def list(
+        self,
+        *,
+        status: ServiceCallStatus | Sequence[ServiceCallStatus] | None = None,
+        tag: str | None = None,
+        name: str | None = None,
+        correlation_id: str | None = None,
+        from_: datetime | None = None,
+        to: datetime | None = None,
+        limit: int | None = None,
+    ) -> Pages[ServiceCallSummary]:
+        """All calls that match, newest first; `limit` is the size of a page."""
+        filters: dict[str, str | Sequence[str] | None] = {
+            "status": status,
+            "tag": tag,
+            "name": name,
+            "correlationId": correlation_id,
+            "from": None if from_ is None else format_instant(from_),
+            "to": None if to is None else format_instant(to),
+            "limit": None if limit is None else str(limit),
+        }
+        query = {parameter: value for parameter, value in filters.items() if value is not None}
+
+        def fetch(cursor: str | None) -> Steps[tuple[list[ServiceCallSummary], str | None]]:
+            page = yield from self._ask(
+                "listServiceCalls",
+                ServiceCallPage.from_json,
+                path={"tenantId": self._tenant_id},
+                query=query if cursor is None else {**query, "cursor": cursor},
+            )
+            return page.service_calls, page.next_cursor
+
+        return Pages(self._runner, fetch)
+
+    def _path(self, service_call_id: str) -> dict[str, str]:
+        return {"tenantId": self._tenant_id, "serviceCallId": service_call_id}

@@ -1,0 +1,54 @@
+"""ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias, cast
+
+from tocsin_client.receiver._answers import Answer
+from tocsin_client.receiver._receiver import BODY_BYTES_MAX, AsyncHandler, Handler, Receiver
+
+_Message: TypeAlias = MutableMapping[str, Any]
+#: As ASGI defines an application.
+AsgiApp: TypeAlias = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]],
+    Awaitable[None],
+]
+
+
+def asgi_app(receiver: Receiver, handler: Handler | AsyncHandler) -> AsgiApp:
+    """The application. A handler that is an ordinary function runs in a thread."""
+
+    async def app(
+        scope: MutableMapping[str, Any],
+        receive: Callable[[], Awaitable[_Message]],
+        send: Callable[[_Message], Awaitable[None]],
+    ) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"a receiver serves HTTP requests only, not {scope['type']}")
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            if len(body) <= BODY_BYTES_MAX:  # what is longer is refused, and need not be kept
+                body += message.get("body", b"")
+            more = message.get("more_body", False)
+        if inspect.iscoroutinefunction(handler):
+            answer = await receiver.handle_async(headers, bytes(body), cast(AsyncHandler, handler))
+        else:
+            answer = await asyncio.to_thread(receiver.handle, headers, bytes(body), cast(Handler, handler))
+        await _respond(answer, send)
+
+    return app
+
+
+async def _respond(answer: Answer, send: Callable[[_Message], Awaitable[None]]) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
+    headers.append((b"content-length", str(len(answer.body)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

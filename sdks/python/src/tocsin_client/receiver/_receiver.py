@@ -1,0 +1,152 @@
+"""Verifies requests and calls handlers, whatever server received them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from tocsin_client.receiver._answers import Answer
+from tocsin_client.receiver._firing import Firing
+from tocsin_client.receiver._signatures import is_signed, key_of
+
+if TYPE_CHECKING:
+    from tocsin_client.receiver._asgi import AsgiApp
+    from tocsin_client.receiver._django import DjangoView
+    from tocsin_client.receiver._flask import FlaskView
+
+_log = logging.getLogger("tocsin_client")
+
+BODY_BYTES_MAX = 1024 * 1024
+TOLERANCE_S = 300.0
+
+Handler: TypeAlias = Callable[[Firing], Answer]
+AsyncHandler: TypeAlias = Callable[[Firing], Awaitable[Answer]]
+Response: TypeAlias = Answer
+
+
+class Receiver:
+    """Verifies callbacks with the namespace's secrets: the current one, and the former one during a rotation.
+
+    `secrets` is one or several, or a function that returns them; it is called for each request, so that nothing is needed
+    when the program is only imported. Without secrets every request is refused, unless `unsigned` is True: then anybody who
+    reaches the receiver can call it. `tolerance` is how many seconds the sender's clock may differ.
+    """
+
+    def __init__(
+        self,
+        secrets: str | Sequence[str] | Callable[[], str | Sequence[str]] = (),
+        *,
+        tolerance: float = TOLERANCE_S,
+        unsigned: bool = False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._secrets = secrets
+        self._tolerance = tolerance
+        self._unsigned = unsigned
+        self._now = now
+
+    def handle(self, headers: Headers, body: bytes, handler: Handler) -> Response:
+        """The response to a request. An exception of the handler is logged, and answered 500: the server calls again."""
+        firing = self.verify(headers, body)
+        if not isinstance(firing, Firing):
+            return firing
+        try:
+            return _checked(handler(firing))
+        except Exception:  # noqa: BLE001 (logged, and answered)
+            return _crashed(firing)
+
+    async def handle_async(self, headers: Headers, body: bytes, handler: AsyncHandler) -> Response:
+        """The same for a handler that is a coroutine function."""
+        firing = self.verify(headers, body)
+        if not isinstance(firing, Firing):
+            return firing
+        try:
+            return _checked(await handler(firing))
+        except Exception:  # noqa: BLE001 (logged, and answered)
+            return _crashed(firing)
+
+    def verify(self, headers: Headers, body: bytes) -> Firing | Response:
+        """The firing, or the response to a request that is refused. TypeError: the body is not the raw bytes."""
+        if not isinstance(body, (bytes, bytearray, memoryview)):
+            raise TypeError(
+                f"body: {type(body).__name__} is not bytes; give the request's raw body, before a parser has read it"
+            )
+        body = bytes(body)
+        if len(body) > BODY_BYTES_MAX:
+            return _refused(413, "the body is too large for a callback")
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        named = {name.lower(): value for name, value in pairs}
+        refusal = None if self._unsigned else self._refusal(named, body)
+        if refusal is not None:
+            return refusal
+        try:
+            return Firing.read(named, body)
+        except ValueError as wrong:
+            _log.error("callback can't be read: %s", wrong, extra={"webhook_id": named.get("webhook-id")})
+            return _refused(500, "the callback can't be read; the receiver's log says why")
+
+    def _refusal(self, headers: Mapping[str, str], body: bytes) -> Response | None:
+        """Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails."""
+        names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+        if any(name not in headers for name in names):
+            return _refused(401, "the request is not signed")
+        webhook_id, timestamp, signatures = (headers[name] for name in names)
+        try:
+            keys = [key_of(secret) for secret in self._resolved()]
+        except Exception:  # noqa: BLE001 (the function is the user's)
+            _log.exception("signing secrets can't be read; callbacks are refused until they can")
+            return _refused(503, "the receiver's secrets can't be read; its log says why")
+        if not keys:
+            _log.error("receiver has no signing secret; give one, or unsigned=True")
+            return _refused(503, "the receiver has no secret")
+        if not (timestamp.isascii() and timestamp.isdigit()):
+            return _refused(503, "the request's timestamp is not a number")
+        if abs(self._now() - int(timestamp)) > self._tolerance:
+            _log.warning("callback refused: timestamp is outside the tolerance", extra={"webhook_id": webhook_id})
+            return _refused(503, "the request's timestamp is outside the tolerance; check both clocks")
+        if not is_signed(keys, webhook_id, int(timestamp), body, signatures):
+            _log.warning("callback refused: wrong signature", extra={"webhook_id": webhook_id})
+            return _refused(503, "no signature is of this receiver's secrets")
+        return None
+
+    def _resolved(self) -> Iterable[str]:
+        secrets = self._secrets() if callable(self._secrets) else self._secrets
+        return [secrets] if isinstance(secrets, str) and secrets else secrets
+
+    def asgi(self, handler: Handler | AsyncHandler) -> AsgiApp:
+        """An ASGI application: mount it in Starlette or FastAPI, or serve it alone."""
+        from tocsin_client.receiver._asgi import asgi_app
+
+        return asgi_app(self, handler)
+
+    def django(self, handler: Handler) -> DjangoView:
+        """A view for Django's `path()`."""
+        from tocsin_client.receiver._django import django_view
+
+        return django_view(self, handler)
+
+    def flask(self, handler: Handler) -> FlaskView:
+        """A view function for Flask's `add_url_rule()`."""
+        from tocsin_client.receiver._flask import flask_view
+
+        return flask_view(self, handler)
+
+
+Headers: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
+
+
+def _checked(answer: Answer) -> Answer:
+    if not isinstance(answer, Answer):
+        raise TypeError(f"the handler returned {answer!r}; return done(), reschedule_at(), retry() or fail()")
+    return answer
+
+
+def _crashed(firing: Firing) -> Response:
+    _log.exception("handler failed", extra={"webhook_id": firing.webhook_id, "timer_id": firing.timer_id})
+    return _refused(500, "the handler failed; the receiver's log says why")
+
+
+def _refused(status: int, reason: str) -> Response:
+    return Answer(status, {"content-type": "text/plain; charset=utf-8"}, reason.encode())

@@ -1,0 +1,122 @@
+"""Both transports against a server that misbehaves, and the limits of their calls."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+
+import pytest
+
+from tocsin_client import AsyncClient, Client, errors
+
+
+class Misbehaving:
+    """Accepts connections, reads a request, and does what it was made for."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.requests = 0
+        self.arrived, self.closed = threading.Event(), threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve_one, args=(connection,), daemon=True).start()
+
+    def serve_one(self, connection):
+        with connection:
+            if connection.recv(65536):
+                self.requests += 1
+                self.arrived.set()
+                connection.sendall(self.answer)
+                while self.answer != b"" and connection.recv(65536):
+                    pass
+                if self.answer.startswith(b"H"):
+                    self.closed.set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+HALF = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+
+
+def get_blocking(url, **options):
+    with Client(url, **options) as client:
+        return client.timers.get("n", "a")
+
+
+def get_async(url, **options):
+    async def run():
+        async with AsyncClient(url, **options) as client:
+            return await client.timers.get("n", "a")
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[get_blocking, get_async], ids=["urllib3", "aiohttp"])
+def get(request):
+    return request.param
+
+
+def test_refused_connections_were_never_sent(get):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(errors.TransportError) as raised:
+        get(url, retries=0)
+    assert not raised.value.maybe_done
+
+
+def test_lost_answers_may_have_been_executed(get):
+    with Misbehaving(b"") as server, pytest.raises(errors.TransportError) as raised:
+        get(server.url, retries=2)
+    assert raised.value.maybe_done and server.requests == 3
+
+
+def test_deadline_includes_the_answer(get):
+    with Misbehaving(HALF) as server, pytest.raises(errors.DeadlineExceeded) as raised:
+        get(server.url, timeout=0.2)
+    assert raised.value.maybe_done and server.requests == 1
+
+
+def test_redirects_are_not_followed(get):
+    moved = b"HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n"
+    with Misbehaving(moved) as server, pytest.raises(errors.ApiError) as raised:
+        get(server.url)
+    assert raised.value.status == 301
+
+
+def test_a_canceled_task_ends_its_request_at_once():
+    async def run(server):
+        async with AsyncClient(server.url) as client:
+            call = asyncio.create_task(client.timers.get("n", "a"))
+            assert await asyncio.to_thread(server.arrived.wait, 30)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert await asyncio.to_thread(server.closed.wait, 30)
+
+    with Misbehaving(HALF) as server:
+        asyncio.run(run(server))
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("retries", -1), ("routing", "owner")])
+def test_options_are_checked(option, value):
+    with pytest.raises(ValueError, match=option):
+        Client("http://127.0.0.1:8080", **{option: value})
+
+
+def test_the_url_is_checked():
+    with pytest.raises(ValueError, match="http or https"):
+        Client("127.0.0.1:8080")

@@ -1,0 +1,40 @@
+"""The cases that all SDKs share."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from vectors import VECTORS
+
+FILES = sorted((Path(__file__).parents[2] / "vectors").glob("*.json"))
+CASES = [
+    pytest.param(file.stem, case, id=f"{file.stem}: {case['name']}")
+    for file in FILES
+    for case in json.loads(file.read_text())["cases"]
+]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_vector(name, case):
+    expected = case["expect"]
+    try:
+        result = VECTORS[name](case["with"])
+    except ValueError:
+        assert "error" in expected
+        return
+    if "error" in expected:
+        assert "error" in result
+        return
+    shown = {member: result.get(member) for member in expected}
+    assert shown == (pytest.approx(expected) if name == "retries" else expected)
+
+
+def test_the_blocking_client_is_made_from_the_asynchronous_one():
+    check = [sys.executable, str(Path(__file__).parents[1] / "unasync.py"), "--check"]
+    subprocess.run(check, check=True)

@@ -1,0 +1,99 @@
+"""What this SDK makes of the cases in `sdks/vectors`, by the file's name: the driver and the unit tests use it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from tocsin_client import errors
+from tocsin_client._core.answers import error_of
+from tocsin_client._core.ids import shard_of, timer_uuid
+from tocsin_client._core.retries import retry_delay
+from tocsin_client._core.steps import Reply
+from tocsin_client._values import format_duration, format_instant, parse_duration, parse_instant
+from tocsin_client.receiver import Answer, Receiver, done, fail, reschedule_at, retry, sign_body
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """An error as the harness compares it."""
+    if isinstance(error, asyncio.CancelledError):
+        return {"classes": ["Canceled"]}
+    if not isinstance(error, errors.TocsinError):
+        return {"classes": ["Crash"], "message": "".join(traceback.format_exception(error))}
+    known: dict[str, Any] = {
+        "classes": [each.__name__ for each in type(error).__mro__ if issubclass(each, errors.TocsinError)]
+    }
+    if isinstance(error, errors.TransportError):
+        known["maybeDone"] = error.maybe_done
+    if isinstance(error, errors.ApiError):
+        known |= {"status": error.status, "code": error.code, "message": error.message}
+        known |= {"fields": [vars(each) for each in error.fields], "correlationId": error.correlation_id}
+        known["retryAfter"] = error.retry_after
+    return {name: value for name, value in known.items() if value not in (None, "")}
+
+
+def answer_of(wanted: dict[str, Any]) -> Answer:
+    """The answer that a scenario's handler gives."""
+    ((kind, given),) = wanted.items()
+    if kind == "raise":
+        raise RuntimeError(given)
+    if kind == "rescheduleAt":
+        return reschedule_at(
+            parse_instant(given["at"]), **({"payload": given["payload"]} if "payload" in given else {})
+        )
+    return {"done": lambda: done(), "retry": lambda: retry(given.get("after")), "fail": lambda: fail(given["reason"])}[
+        kind
+    ]()
+
+
+def signed(given: dict[str, Any]) -> dict[str, Any]:
+    """Whether a receiver accepts a request."""
+    now = parse_instant(given["now"]).timestamp
+    receiver = Receiver(given["secrets"], tolerance=given["toleranceSeconds"], now=now)
+    refused = receiver._refusal(given["headers"], given["body"].encode())
+    return {"valid": True} if refused is None else {"error": refused.body.decode()}
+
+
+def answered(given: dict[str, Any]) -> dict[str, Any]:
+    """What a receiver responds to a handler's answer."""
+    headers = {"webhook-id": "x", "webhook-timestamp": "1"}
+    response = Receiver(unsigned=True).handle(headers, b"", lambda _: answer_of(given["answer"]))
+    body = {"body": json.loads(response.body)} if "json" in response.headers.get("content-type", "") else {}
+    return {"status": response.status, "headers": dict(response.headers), **body}
+
+
+def delayed(given: dict[str, Any]) -> dict[str, Any]:
+    delay = retry_delay(given["attempt"], given.get("retryAfter"), given["leftSeconds"], lambda: given["random"])
+    return {"error": "give up"} if delay is None else {"delaySeconds": delay}
+
+
+def reply_of(given: dict[str, Any]) -> Reply:
+    body = given["body"]
+    return Reply(given["status"], given["headers"], (body if isinstance(body, str) else json.dumps(body)).encode())
+
+
+def placed(given: dict[str, Any]) -> dict[str, Any]:
+    name = given["namespace"], given["id"]
+    return {"timerUuid": str(timer_uuid(*name)), "shardId": shard_of(*name, given["numShards"], given["totalShards"])}
+
+
+VECTORS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "placement": placed,
+    "signatures": signed,
+    "signing": lambda given: {
+        "signature": sign_body(given["secrets"], given["webhookId"], given["timestamp"], given["body"].encode())
+    },
+    "instants": lambda given: {"text": format_instant(parse_instant(given["text"]))},
+    "durations": lambda given: (
+        {"microseconds": parse_duration(given["text"]) // timedelta(microseconds=1)}
+        if "text" in given
+        else {"text": format_duration(timedelta(microseconds=given["microseconds"]))}
+    ),
+    "answers": answered,
+    "errors": lambda given: failure(error_of(reply_of(given))),
+    "retries": delayed,
+}

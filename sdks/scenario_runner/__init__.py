@@ -1,0 +1,1 @@
+"""Runs the scenarios and vectors of `sdks/` with the driver of a language: `sdks/harness.py` starts it."""
