@@ -1,10 +1,12 @@
-"""Real database servers for a benchmark: they sync like production servers, and their processor time is measured."""
+"""Real database servers for a benchmark, whose processor time is measured. They sync like production servers, except DynamoDB
+Local."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
+from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 
@@ -73,6 +75,23 @@ class Mysql:
         return sum(times(self._server.process.pid)[:2]) * TICK_S
 
 
+class DynamoLocal:
+    """A running DynamoDB Local, with its data in memory, and its processor time. It shows what the client costs, and nothing
+    about the speed of the service."""
+
+    def __init__(self, server: DynamoServer) -> None:
+        self._server = server
+
+    def url(self, table: str = "bench") -> str:
+        """URL of a table, which need not exist."""
+        return self._server.url(table)
+
+    def cpu_s(self) -> float:
+        """Processor seconds so far."""
+        assert self._server.process is not None
+        return sum(times(self._server.process.pid)[:2]) * TICK_S
+
+
 @contextlib.contextmanager
 def database(**settings: str) -> Iterator[Database]:
     """Starts a server with fsync on; stops it and removes its data at the end."""
@@ -93,5 +112,16 @@ def mysql() -> Iterator[Mysql]:
         server.init()
         server.start()
         yield Mysql(server)
+    finally:
+        server.remove()
+
+
+@contextlib.contextmanager
+def dynamodb() -> Iterator[DynamoLocal]:
+    """Starts DynamoDB Local; stops it at the end."""
+    server = DynamoServer()
+    try:
+        server.start()
+        yield DynamoLocal(server)
     finally:
         server.remove()

@@ -62,9 +62,9 @@ class ProcessorTime(Protocol):
 
 @dataclass
 class Served:
-    """How servers are started. `store_url`: the database for timers, where each data folder has its own schema or database,
-    None for SQLite files; `database`, if its CPU time is to be measured; `workers` processes behind one port; `source`, a
-    folder with another version of the package; `program`, the module that is run."""
+    """How servers are started. `store_url`: the database for timers, where each data folder has its own schema, database or
+    table, None for SQLite files; `database`, if its CPU time is to be measured; `workers` processes behind one port;
+    `source`, a folder with another version of the package; `program`, the module that is run."""
 
     store_url: str | None = None
     database: ProcessorTime | None = None
@@ -92,6 +92,8 @@ def server(data_dir: Path, *flags: str) -> Iterator[Running]:
         url = urlsplit(served.store_url)
         if url.scheme == "mysql":
             url = url._replace(path=f"/{name}")
+        if url.scheme == "dynamodb":
+            url = url._replace(netloc=name)
         flags = (*flags, "--store", url.geturl())
         environment["TOCSIN_POSTGRESQL_SCHEMA"] = name
     if served.workers > 1:

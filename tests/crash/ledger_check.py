@@ -333,9 +333,10 @@ def _print(text: str) -> None:
 
 
 def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer:
-    """One whose data are on disk, not started."""
+    """One whose data are on disk, not started; those of DynamoDB Local are in its memory, because it takes 30 transactions a
+    second on a disk, and the service thousands."""
     if database == "dynamodb":
-        return DynamoServer(kept=True)
+        return DynamoServer()
     return PostgresServer(fsync=True) if database == "postgresql" else MysqlServer(fsync=True)
 
 

@@ -1,10 +1,11 @@
 """Three nodes on one database under load, with faults: no acknowledged write is lost, no canceled timer fires, and the
 remaining nodes continue.
 
-What the engine does is the same on every database, so each fault runs on PostgreSQL, and on another one only where that
-adds something: a node that is frozen leaves transactions open in a session, which MySQL ends in its own way, and DynamoDB
-has no sessions but a client that repeats its requests while the service is away. `tests/conformance` and
-`tests/integration/stores` prove the stores' rules, and the ledger check kills nodes on DynamoDB."""
+What the engine does is the same on every database, so each fault runs on PostgreSQL, or the one that `make test-cluster`
+names, and on another one only where that adds something: a node that is frozen leaves transactions open in a session, which
+MySQL ends in its own way, and DynamoDB has no sessions but a client that repeats its requests while the service is away.
+`tests/conformance` and `tests/integration/stores` prove the stores' rules, and `test_cluster_schedules.py` kills and freezes
+nodes on DynamoDB."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ import pytest
 from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, at_work, found_lost, three_nodes
 from tests.support.cluster import (
     SOON,
+    databases,
     is_ready,
     new_database,
     now_us,
@@ -35,8 +37,11 @@ _STAYS_FROZEN_S = 9
 
 
 @pytest.mark.timeout(400)
-async def test_a_killed_nodes_shards_are_taken_over(tmp_path: Path, postgresql_url: str) -> None:
-    async with three_nodes(tmp_path, [postgresql_url] * 3) as run:
+@pytest.mark.parametrize("database", databases())
+async def test_a_killed_nodes_shards_are_taken_over(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
         killed_at = run.fault()
         await run.servers[2].kill()
         run.load.gone.add(run.servers[2])
@@ -47,7 +52,7 @@ async def test_a_killed_nodes_shards_are_taken_over(tmp_path: Path, postgresql_u
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", ["postgresql", "mysql"])
+@pytest.mark.parametrize("database", databases("mysql"))
 async def test_a_resumed_frozen_node_does_no_harm(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -77,7 +82,7 @@ async def test_a_resumed_frozen_node_does_no_harm(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", ["postgresql", "dynamodb"])
+@pytest.mark.parametrize("database", databases("dynamodb"))
 async def test_a_database_restart_under_load_loses_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -94,8 +99,11 @@ async def test_a_database_restart_under_load_loses_nothing(
 
 
 @pytest.mark.timeout(400)
-async def test_a_rolling_restart_fails_no_request(tmp_path: Path, postgresql_url: str) -> None:
-    async with three_nodes(tmp_path, [postgresql_url] * 3) as run:
+@pytest.mark.parametrize("database", databases())
+async def test_a_rolling_restart_fails_no_request(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
         for server in run.servers:
             assert await server.stop() == 0
             await server.start()

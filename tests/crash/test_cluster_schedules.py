@@ -11,7 +11,7 @@ import pytest
 
 from tests.crash.cluster_run import NAMES
 from tests.support.calls import Api
-from tests.support.cluster import node, now_us, running, shared_by, until
+from tests.support.cluster import databases, new_database, node, now_us, running, shared_by, until
 from tests.support.scripted import Arrival, ScriptedReceiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
@@ -22,11 +22,14 @@ _INSTANTS = 45
 _SCHEDULES = 12
 
 
+# On DynamoDB it is also the test of three nodes that are killed, frozen and restarted.
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("database", databases("dynamodb"))
 async def test_no_occurrence_is_lost_or_early_whatever_happens_to_the_nodes(
-    tmp_path: Path, postgresql_url: str
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
-    one, two, three = servers = [node(tmp_path, name, postgresql_url) for name in NAMES]
+    url = await new_database(request, database)
+    one, two, three = servers = [node(tmp_path, name, url) for name in NAMES]
     async with ScriptedReceiver({}) as receiver, running(*servers):
         await shared_by(servers, set(NAMES))
         start_us = (now_us() // US_PER_SECOND + 3) * US_PER_SECOND

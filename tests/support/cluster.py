@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter
@@ -27,6 +28,13 @@ SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
 
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql", "dynamodb")
+#: The one on which tests run that need one only: what they test is the engine's. `make test-cluster` names another.
+DATABASE = os.environ.get("TOCSIN_TEST_DATABASE", "postgresql")
+
+
+def databases(*others: str) -> list[str]:
+    """The one of `DATABASE`, and those on which the test shows something else."""
+    return list(dict.fromkeys((DATABASE, *others)))
 
 
 async def new_database(request: pytest.FixtureRequest, kind: str) -> str:

@@ -10,8 +10,8 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-#: A status and the content of an answer; None closes the connection instead.
-ProxyAnswer = tuple[int, dict[str, Any]] | None
+#: A status and the content of an answer, JSON or a page; None closes the connection instead.
+ProxyAnswer = tuple[int, dict[str, Any] | str] | None
 
 
 class Request:
@@ -112,10 +112,12 @@ class DynamoProxy:
         answer = await fault(request)
         if answer is None:
             return False
-        body = json.dumps(answer[1]).encode()
+        status, answered = answer
+        is_page = isinstance(answered, str)
+        body = answered.encode() if isinstance(answered, str) else json.dumps(answered).encode()
         writer.write(
-            b"HTTP/1.1 %d -\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n"
-            % (answer[0], len(body))
+            b"HTTP/1.1 %d -\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+            % (status, b"text/html" if is_page else b"application/x-amz-json-1.0", len(body))
             + body
         )
         await writer.drain()
@@ -130,6 +132,15 @@ def refused(code: str, message: str = "refused by the test", status: int = 400) 
 
     async def fault(_: Request) -> ProxyAnswer:
         return status, {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}
+
+    return fault
+
+
+def page(status: int) -> Fault:
+    """The request is answered with a page, as by a server that is not DynamoDB, and not forwarded."""
+
+    async def fault(_: Request) -> ProxyAnswer:
+        return status, "<!DOCTYPE html>\n<title>Welcome</title>\n"
 
     return fault
 

@@ -99,12 +99,6 @@ class ScheduleEnded(Conflict):
     code = "SCHEDULE_ENDED"
 
 
-class SchedulesUnsupported(Conflict):
-    """The store has no schedules. Nothing was written."""
-
-    code = "SCHEDULES_UNSUPPORTED"
-
-
 class BacklogFull(Conflict):
     """Too many triggers or backfills of the schedule are waiting. Nothing was written."""
 

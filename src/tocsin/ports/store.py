@@ -234,7 +234,7 @@ class Capabilities:
     have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
     transaction; otherwise the engine applies each shard's batch by itself, so that no shard fails with another.
     `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
-    engine keeps its batches within them. `schedules`: the store lists schedules; otherwise none can be created.
+    engine keeps its batches within them.
     """
 
     range_delete: bool = True
@@ -242,7 +242,6 @@ class Capabilities:
     shards_together: bool = True
     batch_rows_max: int | None = None
     batch_bytes_max: int | None = None
-    schedules: bool = True
 
 
 class Store(Protocol):
@@ -313,7 +312,7 @@ class Store(Protocol):
         self, namespace: str, shards: Sequence[int], after_id: str, limit: int
     ) -> builtins.list[StoredRow]:
         """The live rows stored under `schedules_of(namespace)`, suspended ones included, in the order of their ids' UTF-8
-        bytes: the first `limit` behind `after_id`. All of them are in these shards. Needs the capability `schedules`."""
+        bytes: the first `limit` behind `after_id`. All of them are in these shards."""
 
     async def runs(
         self, shard_id: int, uuid: bytes, before: bytes | None, limit: int

@@ -36,11 +36,6 @@ class ScheduleRows(ABC):
     async def _read(self, call: Awaitable[T]) -> T: ...
 
     @property
-    def has_schedules(self) -> bool:
-        """Whether the store can list schedules."""
-        return self._context.store.capabilities.schedules
-
-    @property
     def occurrences_kept(self) -> int:
         """How many occurrences of each schedule are kept, the newest ones, while retention lasts."""
         return self._context.limits.occurrences_kept

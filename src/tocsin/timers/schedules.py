@@ -17,7 +17,6 @@ from tocsin.model.errors import (
     InvalidInput,
     ScheduleEnded,
     ScheduleNotFound,
-    SchedulesUnsupported,
     TimerNotFound,
     TimerNotPending,
 )
@@ -105,9 +104,8 @@ class Schedules:
         its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
-        Raises InvalidInput, ClusterUpgrading, SchedulesUnsupported where the store has no schedules, and ScheduleEnded if the
-        definition has no instant left."""
-        self._require_schedules()
+        Raises InvalidInput, ClusterUpgrading, and ScheduleEnded if the definition has no instant left."""
+        self._timers.require_format_2("a schedule")
         if withheld(timer.url, timer.headers):
             stored = await self._stored(timer.namespace, timer.id)
             take_secrets(timer, None if stored is None else stored.timer)
@@ -174,7 +172,6 @@ class Schedules:
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
         if payloads are large, or if few schedules match. Those whose record can't be read are left out; `get` explains."""
-        self._require_store()
         matches = partial(_has_status, request.statuses) if request.statuses else None
         wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
         found, cursor = await self._timers.list_schedules(request.namespace, wanted)
@@ -211,14 +208,6 @@ class Schedules:
         if found is None:
             raise _not_found(namespace, schedule_id)
         return found
-
-    def _require_schedules(self) -> None:
-        self._require_store()
-        self._timers.require_format_2("a schedule")
-
-    def _require_store(self) -> None:
-        if not self._timers.has_schedules:
-            raise SchedulesUnsupported("this store has no schedules; use SQLite, PostgreSQL or MySQL")
 
     async def _change(
         self,

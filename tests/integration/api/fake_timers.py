@@ -153,8 +153,6 @@ class FakeTimerService(TimerService):
         self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
         return False
 
-    has_schedules = True
-
     def now_us(self) -> int:
         return SystemClock().now_us()
 

@@ -16,17 +16,20 @@ import pytest_asyncio
 from tests.support.dynamodb import DynamoServer
 from tests.support.dynamodb_proxy import (
     DynamoProxy,
+    Fault,
     ProxyAnswer,
     Request,
     canceled,
     lost_answer,
     lost_request,
+    page,
     page_of,
     refused,
     slow,
     unprocessed,
 )
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
@@ -36,9 +39,20 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.observer import ShardSizeEstimated, StoreRequestRepeated
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Member, ShardBatch, ShardState
+from tocsin.ports.store import (
+    KEY_MAX,
+    KEY_MIN,
+    Applied,
+    Found,
+    Member,
+    ShardBatch,
+    ShardState,
+    StoredRow,
+    schedules_of,
+)
 from tocsin.stores.dynamodb.client import RequestKind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
+from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
@@ -104,6 +118,26 @@ async def test_a_transaction_that_is_canceled_for_now_is_sent_again(run: _Run, c
     assert run.repeated() == {reason: 2}
 
 
+async def test_provisioned_capacity_that_is_exceeded_is_waited_for(run: _Run, shared_dynamodb: DynamoServer) -> None:
+    table = f"{run.store._open.table}.provisioned"
+    capacity = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+    made = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": capacity, **definition()}
+    await run.store._open.call("create_table", RequestKind.WRITE, TableName=table, **made)
+    store = DynamoStore(shared_dynamodb.url(table, run.proxy.port), observe=run.events.append)
+    operations = (TRANSACT, "TransactGetItems", "PutItem", "UpdateItem", "Query", "BatchGetItem", "BatchWriteItem")
+    for operation in operations:
+        run.proxy.once(operation, refused("ProvisionedThroughputExceededException"))
+    assert await store.open(4) == 4
+    await store.heartbeat(Member(ALICE, "alice", "", 1))
+    batch = await claimed(store)
+    await store.apply([replace(batch, upserts=[one := row(1)], history=[finished(row(2), expires_at=5)])])
+    assert await loaded(store) == [one]
+    assert await store.purge_history(5, 10) == 1
+    assert [state.shard_id for state in await store.shards()] == [0]
+    assert run.repeated() == {"throttled": len(operations)}
+    await store.close()
+
+
 async def test_lasting_throttling_is_unavailability_within_the_patience(run: _Run) -> None:
     batch = await claimed(run.store)
     run.proxy.always(TRANSACT, refused("ThrottlingException"))
@@ -144,10 +178,10 @@ async def test_a_full_shard_refuses_the_batch_definitely(run: _Run) -> None:
 
 async def test_a_transaction_whose_answer_was_lost_happens_once(run: _Run) -> None:
     batch = await claimed(run.store)
-    run.proxy.once(TRANSACT, lost_answer, lost_request)
+    run.proxy.once(TRANSACT, page(200), lost_answer, lost_request)
     assert await run.store.apply([replace(batch, upserts=[one := row(1)])]) == [Applied.DURABLE]
     assert await loaded(run.store) == [one]
-    assert run.repeated() == {"unanswered": 2}
+    assert run.repeated() == {"unanswered": 3}
     assert (await run.item(shard_key(0)))["c"] == {"N": "1"}
     tokens = {each.content["ClientRequestToken"] for each in run.proxy.requests[-8:] if each.operation == TRANSACT}
     assert len(tokens) <= 2
@@ -269,7 +303,8 @@ async def test_a_claim_waits_for_the_former_owners_last_transaction(run: _Run) -
     run.proxy.once("TransactGetItems", canceled("TransactionConflict"), canceled("TransactionConflict"))
     assert await run.store.claim(0, expected_epoch=1, owner=BOB) == 2
     asked = [each for each in run.proxy.requests if each.operation == "TransactGetItems"]
-    assert [len(each.content["TransactItems"]) for each in asked] == [2, 2, 2]
+    # The first was sent when the store was opened.
+    assert [len(each.content["TransactItems"]) for each in asked] == [1, 2, 2, 2]
     run.proxy.always("TransactGetItems", canceled("TransactionConflict"))
     with pytest.raises(OutcomeUnknown, match="has not ended"):
         await run.store.claim(0, expected_epoch=2, owner=ALICE)
@@ -318,6 +353,38 @@ async def test_a_timer_is_found_across_empty_pages(run: _Run) -> None:
     assert await run.store.fetch(0, [uuid_of(1)]) == {uuid_of(1): Found(live, ended)}
 
 
+async def _schedules(run: _Run, *names: str) -> list[StoredRow]:
+    """Schedules a, b and c of each namespace."""
+    await claimed(run.store)
+    rows = [
+        row(3 * number + place, place, namespace=schedules_of(name), timer_id=schedule_id)
+        for number, name in enumerate(names)
+        for place, schedule_id in enumerate("abc")
+    ]
+    await put(run.store, *rows)
+    return rows
+
+
+async def test_a_schedule_that_ends_while_a_list_is_read_makes_room_for_the_next(run: _Run) -> None:
+    rows = await _schedules(run, "default")
+
+    async def end_the_first(request: Request) -> ProxyAnswer:
+        await run.store.apply([ShardBatch(0, 1, ALICE, deletes=[rows[0].uuid])])
+        return await request.forward()
+
+    run.proxy.once("BatchGetItem", end_the_first)
+    assert await run.store.list_schedules("default", [0], "", 2) == rows[1:]
+
+
+async def test_namespaces_of_the_same_hash_have_their_own_schedules(run: _Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.stores.dynamodb.keys._NAMESPACE_HASH_BYTES", 0)
+    rows = await _schedules(run, "one", "two")
+    for name, of_name in (("one", rows[:3]), ("two", rows[3:])):
+        for limit in (1, 2, 9):
+            assert await run.store.list_schedules(name, [0], "", limit) == of_name[:limit]
+            assert await run.store.list_schedules(name, [0], "a", limit) == of_name[1:][:limit]
+
+
 async def test_requests_that_wait_for_a_connection_are_not_in_doubt(shared_dynamodb: DynamoServer, table: str) -> None:
     async with _running(shared_dynamodb, table, connections_max=2, request_timeout_s=1.0) as run:
         parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in range(4)]
@@ -354,6 +421,29 @@ async def test_missing_rights_are_reported_at_the_start_and_unavailability_later
         again = DynamoStore(shared_dynamodb.url(table, run.proxy.port))
         with pytest.raises(ConfigError, match=r"not authorized .* docs/how-to/dynamodb.md .*DescribeTable"):
             await again.open(None)
+
+
+@pytest.mark.parametrize(
+    ("operation", "fault", "kind", "reason"),
+    [
+        ("DescribeTable", page(404), ConfigError, "HTTP 404 .* is not DynamoDB"),
+        ("DescribeTable", page(200), StoreUnavailable, "not DynamoDB's"),
+        ("TransactGetItems", refused("UnknownOperationException"), ConfigError, "without transactions"),
+    ],
+    ids=["another-server", "a-proxys-page", "no-transactions"],
+)
+async def test_a_server_that_is_not_dynamodb_is_refused_at_the_start(
+    run: _Run, shared_dynamodb: DynamoServer, operation: str, fault: Fault, kind: type[Exception], reason: str
+) -> None:
+    run.proxy.always(operation, fault)
+    url = shared_dynamodb.url(run.store._open.table, run.proxy.port)
+    with pytest.raises(kind, match=reason):
+        await DynamoStore(url, patience_s=0.1).open(None)
+
+
+async def test_a_missing_server_is_unavailability(shared_dynamodb: DynamoServer) -> None:
+    with pytest.raises(StoreUnavailable, match="check region, endpoint and network"):
+        await DynamoStore(shared_dynamodb.url("timers", free_port())).open(None)
 
 
 async def test_nodes_that_start_at_once_make_one_table(shared_dynamodb: DynamoServer, table: str) -> None:

@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from tocsin.ports.observer import Event, StoreUnitsConsumed
-from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
+from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow, schedules_of
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
-from tocsin.testing.store_conformance_base import claimed, finished, row
+from tocsin.testing.store_conformance_base import claimed, finished, row, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "dynamodb.md"
 #: Of the fence, while it lists the uuid of one timer.
@@ -78,6 +78,27 @@ async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
     assert meter.read() == (FENCE + 4 + 2 * further_kb, 0)
 
 
+async def test_units_of_a_schedule(store: DynamoStore) -> None:
+    batch = await claimed(store)
+    store.observe = meter = _Meter()
+    schedule = _timer(600)._replace(namespace=schedules_of("default"))
+    await store.apply([replace(batch, upserts=[schedule])])
+    assert meter.read() == (FENCE + 6, 0)
+    # Its next occurrence: the entry by id stays.
+    schedule = schedule._replace(execute_at=2)
+    await store.apply([replace(batch, upserts=[schedule])])
+    assert meter.read() == (FENCE + 6, 0)
+    await store.apply([replace(batch, runs=[run(schedule)])])
+    assert meter.read() == (FENCE + 4, 0)
+    assert await store.list_schedules("default", range(4), "", 100) == [schedule]
+    # The entry and the item. The other shards' empty pages cost a unit each on the service, and nothing here.
+    assert meter.read() == (0, 1 + 1)
+    assert await store.purge_history(2_000, 100) == 1
+    assert meter.read()[0] == 2
+    await store.apply([replace(batch, deletes=[schedule.uuid])])
+    assert meter.read() == (FENCE + 6, 0)
+
+
 def _has_units(cells: list[str]) -> bool:
     return len(cells) == 3 and any(cells[1:]) and all(cell.isdigit() or not cell for cell in cells[1:])
 
@@ -94,13 +115,19 @@ def test_the_page_sums_up_and_multiplies() -> None:
     purge = units["remove the history item when its retention is over"][0]
     assert units["a timer with history"] == (create + history + purge, load)
     assert units["a timer without history"] == (create + fire, load)
-    prices = re.search(r"\$([0-9.]+) per million write units, \$([0-9.]+) per million read\s+units", page)
+    occurrence = units["an occurrence of a schedule without history"][0]
+    kept = units["its row in the history, with an index entry"][0]
+    kept += units["remove that row when its retention is over"][0]
+    assert units["an occurrence of a schedule with history"] == (occurrence + kept, load)
+    prices = re.search(r"\$([0-9.]+) per million write\s+units, \$([0-9.]+) per million read\s+units", page)
     assert prices is not None
     write, read = map(float, prices.groups())
-    alone = 2 * FENCE * write
-    with_history, without = 17 * write + read, 8 * write + read
-    for dollars in (with_history, without, with_history + alone, without + alone):
-        assert f"${dollars + 1e-9:.2f}" in page
+    costs = {row[0]: row[1:] for row in rows if len(row) == 3 and "$" in row[1]}
+    for one, many, fences in (("a timer", "timers", 2), ("an occurrence of a schedule", "occurrences of schedules", 1)):
+        for kind in ("with history", "without history"):
+            together, (each, _) = costs[f"{many} {kind}"], units[f"{one} {kind}"]
+            for cell, count in zip(together, (each, each + fences * FENCE), strict=True):
+                assert f"{count} × ${write} + {load} × ${read} = **${count * write + load * read + 1e-9:.2f}" in cell
 
 
 def test_the_command_on_the_page_makes_the_table_that_the_store_makes() -> None:

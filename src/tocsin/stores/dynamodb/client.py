@@ -16,6 +16,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
 from botocore import exceptions as driver
 from botocore.loaders import create_loader
+from botocore.parsers import ResponseParserError
 
 from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
@@ -42,6 +43,8 @@ _PAUSE_FIRST_US, _PAUSE_MAX_US = 25_000, 1_000_000
 #: UNREACHABLE is not among them: nothing was sent, and the callers have retries of their own.
 _AGAIN = frozenset({Verdict.THROTTLED, Verdict.CONFLICT, Verdict.UNANSWERED})
 _US = 1_000_000
+#: How the content type of DynamoDB's answers begins.
+_CONTENT_TYPE = "application/x-amz-json-"
 
 
 class RequestKind(Enum):
@@ -154,6 +157,10 @@ class DynamoClient:
         timeout_s = self.settings.connect_timeout_s + self.settings.request_timeout_s
         async with self._connections, asyncio.timeout(timeout_s):
             response: Response = await getattr(self._client, operation)(**arguments)
+        kind_of_content = response["ResponseMetadata"]["HTTPHeaders"].get("content-type", "")
+        if not kind_of_content.startswith(_CONTENT_TYPE):
+            # A proxy's page with status 200, which the driver takes for an empty answer.
+            raise ResponseParserError(f"an answer of type {kind_of_content!r}, which is not DynamoDB's")
         consumed = response.get("ConsumedCapacity")
         if consumed is not None:
             each = consumed if isinstance(consumed, list) else [consumed]

@@ -34,6 +34,7 @@ class Verdict(Enum):
     REFUSED = "refused"
     DENIED = "denied"
     MISSING = "missing"
+    FOREIGN = "foreign"
     INVALID = "invalid"
 
 
@@ -53,6 +54,7 @@ _VERDICTS = {
     "ConditionalCheckFailedException": Verdict.REFUSED,
     "ConditionalCheckFailed": Verdict.REFUSED,
     "ResourceNotFoundException": Verdict.MISSING,
+    "UnknownOperationException": Verdict.FOREIGN,
     "AccessDeniedException": Verdict.DENIED,
     "AccessDenied": Verdict.DENIED,
     "UnrecognizedClientException": Verdict.DENIED,
@@ -118,7 +120,14 @@ def _verdict_of_answer(error: Any) -> Verdict:
     if code in _VERDICTS:
         return _VERDICTS[code]
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return Verdict.UNANSWERED if status >= 500 else Verdict.INVALID
+    if status >= 500:
+        return Verdict.UNANSWERED
+    return Verdict.FOREIGN if _is_foreign(code) else Verdict.INVALID
+
+
+def _is_foreign(code: str) -> bool:
+    """Whether an answer had no error code of its own, so that the driver took the HTTP status for it."""
+    return not code or code.isdecimal()
 
 
 def _verdict_of_reasons(reasons: Sequence[dict[str, Any]]) -> Verdict:
@@ -154,6 +163,12 @@ def translate_error(error: BaseException, verdict: Verdict, place: str) -> Store
             return StoreCorrupted(f"{text}; the table was removed: stop Tocsin, then restore a backup")
         case Verdict.DENIED:
             return StoreUnavailable(f"{text}; {_POLICY}")
+        case Verdict.FOREIGN:
+            return StoreUnavailable(
+                f"{text}; this is not DynamoDB, or a version without transactions: check the endpoint"
+            )
+        case Verdict.UNREACHABLE:
+            return StoreUnavailable(f"{text}; check region, endpoint and network")
         case _:
             return StoreUnavailable(text)
 
@@ -163,6 +178,9 @@ def text_of(error: BaseException) -> str:
     if not isinstance(error, driver.ClientError):
         cause = _cause(error)
         return str(error) or (type(error).__name__ if cause is None else f"{type(cause).__name__}: {cause}")
+    if _is_foreign(code_of(error)):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return f"HTTP {status} without an error code of DynamoDB"
     message = error.response.get("Error", {}).get("Message", "")
     reasons = error.response.get("CancellationReasons", ())
     details = sorted({str(each["Message"]) for each in reasons if each.get("Message")})

@@ -2,14 +2,14 @@
 
 Attribute names have one letter, because they count towards the size of each item: `g` generation, `n` namespace, `i` id,
 `t` tags, `r` record, `w` reason of suspension; of finished timers also `z` status, `f` finished at, and `ttl`, the time to
-live in seconds since 1970. A run has `r`, `e` and `ttl`.
+live in seconds since 1970. A run has `r`, `e` and `ttl`. Only the live row of a schedule has an `e` that is no expiry.
 """
 
 from __future__ import annotations
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, HistoryRow, RunRow, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow
 from tocsin.stores.dynamodb.keys import (
     FINISHED,
     LIVE,
@@ -24,6 +24,7 @@ from tocsin.stores.dynamodb.keys import (
     is_timer,
     order,
     run_key,
+    schedule_order,
     timer_key,
     uuid_of,
 )
@@ -33,7 +34,8 @@ _UUID_BYTES = 16
 _STATUSES = {status.value: status for status in Status}
 #: Size of an item beside its attributes, rounded up.
 _ITEM_OVERHEAD_BYTES = 100
-_EXPIRY_ENTRY_BYTES = 200
+#: The attributes in an item's entries in the indexes.
+_ENTRIES: tuple[tuple[str, ...], ...] = (("p", "s", "o", *PROJECTED), ("p", "s", "e"))
 
 
 def stored_item(shard_id: int, row: StoredRow) -> Item:
@@ -42,6 +44,8 @@ def stored_item(shard_id: int, row: StoredRow) -> Item:
     item = {**timer_key(shard_id, row.uuid), "o": {"B": _order(kind, row)}, "g": {"B": row.generation}, **_common(row)}
     if row.suspended is not None:
         item["w"] = {"S": row.suspended}
+    if row.namespace.endswith(SCHEDULES_SUFFIX):
+        item["e"] = {"B": schedule_order(row.namespace, row.timer_id)}
     return _checked(item, row)
 
 
@@ -94,8 +98,8 @@ def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
 
 def _checked(item: Item, row: StoredRow | HistoryRow | RunRow) -> Item:
     # Entries in local indexes count towards the limit.
-    indexed = {name: item[name] for name in ("p", "s", "o", *PROJECTED) if name in item}
-    if (size := item_bytes(item) + item_bytes(indexed) + _EXPIRY_ENTRY_BYTES) > ITEM_BYTES_MAX:
+    entries = [{name: item[name] for name in names if name in item} for names in _ENTRIES]
+    if (size := item_bytes(item) + sum(map(item_bytes, entries))) > ITEM_BYTES_MAX:
         raise DefiniteFailure(
             f"{row.uuid.hex()}: {size} bytes; an item of DynamoDB, with its entries in indexes, takes {ITEM_BYTES_MAX}"
         )

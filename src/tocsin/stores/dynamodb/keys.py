@@ -9,12 +9,13 @@ partition key:
                     s = "run" uuid generation      a run that ended while its timer went on
 
 The local index `by_instant` sorts by `o`: a letter for the kind, the instant, the uuid, and the generation of a finished
-one. The local index `by_expiry` sorts finished timers and runs by `e`, the instant at which they expire. Instants are eight
-bytes that sort as the numbers do.
+one. The local index `by_expiry` sorts finished timers and runs by `e`, the instant at which they expire, and after all of
+them live schedules by namespace and id. Instants are eight bytes that sort as the numbers do.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from tocsin.ports.store import GENERATION_END, FireKey, ListCursor
@@ -29,6 +30,13 @@ PROJECTED = ("g", "n", "i", "t", "z")
 
 #: First letters of `o`.
 LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
+
+#: First letter of the `e` of a schedule: expiries begin with it from the year 290,000 on.
+_SCHEDULE = b"\xff"
+#: DynamoDB's limit of a sort key is 1,024 bytes, and an id has 255 characters of at most 4. Two namespaces may have the same
+#: hash; what is read by it has its namespace, too.
+_NAMESPACE_HASH_BYTES = 3
+_SORT_BYTES_MAX = 1_024
 
 _TIMER, _HISTORY = b"t", b"h"
 #: Begins the sort key of a run. Not behind the uuid: reads of a timer, also those of earlier releases, take all items with
@@ -120,3 +128,18 @@ def behind(kind: bytes, after: FireKey) -> bytes:
 def up_to(kind: bytes, last: FireKey) -> bytes:
     """The greatest `o` of a live or suspended row not above the key, which may lack its uuid."""
     return order(kind, *last)
+
+
+def schedule_order(namespace: str, schedule_id: str) -> bytes:
+    """The `e` of a live schedule: sorts as the bytes of ids do among those of its namespace, the name under which schedules
+    are stored."""
+    return (_of_schedules(namespace) + schedule_id.encode())[:_SORT_BYTES_MAX]
+
+
+def schedules_end(namespace: str) -> bytes:
+    """Sorts after each `e` of the namespace's schedules, whose ids are UTF-8."""
+    return _of_schedules(namespace) + b"\xff"
+
+
+def _of_schedules(namespace: str) -> bytes:
+    return _SCHEDULE + hashlib.sha256(namespace.encode()).digest()[:_NAMESPACE_HASH_BYTES]

@@ -1,4 +1,4 @@
-"""Lists over DynamoDB: a merge of sorted ranges (per shard: live, suspended, finished) with bounded work.
+"""Lists over DynamoDB: a merge of sorted ranges (per shard: live, suspended, finished) with bounded work, and schedules.
 
 Each range is read page by page from the index; DynamoDB filters the entries and returns how far it has read. The result is
 complete up to the place that all ranges have reached. Finally the rows of the chosen entries are read. A list is not a
@@ -12,10 +12,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_END, HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import (
+    GENERATION_END,
+    HistoryRow,
+    ListCursor,
+    Listed,
+    ListQuery,
+    StoredRow,
+    schedules_of,
+)
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import row_of
 from tocsin.stores.dynamodb.keys import (
+    BY_EXPIRY,
     FINISHED,
     LIVE,
     SUSPENDED,
@@ -23,6 +32,8 @@ from tocsin.stores.dynamodb.keys import (
     order,
     partition_of,
     place_of,
+    schedule_order,
+    schedules_end,
 )
 from tocsin.stores.dynamodb.reads import between
 
@@ -180,3 +191,51 @@ def _filter(query: ListQuery, *, finished: bool) -> tuple[str, dict[str, str], d
         values |= {f":z{number}": {"S": status} for number, status in enumerate(wanted)}
         parts.append(f"#z IN ({', '.join(f':z{number}' for number in range(len(wanted)))})")
     return " AND ".join(parts), names, values
+
+
+async def list_schedules(
+    client: DynamoClient, namespace: str, shards: Sequence[int], after_id: str, limit: int
+) -> list[StoredRow]:
+    """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
+    name = schedules_of(namespace)
+    first, last = schedule_order(name, after_id), schedules_end(name)
+    found: list[StoredRow] = []
+    while len(found) < limit:
+        wanted = limit - len(found)
+        read = partial(_schedule_entries, client, first, last, wanted)
+        of_shards = await client.in_parallel(read, sorted(set(shards)))
+        ahead = sorted((each for entries in of_shards for each in entries), key=_expiry_of)
+        # With those of the same `e` as the last: their namespaces have the same hash.
+        entries = [each for each in ahead if _expiry_of(each) <= _expiry_of(ahead[:wanted][-1])]
+        items = await client.batch_get([{"p": each["p"], "s": each["s"]} for each in entries]) if entries else []
+        # One may have ended since its entry was read, or be another namespace's.
+        found += [row for item in items if isinstance(row := row_of(item), StoredRow) and row.namespace == name]
+        if len(entries) < wanted:
+            break
+        first = _expiry_of(entries[-1])
+    return sorted(found, key=lambda row: row.timer_id.encode())
+
+
+async def _schedule_entries(client: DynamoClient, first: bytes, last: bytes, limit: int, shard_id: int) -> list[Item]:
+    """The entries of a shard's schedules behind `first`: `limit` and one more, or all."""
+    found: list[Item] = []
+    more: dict[str, Any] = {}
+    while len(found) <= limit:
+        page = await client.query(
+            partition_of(shard_id),
+            index=BY_EXPIRY,
+            KeyConditionExpression="p = :p AND e BETWEEN :first AND :last",
+            ExpressionAttributeValues={":first": {"B": first}, ":last": {"B": last}},
+            # The range includes its beginning.
+            Limit=min(limit - len(found) + 2, client.settings.page_items_max),
+            **more,
+        )
+        found += [item for item in page["Items"] if _expiry_of(item) > first]
+        if "LastEvaluatedKey" not in page:
+            break
+        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    return found
+
+
+def _expiry_of(item: Item) -> bytes:
+    return bytes(item["e"]["B"])

@@ -51,8 +51,9 @@ def _schema(keys: dict[str, str]) -> list[dict[str, str]]:
 async def prepare(client: DynamoClient, total_shards: int | None, *, create: bool) -> int:
     """Creates the table if it is missing, and fixes the number of shards; returns that number.
 
-    Raises ConfigError for missing rights or a number of shards other than the stored one, StoreCorrupted for a table of
-    another shape, StoreUnavailable for a missing table without `create`, SchemaTooNew for a newer layout.
+    Raises ConfigError for missing rights, a server that is not DynamoDB, or another number of shards than the stored one;
+    StoreCorrupted for a table of another shape, StoreUnavailable for a missing table without `create`, SchemaTooNew for a
+    newer layout.
     """
     description = await _describe(client)
     if description is None:
@@ -75,8 +76,9 @@ async def _describe(client: DynamoClient) -> dict[str, Any] | None:
 
 
 def refused(client: DynamoClient, error: StoreError, action: str) -> StoreError | ConfigError:
-    """The error to raise at the start: ConfigError for missing rights or invalid credentials, which no retry helps."""
-    if _verdict(error) is Verdict.DENIED:
+    """The error to raise at the start: ConfigError for missing rights, invalid credentials or another kind of server, which
+    no retry helps."""
+    if _verdict(error) in (Verdict.DENIED, Verdict.FOREIGN):
         return ConfigError(f"store: {error} ({action} on {client.table})")
     return error
 
@@ -167,10 +169,7 @@ def _written(keys: dict[str, str]) -> str:
 async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
     """Fixes the number. It can be changed until the first claim."""
     while True:
-        try:
-            item = await client.get(_META_KEY)
-        except StoreError as error:
-            raise refused(client, error, "GetItem") from error
+        item = await _meta(client)
         if item is not None and int(item["layout"]["N"]) > LAYOUT:
             raise SchemaTooNew(
                 f"{client.place} has layout {item['layout']['N']}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, "
@@ -184,6 +183,20 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
         number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
         if await _put_total_shards(client, fixed, number):
             return number
+
+
+async def _meta(client: DynamoClient) -> Item | None:
+    """The item of the number of shards. Read in a transaction, so that a server without transactions is refused at the
+    start."""
+    get = {"Get": {"TableName": client.table, "Key": _META_KEY}}
+    try:
+        answer = await client.call(
+            "transact_get_items", RequestKind.READ, TransactItems=[get], ReturnConsumedCapacity="TOTAL"
+        )
+    except StoreError as error:
+        raise refused(client, error, "GetItem") from error
+    found: Item | None = answer["Responses"][0].get("Item")
+    return found
 
 
 async def _put_total_shards(client: DynamoClient, former: int | None, number: int) -> bool:

@@ -63,7 +63,6 @@ class DynamoStore:
         shards_together=False,
         batch_rows_max=_BATCH_ROWS_MAX,
         batch_bytes_max=_BATCH_BYTES_MAX,
-        schedules=False,
     )
 
     def __init__(
@@ -187,8 +186,8 @@ class DynamoStore:
     async def list_schedules(
         self, namespace: str, shards: Sequence[int], after_id: str, limit: int
     ) -> builtins.list[StoredRow]:
-        """Raises DefiniteFailure: this store has no schedules."""
-        raise DefiniteFailure("schedules are not available with DynamoDB")
+        """The namespace's schedules in these shards behind an id, in the order of their ids' bytes. It is not a snapshot."""
+        return await lists.list_schedules(self._open, namespace, shards, after_id, limit)
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished. It is not a snapshot."""

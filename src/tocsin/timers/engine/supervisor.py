@@ -71,9 +71,8 @@ class Supervisor:
         self._spawn(_every(limits.heartbeat_interval_us, self.lease.beat_or_report))
         self._spawn(_every(limits.namespaces_interval_us, self.lease.read_namespaces))
         self._spawn(_every(limits.purge_interval_us, partial(purge, self._context)))
-        if self._context.store.capabilities.schedules:
-            replanning = Replanning(self._context, self.shards, self.total_shards)
-            self._spawn(_every(limits.replanning_interval_us, replanning.check))
+        replanning = Replanning(self._context, self.shards, self.total_shards)
+        self._spawn(_every(limits.replanning_interval_us, replanning.check))
         self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:

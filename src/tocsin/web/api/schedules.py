@@ -24,10 +24,7 @@ _UNCHANGED = (b"tocsin-existing", b"true")
 
 _operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
 _READ_ERRORS = ("SCHEDULE_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
-_WRITE_ERRORS = (
-    *("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED", "CLUSTER_UPGRADING"),
-    "SCHEDULES_UNSUPPORTED",
-)
+_WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED", "CLUSTER_UPGRADING")
 _CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
 _ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
 _NAME = {"namespace": "default", "scheduleId": "nightly-report"}
@@ -90,7 +87,7 @@ class ScheduleHandlers:
         "/api/v1/schedules/list",
         "List schedules, ordered by id",
         Role.READ,
-        errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "SCHEDULES_UNSUPPORTED"),
+        errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
         example={"namespace": "default", "status": "paused", "limit": 100},
     )
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:

@@ -115,11 +115,6 @@ CODES: dict[str, ErrorCode] = {
         "Wait until some of them have fired; `triggersWaiting` and `backfillsWaiting` of the schedule count them.",
         "100 triggers wait already; try again when some of them have fired",
     ),
-    "SCHEDULES_UNSUPPORTED": ErrorCode(
-        "The server's store can't keep schedules.",
-        "Use SQLite, PostgreSQL or MySQL.",
-        "schedules are not available with this store; use SQLite, PostgreSQL or MySQL",
-    ),
     "CLOCK_HALTED": ErrorCode(
         "Only from `tocsin dev`: the clock did not reach the instant asked for, because more than 10,000 instants were due "
         "on the way, or what was due at one of them did not finish. The clock shows an earlier instant.",

@@ -20,7 +20,6 @@ from tocsin.model.errors import (
     OutcomeUnknown,
     Overloaded,
     PayloadTooLarge,
-    SchedulesUnsupported,
     TocsinError,
     Unavailable,
 )
@@ -180,7 +179,6 @@ _PROBLEM_KINDS: dict[type[BaseException], ProblemKind] = {
     TooManyFailures: ProblemKind(429, "Too many failures"),
     Overloaded: ProblemKind(429, "Too many requests"),
     HeadersTooLarge: ProblemKind(431, "Headers too large"),
-    SchedulesUnsupported: ProblemKind(501, "Not available with this store"),
     Unavailable: ProblemKind(503, "Temporarily unavailable"),
     ClusterUpgrading: ProblemKind(503, "Cluster is being upgraded"),
     DefiniteFailure: ProblemKind(503, "Temporarily unavailable", hidden=True),

@@ -74,17 +74,13 @@ class ScheduleEnded(Conflict):
 
 
 class BacklogFull(Conflict):
-    """BACKLOG_FULL: As many triggers or backfills of the schedule wait as may wait: 100 triggers, 10 backfills.
-    Nothing was written."""
-
-
-class SchedulesUnsupported(ServerError):
-    """SCHEDULES_UNSUPPORTED: The server's store can't keep schedules."""
+    """BACKLOG_FULL: Too many triggers (at most 100) or backfills (at most 10) of the schedule are waiting. Nothing was
+    written."""
 
 
 class ClockHalted(Conflict):
-    """CLOCK_HALTED: Only from tocsin dev: the clock did not get to the instant asked for, since more than 10,000
-    instants were due on the way, or what was due at one of them came to no end. The clock shows an earlier instant."""
+    """CLOCK_HALTED: Only from tocsin dev: the clock did not reach the instant asked for, because more than 10,000
+    instants were due on the way, or what was due at one of them did not finish. The clock shows an earlier instant."""
 
 
 class RotationPending(Conflict):
@@ -193,7 +189,6 @@ CODES: dict[str, type[ApiError]] = {
     "TIMER_EXISTS": TimerExists,
     "SCHEDULE_ENDED": ScheduleEnded,
     "BACKLOG_FULL": BacklogFull,
-    "SCHEDULES_UNSUPPORTED": SchedulesUnsupported,
     "CLOCK_HALTED": ClockHalted,
     "ROTATION_PENDING": RotationPending,
     "TOO_MANY_KEYS": TooManyKeys,
@@ -245,7 +240,6 @@ __all__ = [
     "RouteNotFound",
     "ScheduleEnded",
     "ScheduleNotFound",
-    "SchedulesUnsupported",
     "ServiceCallNotFound",
     "ServiceCallNotScheduled",
     "ShardUnavailable",

@@ -43,6 +43,9 @@ FailureKind: TypeAlias = Literal[
 #: Which finished timers stay visible until retention removes them.
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
 
+#: The state of a schedule that has not ended.
+LiveScheduleStatus: TypeAlias = Literal["active", "paused"]
+
 #: Why an occurrence fired.
 OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill"]
 
@@ -65,11 +68,11 @@ ServiceCallStatus: TypeAlias = Literal["Scheduled", "Running", "Retrying", "Succ
 
 #: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
 #: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
-#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read. `held`: it is due, and no
-#: node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
+#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read. `blocked`: it is due, and
+#: no node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
 #: final status.
 TimerState: TypeAlias = Literal[
-    "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "held", "unknown", "finished"
+    "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "blocked", "unknown", "finished"
 ]
 
 #: A timer's state. Only `pending` timers fire and can be changed.
@@ -410,10 +413,11 @@ class CreateSchedule:
     end_at: datetime | Unset = UNSET
     #: How many instants it has; afterwards it ends.
     max_occurrences: int | Unset = UNSET
-    #: Each instant is delayed by up to this, and to before the next one; always by the same for an instant. Default 0s.
+    #: Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
+    #: instant. Default 0s.
     jitter: timedelta | str | Unset = UNSET
-    #: What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not finished.
-    #: latest: the last of them fires (the default); all: each fires; none: none fires.
+    #: What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
+    #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
     catch_up_window: timedelta | str | Unset = UNSET
@@ -530,10 +534,11 @@ class UpdateSchedule:
     end_at: datetime | None | Unset = UNSET
     #: How many instants it has; afterwards it ends.
     max_occurrences: int | None | Unset = UNSET
-    #: Each instant is delayed by up to this, and to before the next one; always by the same for an instant. Default 0s.
+    #: Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
+    #: instant. Default 0s.
     jitter: timedelta | str | Unset = UNSET
-    #: What becomes of instants that pass while the schedule cannot fire, or while its occurrence before has not finished.
-    #: latest: the last of them fires (the default); all: each fires; none: none fires.
+    #: What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
+    #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
     catch_up_window: timedelta | str | None | Unset = UNSET
@@ -611,6 +616,8 @@ class ListSchedules:
 
     #: The namespace's name.
     namespace: str
+    #: active, paused, or both: schedules with any of them match. Ended ones are not listed.
+    status: LiveScheduleStatus | Unset = UNSET
     #: Maximum number of schedules on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -621,6 +628,8 @@ class ListSchedules:
         sent: dict[str, JsonValue] = {
             "namespace": self.namespace,
         }
+        if not isinstance(self.status, Unset):
+            sent["status"] = self.status
         if not isinstance(self.limit, Unset):
             sent["limit"] = self.limit
         if not isinstance(self.cursor, Unset):
@@ -1269,8 +1278,8 @@ class Schedule:
     next_instants: list[datetime]
     #: Its ended occurrences by outcome.
     counts: dict[str, int]
-    #: Instants that did not fire, by reason: late (they passed before it could fire), overlap (the occurrence before had
-    #: not finished), window (older than the catch-up window), paused.
+    #: Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous occurrence
+    #: had not finished), window (older than the catch-up window), paused.
     missed: dict[str, int]
     #: Triggers that wait to be fired.
     triggers_waiting: int
@@ -1324,9 +1333,9 @@ class Schedule:
     retry_policy: RetryPolicyAnswer | None = None
     #: Why it is paused; absent unless it is.
     paused_reason: str | None = None
-    #: The instant of the occurrence at hand, waiting or being attempted; absent once ended.
+    #: The instant of the current occurrence, waiting or being attempted; absent once ended.
     occurrence_at: datetime | None = None
-    #: Attempts of the occurrence at hand.
+    #: Attempts of the current occurrence.
     attempts: int | None = None
     #: When the next attempt is due.
     next_attempt_at: datetime | None = None
@@ -1466,7 +1475,7 @@ class OccurrencePage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OccurrenceRun:
-    """One occurrence with its attempts. `pending` is the one at hand. `missed`: instants that did not fire, with no
+    """One occurrence with its attempts. `pending` is the current one. `missed`: instants that did not fire, with no
     occurrence before them."""
 
     #: Its name, which is part of the webhook-id of its attempts.
