@@ -17,8 +17,8 @@ class DriverGone(Exception):
 
 
 class Control:
-    """Answers `POST /next`: the body is the outcome of the step before, the response the next step. The first body says what
-    the driver can do."""
+    """Answers `POST /next`: the body is the outcome of the step before, the response the next step. The first body lists
+    what the driver can do."""
 
     def __init__(self) -> None:
         self._steps: asyncio.Queue[Json] = asyncio.Queue()
@@ -33,8 +33,8 @@ class Control:
 
     async def hello(self) -> list[str]:
         """What the driver can do. Raises DriverGone."""
-        said = await self._outcome("its start")
-        return list(said["hello"]["can"])
+        outcome = await self._outcome("its start")
+        return list(outcome["hello"]["can"])
 
     async def perform(self, step: Json) -> Json:
         """Has the driver take a step, and returns the outcome. Raises DriverGone."""

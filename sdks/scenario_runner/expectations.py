@@ -1,4 +1,4 @@
-"""Expected values: what a scenario may say about a result, and the variables in its texts."""
+"""Expected values: what a scenario may state about a result, and the variables in its texts."""
 
 from __future__ import annotations
 

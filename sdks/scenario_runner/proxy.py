@@ -121,7 +121,7 @@ class Proxy:
 
     async def _show_owners(self, fault: dict[str, Any]) -> Response:
         """The map of owners of a cluster whose nodes are this proxy's ports. `pattern` has the owner of shard 0, 1, … and
-        begins again; `nodes` changes what is said of each node."""
+        begins again; `nodes` changes the description of each node."""
         answer = await self._client.get("/api/v1/cluster?view=owners")
         total, pattern = answer.json()["totalShards"], fault["pattern"]
         self._owners = [pattern[shard % len(pattern)] for shard in range(total)]

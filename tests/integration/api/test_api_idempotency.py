@@ -55,7 +55,7 @@ def test_a_repeated_create_returns_the_current_timer(server: Served, whole: bool
     assert (conflict.status_code, conflict.json()["error"]) == (409, "IDEMPOTENCY_CONFLICT")
 
 
-def test_a_first_try_stores_its_key_and_says_so_in_one_way(server: Served) -> None:
+def test_a_first_try_stores_its_key_and_is_marked_in_one_way(server: Served) -> None:
     for first_try, replayed in (("1", None), (None, "true")):
         headers = {"idempotency-key": "k"} | ({"tocsin-first-try": first_try} if first_try else {})
         made = server.client.post("/api/v1/timers/create", json=TIMER, headers=headers)

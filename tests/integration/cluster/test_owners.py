@@ -27,7 +27,7 @@ def _timer(number: int, **fields: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def test_writes_sent_to_the_owners_are_not_forwarded_and_others_say_so(
+async def test_writes_sent_to_the_owners_are_not_forwarded_and_others_are_marked_so(
     tmp_path: Path, postgresql_url: str
 ) -> None:
     urls = {name: f"http://{name}.internal:8080/timers" for name in ("one", "two")}

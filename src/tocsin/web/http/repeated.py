@@ -41,7 +41,7 @@ def key_in(header: bytes | None) -> str | None:
 
 
 def is_first_try(header: bytes | None) -> bool:
-    """Whether the header Tocsin-First-Try says that the request's keys have not been sent before. Raises InvalidInput."""
+    """Whether the header Tocsin-First-Try states that the request's keys have not been sent before. Raises InvalidInput."""
     if header is None:
         return False
     if header.strip() != b"1":

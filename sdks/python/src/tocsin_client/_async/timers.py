@@ -55,7 +55,7 @@ class AsyncTimers(Part):
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
         """Creates a timer; it is durable when this returns. Give one of `execute_at` and `delay`, and at most one of
-        `payload` and `body`. A pending timer with the same id is replaced, unless `on_conflict` says otherwise.
+        `payload` and `body`. A pending timer with the same id is replaced, unless `on_conflict` asks otherwise.
 
         If an answer is lost, the request is repeated with the same idempotency key: one call creates one timer, which
         fires once. Give a key of your own if your program itself may repeat the call, as after a crash.

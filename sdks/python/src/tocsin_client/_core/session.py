@@ -21,7 +21,7 @@ from tocsin_client._values import JsonValue, format_duration, parse_duration
 from tocsin_client._version import __version__
 
 CONNECT_TIMEOUT_S = 2.0
-#: Longer than the server's own 10 s, so that its 503 arrives, which says more than a timeout.
+#: Longer than the server's own 10 s, so that its 503 arrives, which means more than a timeout.
 TRY_TIMEOUT_S = 15.0
 CALL_TIMEOUT_S = 30.0
 #: Of one call: the first try, and three retries.
@@ -182,5 +182,5 @@ def remaining(body: Mapping[str, JsonValue], elapsed_s: float) -> Mapping[str, J
     try:
         left = parse_duration(delay) - timedelta(seconds=elapsed_s)
     except ValueError:
-        return body  # the server says what is wrong with it
+        return body  # the server reports what is wrong with it
     return {**body, "delay": format_duration(max(left, timedelta()))}

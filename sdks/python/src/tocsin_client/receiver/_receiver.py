@@ -85,7 +85,7 @@ class Receiver:
             return Firing.read(named, body)
         except ValueError as wrong:
             _log.error("callback can't be read: %s", wrong, extra={"webhook_id": named.get("webhook-id")})
-            return _refused(500, "the callback can't be read; the receiver's log says why")
+            return _refused(500, "the callback can't be read; the receiver's log has the reason")
 
     def _refusal(self, headers: Mapping[str, str], body: bytes) -> Response | None:
         """Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails."""
@@ -97,7 +97,7 @@ class Receiver:
             keys = [key_of(secret) for secret in self._resolved()]
         except Exception:  # noqa: BLE001 (the function is the user's)
             _log.exception("signing secrets can't be read; callbacks are refused until they can")
-            return _refused(503, "the receiver's secrets can't be read; its log says why")
+            return _refused(503, "the receiver's secrets can't be read; its log has the reason")
         if not keys:
             _log.error("receiver has no signing secret; give one, or unsigned=True")
             return _refused(503, "the receiver has no secret")
@@ -145,7 +145,7 @@ def _checked(answer: Answer) -> Answer:
 
 def _crashed(firing: Firing) -> Response:
     _log.exception("handler failed", extra={"webhook_id": firing.webhook_id, "timer_id": firing.timer_id})
-    return _refused(500, "the handler failed; the receiver's log says why")
+    return _refused(500, "the handler failed; the receiver's log has the reason")
 
 
 def _refused(status: int, reason: str) -> Response:
