@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from api_server import Keys, Served, make_api
 from fake_agent import FakeAgent
 from fake_timers import FakeTimerService
 
-from conftest import Keys, Served, make_api
 from tocsin.cluster.wire import RelayedRequest
 from tocsin.model.access import Role
 from tocsin.server.relay import serve_relayed

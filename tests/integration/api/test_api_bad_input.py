@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-
-from conftest import Served
+from api_server import Served
 
 TIMER: dict[str, Any] = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 JSON = {"content-type": "application/json"}

@@ -12,12 +12,12 @@ from typing import Any
 import httptools
 import pytest
 import uvicorn
+from api_server import Keys, make_api
 from fake_timers import FakeTimerService
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
-from conftest import Keys, make_api
 from tocsin.model.access import Role
 from tocsin.ports.observer import ClientRefused
 from tocsin.web.api.app import Api

@@ -6,8 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-
-from conftest import Served
+from api_server import Served
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from api_server import Keys, Served, make_api, serving
 from fake_timers import FakeTimerService
 from tests.support.patience import PATIENCE_S
-
-from conftest import Keys, Served, make_api, serving
 
 LIMIT = 256 * 1024
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from api_server import Served
 
-from conftest import Served
 from tocsin.model.access import Role
 
 SCHEDULE = {

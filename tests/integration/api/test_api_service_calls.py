@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from api_server import Served
 
-from conftest import Served
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.service_calls.api.ports import ExecutionRecord, TraceEntry
 from tocsin.service_calls.messages import CallKey, SubmitServiceCall

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from api_server import Keys, Served
 from test_api_service_calls import CALL, CALL_ID, CALLS, OTHER, SPEC, TENANT
 
-from conftest import Keys, Served
 from tocsin.model.access import Role
 from tocsin.model.errors import StoreUnavailable, Unavailable
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, RequestUnanswered

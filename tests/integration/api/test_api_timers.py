@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-
-from conftest import Served
+from api_server import Served
 
 TIMER = {
     "namespace": "default",

@@ -8,13 +8,13 @@ import socket
 from collections.abc import Callable, Iterator
 
 import pytest
+from api_server import Served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from tests.support.patience import PATIENCE_S
 
-from conftest import Served
 from tocsin.model.errors import (
     OutcomeUnknown,
     Overloaded,

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from api_server import Keys, Served
 from jsonschema import Draft202012Validator
 
-from conftest import Keys, Served
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import compose
 from tocsin.http_client.target import parse_url
