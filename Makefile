@@ -12,7 +12,7 @@ SHARED := -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast test-cluster test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
+.PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
 
 # A line that begins with `##@` starts a group of commands.
 help: ## list the commands

@@ -1,12 +1,12 @@
 """`make bench-cluster`: 1, 2 and 4 nodes on one PostgreSQL server, started here, which syncs as in production.
 
     python -m bench.cluster                    # everything, less than five minutes
-    python -m bench.cluster --only limited     # some of limited,free,shards
+    python -m bench.cluster --only limited     # some of limited,free,shards,sdk
     python -m bench.cluster --quick            # a third of the load
 
 *limited*: each node has the same small share of a core (`--share`), so that nodes are the limit although load, nodes and
 database share one machine. *free*: no limit per node, so that the machine is the limit. *shards*: the cost of many shards
-on one node. Prints a table and writes JSON to bench/results/. docs/explanation/scale.md explains the results.
+on one node. *sdk*: creates by the Python SDK on 2 and 4 nodes with a smaller share each, its owner routing off and on. Prints a table and writes JSON to bench/results/. docs/explanation/scale.md explains the results.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _HOUR_US = 3_600_000_000
 BATCH_PER_S, SINGLE_PER_S, FIRES_PER_S = 32_000, 9_000, 11_000
 #: Timers per request for the fire measurements.
 DUE_BATCH = 100
+#: A node's share of a core for the SDK, which takes several times as long for a create as the load process; timers of one call.
+SDK_SHARE, SDK_BATCH = 0.04, 500
 #: Creates a second in the comparison of owners with any node.
 FORWARD_RATE = 1_500
 
@@ -179,6 +181,32 @@ def loaded(server: Database, count: int, share: float | None, seconds: float) ->
         return measured
 
 
+def by_sdk(server: Database, count: int, seconds: float) -> Results:
+    """Creates by the Python SDK, through any of `count` nodes and with owner routing."""
+    measured: Results = {}
+    with processes.folder() as folder, cluster(server, folder, count, SHARDS, SDK_SHARE) as nodes:
+        for kind, batch in (("single", 0), ("batch", SDK_BATCH)):
+            tasks = count * (4 if batch else 32)
+            per_s = count * SDK_SHARE * (BATCH_PER_S if batch else SINGLE_PER_S)
+            timers = max(int(per_s * seconds) // (tasks * max(batch, 1)), 2) * tasks * max(batch, 1)
+            for owners in (False, True):
+                name = f"create {kind} by SDK, {'to owners' if owners else 'any node'}"
+                before = nodes.used()
+                result = processes.sdk_load(
+                    nodes.ports, f"{kind}-{owners}", owners=owners, count=timers, batch=batch, tasks=tasks
+                )
+                used = nodes.used() - before
+                if result["timers"] != timers:
+                    raise RuntimeError(f"{timers - result['timers']} of {timers} creates failed")
+                measured |= {
+                    f"{name}, per s": result["per_s"],
+                    f"{name}, p50 ms": result["p50_ms"],
+                    f"{name}, CPU s of nodes per 1,000": used.nodes_s / timers * 1_000,
+                    f"{name}, CPU s of client per 1,000": result["client_cpu_s"] / timers * 1_000,
+                }
+    return measured
+
+
 def by_shards(server: Database, shards: int, seconds: float) -> Results:
     """One node that owns all `shards`: idle, and under load."""
     with (
@@ -218,6 +246,8 @@ def run(args: argparse.Namespace) -> dict[str, Results]:
         for part, share in (("limited", args.share), ("free", None)):
             for count in NODES:
                 plan[f"{part}, {count} nodes"] = lambda count=count, share=share: loaded(server, count, share, seconds)
+        for count in NODES[1:]:
+            plan[f"sdk, {count} nodes"] = lambda count=count: by_sdk(server, count, 2 * seconds)
         for shards in MANY_SHARDS:
             plan[f"shards, {shards}"] = lambda shards=shards: by_shards(server, shards, seconds)
         for name, measure in plan.items():
@@ -248,7 +278,7 @@ def _cell(value: Any) -> str:
 def main() -> int:
     """Parses the command line and runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="limited,free,shards", help="some of limited,free,shards")
+    parser.add_argument("--only", default="limited,free,shards,sdk", help="some of limited,free,shards,sdk")
     parser.add_argument("--share", type=float, default=0.15, help="share of a core for each node in the limited part")
     parser.add_argument("--quick", action="store_true", help="a third of the load")
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -154,13 +155,21 @@ def cluster(database: Database, folder: Path, count: int, shards: int, share: fl
 
 
 def _node(data: Path, name: str, url: str, shards: int) -> contextlib.AbstractContextManager[Running]:
+    port = _free_port()
     environment = {
         "TOCSIN_NODE_NAME": name,
+        "TOCSIN_ADVERTISE_API": f"http://127.0.0.1:{port}",
         "TOCSIN_NAMESPACE_NUM_SHARDS": str(shards),
         "TOCSIN_STORE": url,
         **processes.CLUSTER,
     }
-    return processes.serving(data, "--no-agent", "--shards", str(shards), environment=environment)
+    return processes.serving(data, "--no-agent", "--shards", str(shards), "--port", str(port), environment=environment)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        number: int = listener.getsockname()[1]
+        return number
 
 
 def _end_together(nodes: list[Running]) -> None:

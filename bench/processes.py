@@ -198,6 +198,14 @@ def load(port: int | str, receiver_port: int, *, due_us: int, **options: Any) ->
     return finish(start_load(port, receiver_port, due_us=due_us, **options))
 
 
+def sdk_load(ports: str, prefix: str, *, owners: bool, **options: int) -> dict[str, float]:
+    """Runs a load process of the SDK on nodes with these ports and returns its measurements."""
+    flags = [f"--{name}={value}" for name, value in options.items()] + ["--owners"] * owners
+    command = [sys.executable, "-m", "bench.sdk_load", f"--ports={ports}", f"--prefix={prefix}", *flags]
+    result: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    return result
+
+
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
     """A temporary folder on the disk to be measured (that of the working folder)."""
