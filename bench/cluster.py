@@ -6,7 +6,8 @@
 
 *limited*: each node has the same small share of a core (`--share`), so that nodes are the limit although load, nodes and
 database share one machine. *free*: no limit per node, so that the machine is the limit. *shards*: the cost of many shards
-on one node. *sdk*: creates by the Python SDK on 2 and 4 nodes with a smaller share each, its owner routing off and on. Prints a table and writes JSON to bench/results/. docs/explanation/scale.md explains the results.
+on one node. *sdk*: creates by the Python SDK on 2 and 4 nodes with a smaller share each, its owner routing off and on.
+Prints a table and writes JSON to bench/results/. docs/explanation/scale.md explains the results.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _HOUR_US = 3_600_000_000
 BATCH_PER_S, SINGLE_PER_S, FIRES_PER_S = 32_000, 9_000, 11_000
 #: Timers per request for the fire measurements.
 DUE_BATCH = 100
-#: A node's share of a core for the SDK, which takes several times as long for a create as the load process; timers of one call.
+#: A node's share of a core for the SDK, which takes several times as long for a create as the load process; and the timers
+#: of one of its calls.
 SDK_SHARE, SDK_BATCH = 0.04, 500
 #: Creates a second in the comparison of owners with any node.
 FORWARD_RATE = 1_500

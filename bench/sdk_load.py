@@ -11,6 +11,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from typing import Literal
 
 import uvloop
 from tocsin_client import AsyncClient, CreateTimer
@@ -45,7 +46,7 @@ async def _create(client: AsyncClient, timers: list[CreateTimer]) -> int:
 
 
 async def _run(args: argparse.Namespace) -> dict[str, float]:
-    routing = "owners" if args.owners else None
+    routing: Literal["owners"] | None = "owners" if args.owners else None
     clients = [AsyncClient(f"http://127.0.0.1:{port}", routing=routing) for port in args.ports.split(",")]
     for client in clients:
         for number in range(_WARM_UP):
