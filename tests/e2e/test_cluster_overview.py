@@ -191,7 +191,7 @@ async def test_overview_marks_data_missing_from_a_stopped_node(
         await shared_by([one, two], {"belfry-1", "belfry-2"})
         await fire_timers(two, inbox[1], "b")
         await expect(sentence).not_to_contain_text("does not respond")
-        await expect(page.locator("main > .hint")).to_contain_text("2 nodes")
+        await expect(page.locator("section[aria-labelledby=timers-title] > .hint")).to_contain_text("2 nodes")
         assert await fires_of(one) >= TIMERS
         assert [gap[2] for gap in (await series(one))["gaps"]] == ["belfry-2"]
         assert shown.complaints == []

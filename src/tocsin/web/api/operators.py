@@ -56,7 +56,7 @@ class OperatorHandlers:
         method="GET",
         errors=("SHARD_UNAVAILABLE",),
         answer=cluster_wire.Cluster,
-        other_answers=(cluster_wire.Owners,),
+        other_answers=(cluster_wire.ShardOwners,),
         has_etag=True,
         request_headers={"if-none-match": "The ETag of the map of owners that the client has."},
         parameters=(

@@ -74,7 +74,7 @@ class OwnerNode(ResponseStruct):
     skewed: Annotated[bool, about("Whether its clock differs from the store's, so that other nodes take its shards.")]
 
 
-class Owners(ResponseStruct):
+class ShardOwners(ResponseStruct):
     """Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number, the index
     of its owner in `nodes`, or null while none is known."""
 

@@ -506,10 +506,10 @@ def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
     )
 
 
-def owners_answer(view: OwnersView) -> cluster_wire.Owners:
+def owners_answer(view: OwnersView) -> cluster_wire.ShardOwners:
     """The owners of the shards as clients see them."""
     nodes = [cluster_wire.OwnerNode(node.api_url, node.alive, node.leaving, node.skewed) for node in view.nodes]
-    return cluster_wire.Owners(len(view.owners), nodes, view.owners)
+    return cluster_wire.ShardOwners(len(view.owners), nodes, view.owners)
 
 
 def _shard_answer(shard: ShardView) -> cluster_wire.Shard:

@@ -2085,7 +2085,7 @@ class Shard:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Owners:
+class ShardOwners:
     """Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number, the
     index of its owner in `nodes`, or null while none is known."""
 
@@ -2094,7 +2094,7 @@ class Owners:
     owners: list[int | None]
 
     @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> Owners:
+    def from_json(cls, source: Mapping[str, Any]) -> ShardOwners:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
             total_shards=source["totalShards"],
