@@ -41,7 +41,7 @@ BATCH_PER_S, SINGLE_PER_S, FIRES_PER_S = 32_000, 9_000, 11_000
 DUE_BATCH = 100
 #: A node's share of a core for the SDK, which takes several times as long for a create as the load process; and the timers
 #: of one of its calls.
-SDK_SHARE, SDK_BATCH = 0.04, 500
+SDK_SHARE, SDK_BATCH = 0.04, 100
 #: Creates a second in the comparison of owners with any node.
 FORWARD_RATE = 1_500
 
@@ -188,7 +188,7 @@ def by_sdk(server: Database, count: int, seconds: float) -> Results:
     measured: Results = {}
     with processes.folder() as folder, cluster(server, folder, count, SHARDS, SDK_SHARE) as nodes:
         for kind, batch in (("single", 0), ("batch", SDK_BATCH)):
-            tasks = count * (4 if batch else 32)
+            tasks = count * (2 if batch else 32)
             per_s = count * SDK_SHARE * (BATCH_PER_S if batch else SINGLE_PER_S)
             timers = max(int(per_s * seconds) // (tasks * max(batch, 1)), 2) * tasks * max(batch, 1)
             for owners in (False, True):

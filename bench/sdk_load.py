@@ -58,7 +58,8 @@ async def _run(args: argparse.Namespace) -> dict[str, float]:
         nonlocal created
         for timers in calls:
             began = time.perf_counter()
-            created += await _create(client, timers)
+            made = await _create(client, timers)
+            created += made
             latencies.append(time.perf_counter() - began)
 
     tasks = [work(task, clients[task % len(clients)], list(_timers(args, task))) for task in range(args.tasks)]

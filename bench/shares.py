@@ -1,7 +1,7 @@
 """Limits processes to a small share of a core, so that they are the bottleneck even on a machine of few cores.
 
 Uses the kernel's CPU bandwidth control (cgroup v1 or v2) if this user may create a control group, otherwise SIGSTOP and
-SIGCONT. The share applies to each PERIOD_US, so that pauses are short.
+SIGCONT. The share applies to each PERIOD_US, or what the kernel allows for a smaller share, so that pauses are short.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PERIOD_US = 10_000
+#: The least that the kernel accepts for a period.
+_QUOTA_MIN_US = 1_000
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -25,11 +27,12 @@ def limited(pid: int, share: float) -> Iterator[str]:
         yield from _by_signals(pid, share)
         return
     try:
-        quota_us = round(PERIOD_US * share)
+        quota_us = max(round(PERIOD_US * share), _QUOTA_MIN_US)
+        period_us = round(quota_us / share)
         if (group / "cpu.max").exists():
-            (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+            (group / "cpu.max").write_text(f"{quota_us} {period_us}")
         else:
-            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_period_us").write_text(str(period_us))
             (group / "cpu.cfs_quota_us").write_text(str(quota_us))
         (group / "cgroup.procs").write_text(str(pid))
         yield "CPU bandwidth control"
