@@ -1,6 +1,6 @@
 """`make bench-cluster`: 1, 2 and 4 nodes on one PostgreSQL server, started here, which syncs as in production.
 
-    python -m bench.cluster                    # everything, less than five minutes
+    python -m bench.cluster                    # everything, about eight minutes
     python -m bench.cluster --only limited     # some of limited,free,shards,sdk
     python -m bench.cluster --quick            # a third of the load
 
@@ -249,7 +249,7 @@ def run(args: argparse.Namespace) -> dict[str, Results]:
             for count in NODES:
                 plan[f"{part}, {count} nodes"] = lambda count=count, share=share: loaded(server, count, share, seconds)
         for count in NODES[1:]:
-            plan[f"sdk, {count} nodes"] = lambda count=count: by_sdk(server, count, 2 * seconds)
+            plan[f"sdk, {count} nodes"] = lambda count=count: by_sdk(server, count, seconds)
         for shards in MANY_SHARDS:
             plan[f"shards, {shards}"] = lambda shards=shards: by_shards(server, shards, seconds)
         for name, measure in plan.items():
