@@ -394,6 +394,9 @@ def test_a_result_handed_over_meets_a_definition_changed_by_the_next_owner() -> 
     bench.window.accept(conclusion_op(bench.attempt.row, identity, FinalAttempt(result)))
     bench.commit(bench.assemble())
     assert bench.url() == "http://two/"
+    schedule = decode_record(bench.stored()[UUID].record).schedule
+    assert schedule is not None
+    assert sum(schedule.state.counts.values()) == 1
     assert bench.window.rows[UUID].timer.execute_at == 2 * SECOND
     bench.window.accept(conclusion_op(bench.attempt.row, identity, NextAttempt(result, 5)))
     assert bench.assemble().answers == [None]
