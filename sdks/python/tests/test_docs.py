@@ -123,5 +123,5 @@ def test_programs_without_a_receiver(folder, server):
     first, last = run(folder, "manage.py").splitlines()
     assert first.startswith("order-17 20") and last.startswith("too late: ")
     assert run(folder, "many.py").splitlines() == ["2500 created", "job-0"]
-    assert run(folder, "asynchronous.py") == "tea pending\n"
+    assert run(folder, "asynchronous.py") == "coffee pending\n"
     assert run(folder, "charge.py") == "Scheduled\n"
