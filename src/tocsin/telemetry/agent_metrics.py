@@ -75,6 +75,8 @@ class AgentMetrics(Tally):
             AGENT_GAUGES,
             lambda: {**gauges(), "tocsin_agent_last_poll_timestamp_seconds": self.last_poll_s},
         )
+        for result in ("done", "failed"):  # an alert can only see an increase from 0
+            self.count("tocsin_agent_polls", result, by=0)
 
     def __call__(self, event: AgentEvent) -> None:
         """Counts the event."""
