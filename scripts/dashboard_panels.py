@@ -1,7 +1,7 @@
 """What the Grafana dashboards show: `scripts/dashboards.py` makes them from these tables.
 
-In an expression `NODE` stands for the selector of the chosen jobs and instances, `SPACE` for that and the chosen namespaces, and
-`RANGE` for the range of a rate.
+In an expression `NODE` stands for the selector of the chosen jobs and instances, `SPACE` for that and the chosen namespaces,
+and `RANGE` for the range of a rate.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TIMERS = Board(
     (
         Panel(
             "Error budget left, 30 days",
-            "How much of the 0.1% of firings that may be late by more than a second is left. Below 0 the objective is missed.",
+            "What is left of the 0.1% of firings that may be more than a second late. Below 0 the objective is missed.",
             "percentunit",
             (
                 (

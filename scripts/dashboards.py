@@ -1,6 +1,6 @@
 """The Grafana dashboards in deploy/grafana, made from `dashboard_panels.py`: `make docs` writes them.
 
-    python scripts/dashboards.py [--check]
+python scripts/dashboards.py [--check]
 """
 
 from __future__ import annotations

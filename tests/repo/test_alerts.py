@@ -38,6 +38,7 @@ METRICS = {
     *GAUGES,
     *AGENT_GAUGES,
 }  # fmt: skip
+#: A metric of the server; `job:tocsin_…` is one that a rule records.
 _METRIC = re.compile(r"(?<![\w:])tocsin_\w+")
 
 
@@ -51,7 +52,10 @@ def promtool(*arguments: str | Path) -> None:
 
 def test_every_metric_that_a_rule_or_a_runbook_names_exists():
     for path in (*RULES, *RUNBOOKS.glob("*.md")):
-        named = {name.rstrip("_") for name in _METRIC.findall(path.read_text())} - {"tocsin_late_firings", "tocsin_failed_requests"}
+        named = {name.rstrip("_") for name in _METRIC.findall(path.read_text())} - {
+            "tocsin_late_firings",
+            "tocsin_failed_requests",
+        }
         assert named <= METRICS, path.name
 
 

@@ -81,8 +81,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "tocsin_store_units": (("kind",), "Capacity units consumed in DynamoDB, by kind: read, write."),
 }
-#: Counters that start at 0 for each value of their label. Prometheus cannot see the increase of a series that was not there
-#: before, so an alert on the first bad record would never fire.
+#: Counters that start at 0 for each value of their label.
 _FROM_ZERO = {
     "tocsin_commits": ("durable", "definite", "unavailable", "unknown", "read"),
     "tocsin_timers_suspended": ("namespace", "destination", "bad_record"),
@@ -128,10 +127,7 @@ class Metrics(Tally):
     def __init__(self, gauges: Callable[[], dict[str, float]], beside: Collector | None = None) -> None:
         self._clock_offset_s = 0.0
         self._shard_bytes: dict[int, int] = {}
-        super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned())
-        for name, values in _FROM_ZERO.items():
-            for value in values:
-                self.count(name, value, by=0)
+        super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned(), _FROM_ZERO)
         self.registry = CollectorRegistry()
         self.registry.register(self)
         if beside is not None:
