@@ -157,9 +157,10 @@ bench-cluster: $(VENV)/.dev ## measure 1, 2 and 4 nodes on one PostgreSQL server
 
 ##@ Remake what is generated
 
-docs: $(VENV)/.dev ## generate the reference pages and the generated parts of the SDKs
+docs: $(VENV)/.dev ## generate the reference pages, the generated parts of the SDKs and the dashboards
 	@$(BIN)/python scripts/reference.py
 	@$(BIN)/python -m sdks.generate
+	@$(BIN)/python scripts/dashboards.py
 
 screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/images
 	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)

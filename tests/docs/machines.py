@@ -120,4 +120,5 @@ NOT_TRIED = {
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
     "text": "a list of commands, or a command's own help",
+    "yaml": "a fragment of a configuration, which the tests of deploy/ check",
 }

@@ -59,9 +59,16 @@ def test_every_metric_that_a_rule_or_a_runbook_names_exists():
         assert named <= METRICS, path.name
 
 
-def test_prometheus_accepts_the_rules_and_the_configuration():
+def test_prometheus_accepts_the_rules_and_the_configuration(tmp_path: Path):
     promtool("check", "rules", *RULES)
     promtool("check", "config", FOLDER / "prometheus.yml")
+    shown = re.search("^```yaml\n(.*?)^```$", (ROOT / "docs/how-to/monitor.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    key = tmp_path / "tocsin-key"
+    key.write_text("tk_key")
+    config = tmp_path / "prometheus.yml"
+    config.write_text(shown[1].replace("/etc/prometheus/tocsin-key", str(key)))
+    promtool("check", "config", config)
 
 
 def test_every_alert_has_a_case():
@@ -112,6 +119,8 @@ def test_every_alert_names_its_severity_and_its_runbook():
 
 def test_every_alert_has_a_runbook_and_every_runbook_an_alert():
     assert sorted(path.stem for path in RUNBOOKS.glob("Tocsin*.md")) == sorted(ALERTS)
+    listed = re.findall(r"^\| \[(\w+)\]\(\1\.md\) \| (\w+) ", (RUNBOOKS / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted((name, rule["labels"]["severity"]) for name, rule in ALERTS.items())
 
 
 @pytest.mark.parametrize("name", sorted(ALERTS))
