@@ -113,7 +113,7 @@ def test_every_alert_fires_in_its_trouble_and_only_then(rules: Path, tmp_path: P
 def test_every_alert_names_its_severity_and_its_runbook():
     for name, rule in ALERTS.items():
         assert rule["labels"]["severity"] in {"critical", "warning"}, name
-        assert rule["annotations"]["runbook_url"] == f"https://tocsin.dev/docs/runbooks/{name}"
+        assert rule["annotations"]["runbook_url"] == f"https://tocsin.dev/docs/latest/runbooks/{name}"
         assert rule["annotations"]["summary"], name
 
 
