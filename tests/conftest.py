@@ -43,6 +43,8 @@ _SLOW = {
     "tests/integration/server/": 3.0,
     "tests/upgrade/": 5.0,
     "sdks/python/tests/test_docs.py": 3.0,
+    "sdks/python/tests/test_migration_guides.py": 3.0,
+    "tests/repo/test_alerts.py::test_every_alert_fires": 2.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
 }
