@@ -7,6 +7,7 @@ import asyncio
 import re
 import resource
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -158,20 +159,19 @@ async def test_keys_and_bad_records(tmp_path: Path) -> None:
         await api.create("bad", receiver.url("ok"), delay="30s")
         await _schedule(api, "each", receiver.url("ok"))
         await receiver.count("ok", 1)
-        await server.stop()
-        # Somebody spoils a row, and the server is down for some instants of the schedule.
-        with closing(sqlite3.connect(tmp_path / "data/tocsin.db")) as database, database:
-            spoiled = database.execute("UPDATE timers SET timer_record = '{' WHERE timer_id = 'bad'")
-            assert spoiled.rowcount == 1
-        await asyncio.sleep(4)
-        port = server.port
-        server.flags = ("--port", str(port))
-        await server.start()
         async with watched(tmp_path, server) as asked:
-            await fires(asked, "TocsinSchedulesMissed")
-            await fires(asked, "TocsinBadRecords")
+            server.flags = ("--port", str(server.port))
+            await server.stop()
+            # Somebody spoils a row, and the server is down for some instants of the schedule.
+            with closing(sqlite3.connect(tmp_path / "data/tocsin.db")) as database, database:
+                spoiled = database.execute("UPDATE timers SET timer_record = '{' WHERE timer_id = 'bad'")
+                assert spoiled.rowcount == 1
+            await asyncio.sleep(4)
+            await server.start()
+            await fires(asked, "TocsinSchedulesMissed", "TocsinBadRecords")
             process = await asyncio.create_subprocess_exec(
-                "tocsin", "keys", "create", "--expires-in", "1h", "--data-dir", str(tmp_path / "data"),
+                sys.executable, "-m", "tocsin", "keys", "create", "--expires-in", "1h",
+                "--data-dir", str(tmp_path / "data"),
                 stdout=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
             assert await process.wait() == 0
@@ -225,6 +225,8 @@ async def test_databases_brokers_and_nodes(tmp_path: Path, postgresql: PostgresS
                 await fires(asked, "TocsinAgentBrokerUnreachable")
                 broker.start()
                 await is_over(asked, "TocsinAgentBrokerUnreachable")
+                for number in range(50):
+                    await Api(servers[1]).create(f"late-{number}", receiver.url("ok"), delay="5s")
                 postgresql.kill()
                 await fires(asked, "TocsinHeartbeatsFail", "TocsinNothingFires", "TocsinCommitsFail")
                 await fires(asked, "TocsinAgentNotRunning", "TocsinLoadsFail")
