@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import uuid
@@ -35,6 +36,7 @@ from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
+from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients
@@ -106,7 +108,9 @@ class Server:
             self._log.warning("data file readable by other users", path=str(path), remedy="chmod 600")
         machine = SystemClock() if dev is None else dev.clock
         clock = ConfirmedClock(machine, settings.engine_limits().clock_skew_max_us)
-        watching = observers(settings, clock, () if dev is None else (dev.observe,))
+        tracer = self._open_tracer(ends)
+        more = [part.observe for part in (dev, tracer) if part is not None]
+        watching = observers(settings, clock, more)
         store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
         total_shards = await store.open(settings.shards)
@@ -128,7 +132,7 @@ class Server:
             ends,
             settings,
             store,
-            sending.client,
+            sending.client if tracer is None else tracer.traced(sending.client),
             {NAMESPACE: due_caller} if peers is not None or settings.agent_timer == "engine" else {},
             machine,
             clock,
@@ -146,7 +150,7 @@ class Server:
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)
-        await self._start_front(ends, listener, access, sending, relay, clock, watching)
+        await self._start_front(ends, listener, access, sending, relay, clock, watching, tracer)
         self._log.info(
             "server started",
             url=self.url,
@@ -154,6 +158,14 @@ class Server:
             shards=total_shards,
             node=identity.name,
         )
+
+    def _open_tracer(self, ends: AsyncExitStack) -> Tracer | None:
+        endpoint = self._settings.tracing_endpoint
+        if endpoint is None:
+            return None
+        tracer = open_tracer(endpoint, self._settings.tracing_sample_ratio, self._settings.node_name or self.url)
+        ends.push_async_callback(asyncio.to_thread, tracer.close)
+        return tracer
 
     async def _listen_to_peers(self, ends: AsyncExitStack, store: Store) -> Peers:
         """The socket at which the other nodes of the store reach this one."""
@@ -226,6 +238,7 @@ class Server:
         relay: AgentRelay,
         clock: Clock,
         watching: Observers,
+        tracer: Tracer | None,
     ) -> None:
         """Serves the API and the pages."""
         settings, engine, agent = self._settings, self.engine, self.agent
@@ -283,6 +296,7 @@ class Server:
             clients=clients,
             extra=ui,
             more=() if self._dev is None else (DevHandlers(self._dev),),
+            traces=tracer,
         )
         http = HttpServer(
             app,

@@ -22,6 +22,7 @@ from tocsin.model.uuid7 import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.api.audit import AuditHandlers
@@ -75,6 +76,7 @@ class Api:
     `hosts` are the hosts for which requests without a key are accepted; None: any.
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
+    `traces` gets the spans of requests that create timers.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Api:
         proxies: Proxies | None = None,
         extra: Asgi | None = None,
         more: Sequence[object] = (),
+        traces: CreateTraces | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -112,10 +115,10 @@ class Api:
         self._encode = msgspec.json.Encoder().encode
         parser = RequestParser(rules)
         audit = audit or NoAudit()
-        timers = TimerHandlers(service, parser, limits)
+        timers = TimerHandlers(service, parser, limits, traces)
         families: list[object] = [
             timers,
-            ScheduleHandlers(Schedules(service), parser),
+            ScheduleHandlers(Schedules(service), parser, traces),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, rules),
