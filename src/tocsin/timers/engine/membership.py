@@ -50,8 +50,8 @@ def announced(
     words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
     if not (words and beside_earlier):
         words.append(Flag.FORMAT_2)
-    if tls and not (words and beside_earlier):
-        words.append(Flag.TLS)
+        # Also in the first row, before the others' rows are known: they may connect at once.
+        words += [Flag.TLS] if tls else []
     if api_url and not beside_earlier:
         words.append(_API_URL + api_url)
     return f"{address}{_SEPARATOR}{' '.join(words)}"
