@@ -195,10 +195,26 @@ CLUSTER = Board(
             "stack",
         ),
         Panel(
-            "Writes without an owner",
-            "Clients' writes that wait, because their shard has no owner.",
+            "Shards without an owner",
+            "Shards that no node owns, as each node sees it, and clients' writes that wait for them.",
             "short",
-            (("tocsin_writes_without_owner{NODE}", _NODE),),
+            (
+                ("tocsin_shards_without_owner{NODE}", _NODE),
+                ("tocsin_writes_without_owner{NODE}", "writes on {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Requests by status",
+            "Answers of the API per second. 429 and 503 are to be retried by clients.",
+            "ops",
+            ((rate("tocsin_requests_total", "status"), "{{status}}"),),
+            "stack",
+        ),
+        Panel(
+            "Duration of requests, p99",
+            "By operation. A create includes the commit.",
+            "s",
+            ((quantile(0.99, "tocsin_request_duration_seconds", "operation"), "{{operation}}"),),
         ),
         Panel(
             "Peer connections lost or refused",

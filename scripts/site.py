@@ -25,7 +25,9 @@ def build(output: Path) -> None:
     # Not --quiet, which would hide the warnings from --strict, too.
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(ROOT / "mkdocs.yml")]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run([*command, "--site-dir", str(output / minor)], env=env, capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        [*command, "--site-dir", str(output / minor)], env=env, capture_output=True, text=True, check=False
+    )
     if built.returncode:
         sys.exit(built.stdout + built.stderr)
     shutil.rmtree(output / "latest", ignore_errors=True)

@@ -14,7 +14,8 @@ import yaml
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.needs import lacking
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
-from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
+from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/prometheus"
@@ -30,11 +31,11 @@ ALERTS_OF = {
     for path in RULES
 }
 ALERTS = {name: rule for rules in ALERTS_OF.values() for name, rule in rules.items()}
+_HISTOGRAMS = (*HISTOGRAMS, *AGENT_HISTOGRAMS, *REQUEST_HISTOGRAMS)
 METRICS = {
-    *(f"{name}_total" for name in (*COUNTERS, *AGENT_COUNTERS)),
-    *(f"{name}_{part}" for name in (*HISTOGRAMS, *AGENT_HISTOGRAMS) for part in ("bucket", "count", "sum")),
-    *HISTOGRAMS,
-    *AGENT_HISTOGRAMS,
+    *(f"{name}_total" for name in (*COUNTERS, *AGENT_COUNTERS, *REQUEST_COUNTERS)),
+    *(f"{name}{part}" for name in _HISTOGRAMS for part in ("", "_bucket", "_count", "_sum")),
+    *INFOS,
     *GAUGES,
     *AGENT_GAUGES,
 }  # fmt: skip
