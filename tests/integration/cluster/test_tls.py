@@ -9,6 +9,7 @@ import ssl
 from pathlib import Path
 
 import httpx
+import pytest
 import trustme
 
 from tests.support.certificates import NodeFiles
@@ -19,6 +20,8 @@ from tests.support.server import ServerProcess
 
 FAR = "2040-01-01T00:00:00Z"
 TIMERS = 16
+# Nodes are started up to six times, one after another.
+pytestmark = pytest.mark.timeout(400)
 
 
 def _secured(tmp_path: Path, name: str, store: str, *authorities: trustme.CA) -> tuple[ServerProcess, NodeFiles]:
