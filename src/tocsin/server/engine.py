@@ -99,6 +99,7 @@ async def start_engine(
         node=identity.name,
         address=identity.address,
         api_url=settings.advertise_api or "",
+        tls=peers is not None and peers.tls is not None,
         total_shards=total_shards,
         fatal=on_fatal,
     )
@@ -120,6 +121,7 @@ async def start_engine(
             clock=machine,
             limits=settings.cluster_limits(),
             observe=observers.observe,
+            tls=peers.tls,
         )
         cluster.here.serve = serve
         cluster.here.statistics = observers.statistics.report

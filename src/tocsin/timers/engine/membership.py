@@ -23,6 +23,8 @@ class Flag(StrEnum):
     OUTDATED = "outdated"
     #: It reads timers of record format 2. Earlier releases don't, and have no such flag.
     FORMAT_2 = "format2"
+    #: Other nodes can connect to it with TLS.
+    TLS = "tls"
 
 
 #: The word with the URL of a member's API begins so.
@@ -37,6 +39,7 @@ def announced(
     outdated: bool = False,
     beside_earlier: bool = False,
     api_url: str = "",
+    tls: bool = False,
 ) -> str:
     """The address with the flags and the URL of the API, as the member row has it.
 
@@ -47,6 +50,8 @@ def announced(
     words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
     if not (words and beside_earlier):
         words.append(Flag.FORMAT_2)
+    if tls and not beside_earlier:
+        words.append(Flag.TLS)
     if api_url and not beside_earlier:
         words.append(_API_URL + api_url)
     return f"{address}{_SEPARATOR}{' '.join(words)}"

@@ -12,7 +12,7 @@ from tocsin.ports.observer import LoadFailed, NodeNameShared
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.lease import NodeLease
-from tocsin.timers.engine.membership import Membership
+from tocsin.timers.engine.membership import Flag, Membership
 from tocsin.timers.engine.shard import Shard
 
 
@@ -124,6 +124,10 @@ class ObservedPlacement:
     def address(self, incarnation: bytes) -> str:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         return self.membership.address(incarnation)
+
+    def takes_tls(self, incarnation: bytes) -> bool:
+        """Whether the member announces that it can be connected to with TLS."""
+        return self.membership.has(incarnation, Flag.TLS)
 
     def others(self) -> Mapping[bytes, str]:
         """The addresses of the other living members that have one, by incarnation."""
