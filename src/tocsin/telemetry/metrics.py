@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from tocsin import __version__
+from tocsin.build_info import commit
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
 from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
@@ -124,6 +129,10 @@ GAUGES: dict[str, str] = {
 }
 
 
+#: Metrics whose value is always 1, and whose labels have the information: name, help.
+INFOS: dict[str, str] = {"tocsin_build_info": "Always 1. Its labels are the version, the commit and Python's version."}
+
+
 class Metrics(Tally):
     """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES; `beside` is another collector in the
     same scrape."""
@@ -140,6 +149,15 @@ class Metrics(Tally):
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """All metric families, for the registry."""
+        yield from super().collect()
+        for name, text in INFOS.items():
+            build = {"version": __version__, "commit": commit(), "python": platform.python_version()}
+            family = GaugeMetricFamily(name, text, labels=list(build))
+            family.add_metric(list(build.values()), 1)
+            yield family
 
     def _learned(self) -> dict[str, float]:
         """The gauges whose values come with events."""
