@@ -140,6 +140,8 @@ class Nodes:
         }
         assert environment["TOCSIN_BROKER"] == "nats://nats:4222"
         here = {"TOCSIN_HOST": "127.0.0.1", "TOCSIN_ADVERTISE": "127.0.0.1", "TOCSIN_BROKER": broker}
+        # No proxy watches them.
+        here |= {"TOCSIN_CLUSTER_LEAVE_DELAY": "100ms"}
         # Its receiver is on this machine.
         here |= {"TOCSIN_CLUSTER_PORT": "0", "TOCSIN_EGRESS_ALLOW_PRIVATE": "true"}
         return ServerProcess(folder / name, env=environment | here, command=image_command()[1])
