@@ -134,9 +134,13 @@ class Nodes:
         self.servers = [self._node(folder, name, broker) for name in sorted(self.names)]
 
     def _node(self, folder: Path, name: str, broker: str) -> ServerProcess:
-        environment = image_variables() | {key: str(value) for key, value in self._services[name]["environment"].items()}
+        environment = image_variables() | {
+            key: str(value) for key, value in self._services[name]["environment"].items()
+        }
         environment = {
-            key: value.replace("/run/secrets", str(self._secrets)) for key, value in environment.items() if key != "PATH"
+            key: value.replace("/run/secrets", str(self._secrets))
+            for key, value in environment.items()
+            if key != "PATH"
         }
         assert environment["TOCSIN_BROKER"] == "nats://nats:4222"
         here = {"TOCSIN_HOST": "127.0.0.1", "TOCSIN_ADVERTISE": "127.0.0.1", "TOCSIN_BROKER": broker}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +38,32 @@ MATRIX: dict[str, dict[str, Any]] = {
             "agentDatabase": {"name": "db", "key": "agent"},
             "broker": {"name": "nats", "key": "url"},
         },
-        "image": {"repository": "registry.example/tocsin", "digest": f"sha256:{'0' * 64}", "pullSecrets": [{"name": "p"}]},
+        "image": {
+            "repository": "registry.example/tocsin",
+            "digest": f"sha256:{'0' * 64}",
+            "pullSecrets": [{"name": "p"}],
+        },
         "leaveDelaySeconds": 10,
         "drainTimeoutSeconds": 120,
         "peerTls": {"secretName": "peers", "optional": True},
-        "migrationJob": {"enabled": True, "store": {"name": "owner"}, "agentDatabase": {"name": "owner", "key": "agent"}},
+        "migrationJob": {
+            "enabled": True,
+            "store": {"name": "owner"},
+            "agentDatabase": {"name": "owner", "key": "agent"},
+        },
         "ingress": {"enabled": True, "host": "tocsin.example", "className": "nginx", "tlsSecretName": "web"},
-        "httpRoute": {"enabled": True, "parentRefs": [{"name": "public", "namespace": "infra"}], "hostnames": ["t.example"]},
+        "httpRoute": {
+            "enabled": True,
+            "parentRefs": [{"name": "public", "namespace": "infra"}],
+            "hostnames": ["t.example"],
+        },
         "networkPolicy": {"apiFrom": [{"namespaceSelector": {"matchLabels": {"team": "billing"}}}]},
         "monitoring": {
-            "serviceMonitor": {"enabled": True, "labels": {"release": "prom"}, "key": {"name": "keys", "key": "metrics"}},
+            "serviceMonitor": {
+                "enabled": True,
+                "labels": {"release": "prom"},
+                "key": {"name": "keys", "key": "metrics"},
+            },
             "prometheusRule": {"enabled": True, "labels": {"release": "prom"}},
         },
         "podLabels": {"team": "timers"},
@@ -185,7 +200,7 @@ def test_pods_are_restricted_and_end_in_time(chart: Chart, values: dict[str, Any
 
 def test_selectors_find_the_nodes_alone(chart: Chart):
     objects = render(chart, MATRIX["everything"])
-    nodes, migration = one(objects, "StatefulSet"), [item for item in objects if item["kind"] == "Job"][0]
+    nodes, migration = one(objects, "StatefulSet"), next(item for item in objects if item["kind"] == "Job")
     labels = nodes["spec"]["template"]["metadata"]["labels"]
     others = migration["spec"]["template"]["metadata"]["labels"]
     services = [item for item in objects if item["kind"] == "Service"]
@@ -213,7 +228,9 @@ def test_alerts_are_those_of_prometheus(chart: Chart):
 
 def test_changed_settings_restart_the_pods(chart: Chart):
     def annotations(settings: str) -> dict[str, str]:
-        found: dict[str, str] = one(render(chart, {"settings": settings}), "StatefulSet")["spec"]["template"]["metadata"]
+        found: dict[str, str] = one(render(chart, {"settings": settings}), "StatefulSet")["spec"]["template"][
+            "metadata"
+        ]
         return found["annotations"]  # type: ignore[return-value]
 
     assert annotations('log_level = "info"') == annotations('log_level = "info"')
@@ -243,5 +260,5 @@ def test_wrong_values_are_refused_by_name(chart: Chart, values: dict[str, Any], 
 def test_a_package_has_the_alerts(chart: Chart, tmp_path: Path):
     with Chart.load(chart.save(tmp_path)) as packaged:
         assert {entry["name"] for entry in packaged.files} >= {
-            f"rules/{name}" for name in os.listdir(DEPLOY / "prometheus") if name.endswith(".rules.yml")
+            f"rules/{path.name}" for path in (DEPLOY / "prometheus").glob("*.rules.yml")
         }

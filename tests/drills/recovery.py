@@ -1,9 +1,9 @@
 """The recovery drill: `python -m tests.drills.recovery --store postgresql`, or `make drill STORE=postgresql`.
 
-Timers are created and fire, clients change them, and meanwhile a backup is made. Some seconds later everything is destroyed: the
-nodes are killed, and the database with its files is removed. The backup is restored, and nodes are started on it. Then every
-timer that was acknowledged before the backup began has to have fired, and none early. Calls that the restored server repeats are
-counted: it can't know that they had been made. The exit status is 1 if the balance is wrong.
+Timers are created and fire, clients change them, and meanwhile a backup is made. Some seconds later everything is destroyed:
+the nodes are killed, and the database with its files is removed. The backup is restored, and nodes are started on it. Then
+every timer that was acknowledged before the backup began has to have fired, and none early. Calls that the restored server
+repeats are counted: it can't know that they had been made. The exit status is 1 if the balance is wrong.
 """
 
 from __future__ import annotations

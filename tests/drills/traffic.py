@@ -82,8 +82,8 @@ async def balanced_out(ledger: Ledger, server: ServerProcess, timeout_s: float) 
 
 
 def as_of(ledger: Ledger, begun: int, ended: int) -> Ledger:
-    """What a backup owes that was taken between two instants: what was acknowledged before it began must be in it, and what was
-    sent before it ended may be."""
+    """What a backup owes that was taken between two instants: what was acknowledged before it began must be in it, and what
+    was sent before it ended may be."""
     owed = Ledger(receipts=ledger.receipts)
     for timer, changes in ledger.changes.items():
         for change in changes:

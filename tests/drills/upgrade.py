@@ -1,9 +1,9 @@
 """The upgrade drill: `python -m tests.drills.upgrade`, or `make drill-upgrade`.
 
-Three nodes of an earlier revision share a PostgreSQL database with timers. While these fire, and clients create, change and delete
-others through whichever node is ready, each node is stopped and started again with the present code, one after another. No
+Three nodes of an earlier revision share a PostgreSQL database with timers. While these fire, and clients create, change and
+delete others through whichever node is ready, each node is stopped and started again with the present code, one by one. No
 request may fail, and in the end every timer must have fired, none early and none by a state that had been replaced. The exit
-status is 1 if one of that is not so. Nodes of both revisions run with this interpreter and its packages.
+status is 1 if one of these is violated. Nodes of both revisions run with this interpreter and its packages.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ async def drill(former: Path, folder: Path, url: str, timers: int) -> list[str]:
             await asyncio.sleep(_BETWEEN_S)
             await load.stop()
         await balanced_out(found.ledger, servers[0], _BALANCE_S)
-        wrong = [f"{name} logged an error" for name, server in zip(NAMES, servers, strict=True) if "Traceback" in server.log()]
+        wrong = [
+            f"{name} logged an error"
+            for name, server in zip(NAMES, servers, strict=True)
+            if "Traceback" in server.log()
+        ]
         for server in servers:
             assert await server.stop() == 0, server.log()[-4000:]
         return wrong + balance(found, load)

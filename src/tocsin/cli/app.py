@@ -11,6 +11,7 @@ import typer
 from tocsin.cli import (
     audit,
     calls,
+    capacity,
     clock,
     cluster,
     config,
@@ -57,6 +58,7 @@ app.add_typer(tenants.app, name="tenants")
 command(app, "audit", example="audit --action key_created --limit 20")(audit.audit)
 command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.migrate)
 app.add_typer(config.app, name="config")
+command(app, "capacity", example="capacity --creates 500/s --pending 10M --payload 1KiB")(capacity.capacity)
 command(app, "version", example="version --json")(version.version)
 
 
