@@ -17,6 +17,8 @@ from tocsin.cluster.tls import PeerTls, fault_of
 from tocsin.cluster.wire import PeerProtocolError
 
 _LENGTH_BYTES = 4
+#: The first bytes of a TLS connection: a record of the handshake, and the version that all releases write there.
+TLS_BEGINS = b"\x16\x03\x01"
 #: Sent instead of a welcome to a peer that does not know the secret.
 _REFUSED = b"\0" * WELCOME_BYTES
 
@@ -139,7 +141,7 @@ class AcceptedConnection(PeerConnection):
         secret: str,
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
-        refused: Callable[[str, str], None],
+        refused: Callable[[str, str, str], None],
         unauthenticated: dict[AcceptedConnection, None],
     ) -> None:
         super().__init__(limits)
@@ -185,7 +187,10 @@ class AcceptedConnection(PeerConnection):
         assert self._transport is not None
         accepted = self._handshake.check_proof(proof)
         if accepted is None:
-            self._refused(place_of(self._transport), "wrong cluster.secret")
+            # What a node with TLS sends first is as long as a proof.
+            secured = proof.startswith(TLS_BEGINS)
+            fault = "it connects with TLS, which this node does not use" if secured else "wrong cluster.secret"
+            self._refused(place_of(self._transport), fault, "tls" if secured else "secret")
             self._transport.write(_REFUSED)
             self.close()
             return False

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.stream import AcceptedConnection, place_of
+from tocsin.cluster.stream import TLS_BEGINS, AcceptedConnection, place_of
 from tocsin.cluster.tls import PeerTls, fault_of
 
-#: The first byte of a TLS connection: the record type of a handshake.
-_TLS_HANDSHAKE = 0x16
+#: Stands for the beginning of a node that waits to be greeted.
+_SILENCE = b"\0"
 #: Pause after a connection could not be accepted, such as without a free file descriptor.
 _ACCEPT_PAUSE_S = 0.1
 
@@ -67,32 +67,32 @@ class TlsListener:
     async def _begin(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
         place = _address_of(accepted)
-        connected = False
+        connected = secured = False
         try:
-            secured = await self._first_byte(accepted)
-            if secured is None:
+            begins = await self._first_byte(accepted)
+            if not begins:
+                # As before the handshake without TLS: the other side went away.
                 return
+            secured = begins == TLS_BEGINS[:1]
             if not secured and not self._tls.optional:
                 self._refused(place, "it connects without TLS (cluster.tls_certificate_file)", "plain")
                 return
-            connected = await self._connect(accepted, {"ssl": self._tls.accepting} if secured else {})
-        except ssl.SSLError as error:
-            self._refused(place, f"the TLS handshake failed: {fault_of(error)}", "tls")
-        except (OSError, TimeoutError):
-            # The other side went away, or does not speak: as with connections without TLS, which are closed silently.
-            return
+            await self._connect(accepted, {"ssl": self._tls.accepting} if secured else {})
+            connected = True
+        except (OSError, TimeoutError) as error:
+            if secured:
+                self._refused(place, f"the TLS handshake failed: {_why(error)}", "tls")
         finally:
             if not connected:
                 accepted.close()
 
-    async def _connect(self, accepted: socket.socket, secured: dict[str, Any]) -> bool:
+    async def _connect(self, accepted: socket.socket, secured: dict[str, Any]) -> None:
         """Begins the nodes' own handshake, after that of TLS if the connection is `secured`."""
         protocol = self._make()
         if secured:
             protocol.admits = self._admits
         async with asyncio.timeout(self._limits.connect_timeout_us / 1e6):
             await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, accepted, **secured)
-        return True
 
     def _admits(self, transport: asyncio.BaseTransport) -> bool:
         fault = self._tls.refusal_of(transport.get_extra_info("peercert"))
@@ -100,9 +100,9 @@ class TlsListener:
             self._refused(place_of(transport), fault, "tls")
         return fault is None
 
-    async def _first_byte(self, accepted: socket.socket) -> bool | None:
-        """Whether the other side begins with TLS; None if it closes the connection. A node without TLS waits to be greeted,
-        so silence means that it is one, too."""
+    async def _first_byte(self, accepted: socket.socket) -> bytes:
+        """What the other side begins with; empty if it closes the connection. A node without TLS waits to be greeted, so
+        silence counts as its beginning."""
         limits = self._limits
         # The other side gives up after `connect_timeout_us`; its refusal should be reported before.
         wait_us = limits.tls_first_byte_us if self._tls.optional else limits.connect_timeout_us // 2
@@ -112,12 +112,11 @@ class TlsListener:
             async with asyncio.timeout(wait_us / 1e6):
                 await readable.wait()
         except TimeoutError:
-            return False
+            return _SILENCE
         finally:
             loop.remove_reader(accepted.fileno())
         # Left in the socket's buffer for the handshake.
-        first = accepted.recv(1, socket.MSG_PEEK)
-        return first[0] == _TLS_HANDSHAKE if first else None
+        return accepted.recv(1, socket.MSG_PEEK)
 
 
 def _address_of(accepted: socket.socket) -> str:
@@ -126,3 +125,12 @@ def _address_of(accepted: socket.socket) -> str:
     except OSError:
         return ""
     return f"{place[0]}:{place[1]}"
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return fault_of(error)
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    # A node that does not accept this one's certificate ends the connection without a word.
+    return "the other side ended it, perhaps because it does not accept this node's certificate"

@@ -294,6 +294,7 @@ class Server:
             hosts=hosts,
             clients=clients,
             extra=ui,
+            measure=watching.metrics.requests,
             more=() if self._dev is None else (DevHandlers(self._dev),),
         )
         http = HttpServer(

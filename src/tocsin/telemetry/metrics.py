@@ -15,6 +15,7 @@ from tocsin import __version__
 from tocsin.build_info import commit
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
+from tocsin.telemetry.requests import RequestMetrics
 from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
 
 _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
@@ -120,6 +121,7 @@ GAUGES: dict[str, str] = {
     "tocsin_client_connections": "Open connections of clients.",
     "tocsin_request_bodies_bytes": "Bytes reserved for incomplete request bodies.",
     "tocsin_shards_owned": "Shards that this node owns.",
+    "tocsin_shards_without_owner": "Shards that no node owns, as this node sees it.",
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
@@ -142,8 +144,11 @@ class Metrics(Tally):
         self._certificate_ends_s = 0
         self._shard_bytes: dict[int, int] = {}
         super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned())
+        #: Gets each response of the API.
+        self.requests = RequestMetrics()
         self.registry = CollectorRegistry()
         self.registry.register(self)
+        self.registry.register(self.requests)
         if beside is not None:
             self.registry.register(beside)
         ProcessCollector(registry=self.registry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import ssl
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ import trustme
 from tests.support.certificates import NodeFiles
 from tests.support.cluster import node, running, shared_by, until, view
 from tests.support.http import Client
+from tests.support.ports import free_port
 from tests.support.server import ServerProcess
 
 FAR = "2040-01-01T00:00:00Z"
@@ -100,23 +102,26 @@ async def test_plain_nodes_and_certificates_of_others_are_refused(tmp_path: Path
     one, _ = _secured(tmp_path, "one", postgresql_url, authority)
     foreign, _ = _secured(tmp_path, "foreign", postgresql_url, trustme.CA())
     plain = node(tmp_path, "plain", postgresql_url)
-    # A certificate of the same authority that is no node's.
-    service, service_files = _secured(tmp_path, "service", postgresql_url, authority)
-    service_files.write(authority, name="billing.example")
-    service.env["TOCSIN_CLUSTER_TLS_NAME"] = "billing.example"
-    async with running(one, foreign, plain, service):
+    one.env["TOCSIN_CLUSTER_PORT"] = str(port := free_port())
+    async with running(one, foreign, plain):
         await until(lambda: _refused(one, plain, "it connects without TLS"))
         await until(lambda: _refused(one, foreign, "the TLS handshake failed"))
-        await until(lambda: _refused(one, service, "does not have the name tocsin-node"))
+        # A certificate of the same authority that is no node's.
+        service = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+        authority.issue_cert("billing.example").configure_cert(service)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=service, server_hostname="tocsin-node")
+        assert await reader.read() == b""
+        writer.close()
+        assert "does not have the name tocsin-node (cluster.tls_name); its names: billing.example" in one.log()
         seen = await _metrics(one)
         assert seen['tocsin_peers_refused_total{reason="plain"}'] >= 1
         assert seen['tocsin_peers_refused_total{reason="tls"}'] >= 2
         assert "peer refused" in one.log()
-        for other in (foreign, plain, service):
+        for other in (foreign, plain):
             assert not await _sees(one, other.data_dir.name)
             assert not await _sees(other, "one")
-    assert "unable to get local issuer certificate" in foreign.log()
-    assert "peer lost" in plain.log()
+    assert "self-signed certificate in certificate chain" in foreign.log()
+    assert "it connects with TLS, which this node does not use" in plain.log()
 
 
 async def test_a_cluster_changes_to_tls_node_by_node_without_a_failed_write(

@@ -135,6 +135,14 @@ class ObservedPlacement:
         found = {incarnation: self.membership.address(incarnation) for incarnation in living}
         return {i: address for i, address in found.items() if address and i != self.incarnation}
 
+    def without_owner(self, total_shards: int) -> int:
+        """How many of the shards no living node owns, as last read."""
+        return sum(not self._has_owner(shard_id) for shard_id in range(total_shards))
+
+    def _has_owner(self, shard_id: int) -> bool:
+        owner = self.owner(shard_id)
+        return owner is not None and (owner.incarnation == self.incarnation or self.membership.alive(owner.incarnation))
+
     # ------------------------------------------------------------------ what changes
 
     def state(self, shard_id: int) -> ShardState:
