@@ -13,6 +13,7 @@ from helm_python.chart import Chart, lint
 from helm_python.errors import HelmError
 
 from tests.deploy.files import DEPLOY, config_check, unknown_settings
+from tests.docs.blocks import blocks_of
 
 CHART = DEPLOY / "helm" / "tocsin"
 #: The oldest that the chart admits, one between, and the newest that the validator knows.
@@ -76,6 +77,10 @@ MATRIX: dict[str, dict[str, Any]] = {
         "settings": 'trusted_proxies = ["10.0.0.0/8"]\n\n[ui]\norigins = ["https://tocsin.example"]\n',
     },
 }
+
+
+(PAGE,) = [yaml.safe_load(block.text) for block in blocks_of("docs/how-to/deploy.md") if block.language == "yaml"]
+MATRIX["the page's"] = PAGE
 
 
 @pytest.fixture(scope="module")
