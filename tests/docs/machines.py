@@ -64,7 +64,7 @@ MACHINES = {
         + _TIMER_IN_STORE.format(store="postgresql", port=8081)
         + _TIMER_IN_STORE.format(store="mysql", port=8082)
         + "wait $postgresql\nwait $mysql\n",
-        stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
+        stopped_before=("mv data data.before", "createdb --owner", "CREATE DATABASE tocsin_restored"),
         postgresql=True,
         mysql=True,
     ),
