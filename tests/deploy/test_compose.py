@@ -152,7 +152,7 @@ class Nodes:
 
 
 async def test_the_clusters_nodes_work_together(tmp_path: Path, shared_postgresql: PostgresServer):
-    nats = NatsServer()
+    nats = NatsServer(flags=nats_flags())
     try:
         nats.start()
         nodes = Nodes(tmp_path, await shared_postgresql.create_database(), nats.url)
@@ -164,6 +164,12 @@ async def test_the_clusters_nodes_work_together(tmp_path: Path, shared_postgresq
             assert ends == [0, 0, 0], [server.log()[-4000:] for server in nodes.servers]
     finally:
         nats.remove()
+
+
+def nats_flags() -> list[str]:
+    """What the file starts NATS with, on another port and in another folder."""
+    here = {"/data": "{folder}/js", "0.0.0.0": "127.0.0.1", "4222": "{port}"}
+    return [here.get(flag, flag) for flag in parsed(CLUSTER)["services"]["nats"]["command"]]
 
 
 async def check_cluster(nodes: Nodes) -> None:
