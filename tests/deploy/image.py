@@ -23,7 +23,11 @@ PACKAGES = "python3,python3-venv,ca-certificates"
 #: Of the layers that are ours. Measured: 172 MiB, of which 29 are SQLAlchemy's and 23 asyncmy's.
 SIZE_MAX_MIB = 200
 #: Clients of DynamoDB, and of what gives credentials for it.
-AMAZON = "import botocore.session as s; [s.get_session().create_client(n, 'eu-west-1') for n in ('dynamodb', 'sts', 'sso', 'sso-oidc')]"
+AMAZON = """
+from botocore.session import get_session
+for name in ('dynamodb', 'sts', 'sso', 'sso-oidc'):
+    get_session().create_client(name, 'eu-west-1')
+"""
 #: A container needs seconds; a machine with other work may take much longer.
 PATIENCE_S = 60.0
 STORAGE = ["--root", str(FOLDER / "storage"), "--runroot", str(FOLDER / "run"), "--storage-driver", "vfs"]
