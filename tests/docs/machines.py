@@ -135,6 +135,6 @@ NOT_TRIED = {
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "values of the Helm chart, with which tests/deploy/test_helm.py renders it",
+    "yaml": "a certificate of cert-manager, or values of the Helm chart, with which tests/deploy/test_helm.py renders it",
     "text": "a list of commands, or a command's own help",
 }

@@ -18,7 +18,9 @@ from tocsin.settings.settings import SECRETS, Settings, entries_of
 from tocsin.settings.values import PORT_MAX, redacted
 
 #: Variables with the prefix that are not settings: those of the client commands, of worker processes and of the tests.
-OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"})
+OTHER_ENV = frozenset(
+    {"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_KEY_FILE", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"}
+)
 
 
 class Origin(Enum):
