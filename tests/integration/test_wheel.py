@@ -14,9 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.needs import lacking
 from tests.support.server import ServerProcess
 
 ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "src" / "tocsin" / "web" / "pages" / "static" / "manifest.json"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 UV = Path(sys.executable).with_name("uv")
 
@@ -32,6 +34,8 @@ def _run(*command: object, **env: str) -> str:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of the programs of a new environment with the wheel, which was built from the sdist."""
+    if not PAGES.exists():
+        lacking("pages", "the web pages are not built; run `make web`")
     folder = tmp_path_factory.mktemp("wheel")
     _run(
         UV, "build", "--quiet", "--offline", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, ROOT,

@@ -22,7 +22,8 @@ def copy_database(source: Path, target: Path) -> None:
     source's log can't be truncated meanwhile. Raises StoreError, OSError."""
     make_database(target)
     try:
-        reading = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+        # Not read-only: the last connection to close removes the log, which opening a database creates.
+        reading = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             _copy(reading, target)
         finally:
@@ -35,6 +36,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 def _copy(reading: apsw.Connection, target: Path) -> None:
     reading.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    reading.pragma("query_only", True)
     writing = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         # In one step: a write of another process between two steps would start it over.
