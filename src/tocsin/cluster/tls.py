@@ -86,7 +86,8 @@ class PeerTls:
         self._stamp = stamp
         try:
             self._contexts = load(self._files)
-        except ConfigError as error:
+        except (ConfigError, OSError) as error:
+            # An OSError: a file is being replaced at this moment. Its change is noticed next time.
             self._observe(PeerCertificateNotLoaded(str(error)))
         else:
             self._observe(PeerCertificateLoaded(int(self._contexts.ends_s)))
@@ -111,7 +112,7 @@ class PeerTls:
 
 
 def load(files: TlsFiles) -> Contexts:
-    """The contexts for the files as they are now. Raises ConfigError."""
+    """The contexts for the files as they are now. Raises ConfigError, OSError."""
     accepting, dialing = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for context in (accepting, dialing):
         context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -52,7 +52,7 @@ class TlsListener:
             try:
                 accepted, _ = await loop.sock_accept(self._listener)
             except OSError:
-                # Nothing is lost: nodes that don't get in try again.
+                # Such as without a free file descriptor. Nothing is lost: nodes that don't get in try again, and report it.
                 await asyncio.sleep(_ACCEPT_PAUSE_S)
                 continue
             if len(self._beginning) >= self._limits.unauthenticated_connections_max:
