@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 #: A link to a file of the checkout that is not part of the site.
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:examples|sdks|deploy|bench)/[^)]*\)")
+_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./){2,}(?:(?:examples|sdks|deploy|bench)/|[A-Z]+\.md)[^)]*\)")
 
 
 def on_config(config: Any) -> Any:
