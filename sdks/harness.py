@@ -45,6 +45,7 @@ _PYTHON = (sys.executable, "driver.py")
 DRIVERS = (
     Driver("python", "python", _PYTHON, env={"PYTHONPATH": "src"}),
     Driver("python-async", "python", _PYTHON, env={"PYTHONPATH": "src", "TOCSIN_SDK_MODE": "async"}),
+    Driver("go", "go/tests", ("go", "run", "./driver"), requires=("go",)),
 )
 
 
