@@ -46,6 +46,7 @@ _SLOW = {
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
+    "sdks/go/tests/": 15.0,
 }
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.

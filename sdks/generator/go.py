@@ -105,9 +105,7 @@ def constants(enum: Enum) -> list[str]:
     """The lines of an enum's values, aligned."""
     names = [constant(enum, value) for value in enum.values]
     width = max(map(len, names))
-    return [
-        f'\t{each.ljust(width)} {enum.name} = "{value}"' for each, value in zip(names, enum.values, strict=True)
-    ]
+    return [f'\t{each.ljust(width)} {enum.name} = "{value}"' for each, value in zip(names, enum.values, strict=True)]
 
 
 def aligned(pairs: list[tuple[str, str]], indent: str = "\t") -> list[str]:

@@ -1,5 +1,5 @@
-"""The Go SDK: its own tests, its linters, and the programs of `docs/sdks/go.md`, as they are printed, in a project outside of the
-checkout; only addresses differ."""
+"""The Go SDK: its own tests, and the programs of `docs/sdks/go.md`, as they are printed, in a project outside of the checkout;
+only addresses differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 from tests.support.postgresql import PostgresServer
-
 from tocsin_client.testing import TestServer
 
 GO = Path(__file__).parents[1]
@@ -35,9 +34,7 @@ pytestmark = pytest.mark.timeout(900)
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
     """Standard output; fails with all output."""
     environment = {**os.environ, "TOCSIN_BIN": str(BIN / "tocsin"), **env}
-    ran = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, f"{command} failed:\n{ran.stdout[-4000:]}{ran.stderr[-4000:]}"
     return ran.stdout
 
@@ -60,7 +57,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, server):
-    """The page's programs, built, in a module that has the SDK by `replace`, with the server's address in place of the page's."""
+    """The page's programs, built in a module that has the SDK by `replace`; the server's address replaces the page's."""
     folder = tmp_path_factory.mktemp("example")
     for name, text in PROGRAMS.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -100,7 +97,6 @@ def postgresql():
 
 
 def test_module(postgresql):
-    assert run("gofmt", "-l", ".", cwd=GO) == ""
     run("go", "test", "./...", cwd=GO)
     run("go", "test", "./...", cwd=GO / "tests", TOCSIN_TEST_POSTGRESQL=postgresql)
     assert "\nrequire" not in (GO / "go.mod").read_text(), "the module needs only the standard library"
