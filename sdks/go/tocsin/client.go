@@ -1,5 +1,5 @@
-// Package tocsin is the client of Tocsin, the durable timer service: tell it when, and it calls your URL then, at least once,
-// whatever crashes.
+// Package tocsin is the client of Tocsin, the durable timer service: it calls your URL at an instant, at least once, whatever
+// crashes.
 //
 //	client := tocsin.NewClient("http://127.0.0.1:8080")
 //	timer, err := client.Timers.Create(ctx, tocsin.CreateTimer{
