@@ -102,6 +102,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
+    ("docs/sdks/go.md", "go mod init example"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
+    ("docs/sdks/go.md", "go get tocsin.dev/go"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
+    ("docs/sdks/go.md", "go run ./first-timer"): "sdks/go/tests/test_go.py runs all programs of the page",
+    ("docs/sdks/go.md", "ADDRESS=127.0.0.1:9000 TOCSIN_SECRET=whsec_… go run ./reminders"): "the same",
     (
         "docs/how-to/nats.md",
         "nats sub",
