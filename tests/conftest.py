@@ -55,6 +55,7 @@ _QUICK_S = 0.15
 _WAITING = ("tests/crash/", "tests/integration/cluster/")
 #: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again.
 _SHARE_A_SERVER = {
+    "sdks/go/tests/test_go.py",
     "tests/e2e/test_bulk.py",
     "tests/e2e/test_calls.py",
     "tests/e2e/test_lists.py",
