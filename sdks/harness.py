@@ -42,9 +42,12 @@ class Driver:
 
 
 _PYTHON = (sys.executable, "driver.py")
+_TYPESCRIPT = ("node", "run-driver.mjs")
 DRIVERS = (
     Driver("python", "python", _PYTHON, env={"PYTHONPATH": "src"}),
     Driver("python-async", "python", _PYTHON, env={"PYTHONPATH": "src", "TOCSIN_SDK_MODE": "async"}),
+    Driver("typescript", "typescript", _TYPESCRIPT, requires=("node",)),
+    Driver("typescript-edge", "typescript", _TYPESCRIPT, requires=("node",), env={"TOCSIN_SDK_MODE": "edge"}),
 )
 
 
