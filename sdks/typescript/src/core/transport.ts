@@ -29,8 +29,8 @@ const NOT_SENT: ReadonlySet<string> = new Set([
   "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused", "FailedToOpenSocket",
 ]); // biome-ignore format: a table
 const BAD_CERTIFICATE = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
-/** Node.js refuses some ports without a code; Deno has no codes. */
-const NOT_CONNECTED = /^bad port$|client error \(Connect\)/;
+/** Platforms refuse some ports without a code; Deno has no codes. */
+const NOT_CONNECTED = /^bad port$|client error \(Connect\)|Requests to port \d+ are blocked/;
 
 /** Sends with fetch, at most 64 requests at a time to each host. */
 export class Transport {
@@ -65,8 +65,8 @@ export class Transport {
   private async request(step: Send, signal: AbortSignal): Promise<Reply> {
     const { method, headers, body } = step;
     try {
-      const init: RequestInit = { method, headers, signal, redirect: "manual" };
-      const response = await this.fetch(step.url, body === undefined ? init : { ...init, body });
+      const init: RequestInit = { method, headers, signal, redirect: "manual", ...contentOf(method, body) };
+      const response = await this.fetch(step.url, init);
       return { status: response.status, headers: response.headers, text: await response.text() };
     } catch (error) {
       throw failed(step, signal.aborted ? signal.reason : error, true);
@@ -117,6 +117,15 @@ class Slots {
     this.waiting.delete(next);
     next();
   }
+}
+
+/** Deno's fetch sends a request again if its connection breaks, also one that may have been executed, unless the body can be
+ * read only once. Whether something is repeated, and how, is decided here. */
+function contentOf(method: string, body: string | undefined): RequestInit {
+  if ("Deno" in globalThis && method !== "GET") {
+    return { body: new Blob([body ?? ""]).stream(), duplex: "half" } as RequestInit;
+  }
+  return body === undefined ? {} : { body };
 }
 
 const TIMED_OUT = new Error("timed out");
