@@ -24,10 +24,11 @@ export interface Reply {
 
 const REQUESTS_PER_HOST = 64;
 /** With these the server can't have received the request: codes of Node.js and its fetch, and of Bun. */
+// biome-ignore format: a table
 const NOT_SENT: ReadonlySet<string> = new Set([
   "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL", "EMFILE",
   "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused", "FailedToOpenSocket",
-]); // biome-ignore format: a table
+]);
 const BAD_CERTIFICATE = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
 /** Platforms refuse some ports without a code; Deno has no codes. */
 const NOT_CONNECTED = /^bad port$|client error \(Connect\)|Requests to port \d+ are blocked/;
