@@ -13,7 +13,7 @@ import { isSigned, keyOf } from "./signatures.js";
 /** What a callback leads to. */
 export type Handler<Payload = unknown> = (firing: Firing<Payload>) => Answer | Promise<Answer>;
 
-/** One secret, or several: the current one, and the former one during a rotation. */
+/** The current secret, and the former one during a rotation: a list, or text with spaces between them. */
 export type Secrets = string | readonly string[];
 
 /** The headers of a request, as servers show them. */
