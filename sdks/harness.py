@@ -130,7 +130,7 @@ def _run_reported(driver: Driver, command: list[str]) -> bool:
     missing = [program for program in driver.requires if shutil.which(program) is None]
     if missing:
         print(f"{driver.name}: NOT RUN: {', '.join(missing)} not found", file=sys.stderr, flush=True)
-        return not os.environ.get("TOCSIN_TEST_REQUIRE")
+        return not set(missing).intersection(os.environ.get("TOCSIN_TEST_REQUIRE", "").split(","))
     print(f"{driver.name}:", flush=True)
     if driver.target and subprocess.run(["make", "--silent", driver.target], cwd=SDKS.parent, check=False).returncode:
         print(f"{driver.name}: FAILED: make {driver.target}", file=sys.stderr, flush=True)

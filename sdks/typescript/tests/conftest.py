@@ -43,7 +43,7 @@ def project(built, tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     run("npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", str(folder), cwd=built)
     (tarball,) = folder.glob("*.tgz")
-    (folder / "package.json").write_text(json.dumps({"private": True}))
+    (folder / "package.json").write_text(json.dumps({"private": True, "type": "module"}))
     run("npm", "install", "--silent", "--offline", "--no-audit", "--no-fund", str(tarball), cwd=folder)
     assert [path.name for path in (folder / "node_modules").iterdir() if path.name[0] != "."] == ["tocsin-client"]
     for name in LINKED:

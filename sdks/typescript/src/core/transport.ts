@@ -50,6 +50,7 @@ export class Transport {
     try {
       await host.acquire(end.signal);
       try {
+        end.signal.throwIfAborted();
         return await this.request(step, end.signal);
       } finally {
         host.release();
