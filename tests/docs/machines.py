@@ -103,7 +103,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     ("docs/sdks/typescript.md", "npm install tocsin-client"): "needs a package registry",
-    ("docs/sdks/typescript.md", "node first-timer.mjs"): "sdks/typescript/tests/test_typescript_docs.py runs all programs",
+    (
+        "docs/sdks/typescript.md",
+        "node first-timer.mjs",
+    ): "sdks/typescript/tests/test_typescript_docs.py runs all programs",
     (
         "docs/how-to/nats.md",
         "nats sub",

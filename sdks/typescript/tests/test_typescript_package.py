@@ -21,7 +21,10 @@ STRICT = {
 #: How programs are compiled: on servers with Node.js' types, and for bundlers with those of the web only.
 WAYS = {
     "node16": ({"module": "node16", "lib": ["ES2022"], "types": ["node"], "skipLibCheck": True}, "servers.ts"),
-    "bundler": ({"module": "esnext", "moduleResolution": "bundler", "lib": ["ES2022", "DOM"], "types": []}, "client.ts"),
+    "bundler": (
+        {"module": "esnext", "moduleResolution": "bundler", "lib": ["ES2022", "DOM"], "types": []},
+        "client.ts",
+    ),
 }
 
 
