@@ -122,6 +122,7 @@ TRIED = {
 }
 NOT_TRIED = {
     "ini": "settings for a database server, sized for a real one",
+    "js": "a program of the TypeScript SDK's page, which the SDK's tests run",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
     "text": "a list of commands, or a command's own help",
