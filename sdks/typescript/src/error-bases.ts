@@ -2,7 +2,7 @@
 
 import type { BadField } from "./generated/models.js";
 
-/** What an answer says of an error. */
+/** What an answer reports of an error. */
 export interface ApiErrorDetails {
   readonly status: number;
   readonly code: string;
