@@ -41,7 +41,10 @@ _SLOW = {
     "tests/integration/stores/test_shared_server.py": 5.0,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
+    "tests/integration/test_wheel.py": 5.0,
     "tests/upgrade/": 5.0,
+    "test_the_clusters_nodes_work_together": 12.0,
+    "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
@@ -63,6 +66,7 @@ _SHARE_A_SERVER = {
     "tests/integration/server/test_openapi_conformance.py",
     "sdks/typescript/tests/test_typescript_docs.py",
     "sdks/typescript/tests/test_typescript_package.py",
+    "tests/integration/test_wheel.py",
 }
 
 
