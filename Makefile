@@ -42,7 +42,7 @@ hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each 
 	@$(BIN)/pre-commit install
 
 clean: ## remove everything built or installed (never ./data)
-	@rm -rf $(VENV) web/node_modules src/tocsin/web/pages/static build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
+	@rm -rf $(VENV) web/node_modules sdks/typescript/node_modules sdks/typescript/dist src/tocsin/web/pages/static build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
 
 ##@ Check before a commit
 
@@ -54,6 +54,8 @@ lint: $(VENV)/.dev ## check style, types and import layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@cd sdks/python && $(CURDIR)/$(BIN)/mypy
+	@if command -v npm >/dev/null && $(NODE_20); then $(MAKE) --no-print-directory lint-typescript; \
+	else echo "Node.js 20 or newer with npm was not found: sdks/typescript is not checked." >&2; fi
 	@$(BIN)/lint-imports
 
 format: $(VENV)/.dev ## format the code
@@ -165,6 +167,24 @@ site: $(SITE_TOOLS)/.ready ## build the documentation site into build/site
 .PHONY: test-alerts
 test-alerts: $(VENV)/.dev ## cause troubles on real nodes, and see that Prometheus raises their alerts
 	@$(BIN)/python -m pytest tests/crash/alerts_on_nodes.py $(ARGS)
+# The TypeScript SDK: the compiler and what its tests use, and its modules in dist.
+TYPESCRIPT := sdks/typescript
+
+$(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/.npmrc
+	@echo "Installing the build tools of the TypeScript SDK …"
+	@cd $(TYPESCRIPT) && npm ci --silent
+	@touch $@
+
+$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/tsconfig.json $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
+	@rm -rf $(TYPESCRIPT)/dist
+	@cd $(TYPESCRIPT) && node_modules/.bin/tsc
+	@touch $@
+
+.PHONY: sdk-typescript lint-typescript
+sdk-typescript: $(TYPESCRIPT)/dist/index.js ## build the TypeScript SDK
+
+lint-typescript: $(TYPESCRIPT)/dist/index.js
+	@cd $(TYPESCRIPT) && node_modules/.bin/biome check --error-on-warnings .
 
 ##@ Prove the engine and the agent
 

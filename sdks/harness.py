@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sdks.scenario_runner.control import Control, DriverGone
@@ -33,20 +33,33 @@ _END_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Driver:
-    """How the driver of a language is started, in `folder` below `sdks/`. `requires` are programs that it needs."""
+    """How the driver of a language is started, in `folder` below `sdks/`. `requires` are programs that it needs, `target` is
+    what `make` builds before."""
 
     name: str
     folder: str
     command: tuple[str, ...]
     requires: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+    target: str = ""
 
 
 _PYTHON = (sys.executable, "driver.py")
+#: Also `bun`, or `deno run -A`.
+_JAVASCRIPT = tuple(shlex.split(os.environ.get("TOCSIN_TEST_JAVASCRIPT", "node")))
+_TYPESCRIPT = Driver(
+    "typescript",
+    "typescript",
+    (*_JAVASCRIPT, "run-driver.mjs"),
+    requires=("npm", "node", _JAVASCRIPT[0]),
+    target="sdk-typescript",
+)
 DRIVERS = (
     Driver("python", "python", _PYTHON, env={"PYTHONPATH": "src"}),
     Driver("python-async", "python", _PYTHON, env={"PYTHONPATH": "src", "TOCSIN_SDK_MODE": "async"}),
     Driver("go", "go/tests", ("go", "run", "./driver"), requires=("go",)),
+    _TYPESCRIPT,
+    replace(_TYPESCRIPT, name="typescript-edge", env={"TOCSIN_SDK_MODE": "edge"}),
 )
 
 
@@ -121,15 +134,18 @@ async def _run(world: World, control: Control, results: Results) -> None:
     control.end(results)
 
 
-async def _run_reported(driver: Driver, command: list[str]) -> bool:
+def _run_reported(driver: Driver, command: list[str]) -> bool:
     """Runs one driver; whether all went well. Names what it can't run."""
     missing = [program for program in driver.requires if not _has(program)]
     if missing:
         print(f"{driver.name}: NOT RUN: {', '.join(missing)} not found", file=sys.stderr, flush=True)
         return not set(missing).intersection(os.environ.get("TOCSIN_TEST_REQUIRE", "").split(","))
     print(f"{driver.name}:", flush=True)
+    if driver.target and subprocess.run(["make", "--silent", driver.target], cwd=SDKS.parent, check=False).returncode:
+        print(f"{driver.name}: FAILED: make {driver.target}", file=sys.stderr, flush=True)
+        return False
     try:
-        return not (await run(driver, command)).failures
+        return not asyncio.run(run(driver, command)).failures
     except (DriverGone, TimeoutError) as error:
         print(f"{driver.name}: FAILED: {error}", file=sys.stderr, flush=True)
         return False
@@ -146,7 +162,7 @@ def main() -> int:
         parser.error(f"there is no driver {', '.join(sorted(unknown))}; drivers are: {', '.join(sorted(known))}")
     chosen = [driver for driver in DRIVERS if not arguments.language or driver.name in arguments.language]
     command = shlex.split(arguments.tocsin)
-    succeeded = [asyncio.run(_run_reported(driver, command)) for driver in chosen]
+    succeeded = [_run_reported(driver, command) for driver in chosen]
     return 0 if all(succeeded) else 1
 
 

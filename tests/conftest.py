@@ -51,6 +51,7 @@ _SLOW = {
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
     "sdks/go/tests/": 15.0,
+    "sdks/typescript/tests/": 5.0,
 }
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
@@ -67,6 +68,8 @@ _SHARE_A_SERVER = {
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
     "tests/integration/server/test_openapi_conformance.py",
+    "sdks/typescript/tests/test_typescript_docs.py",
+    "sdks/typescript/tests/test_typescript_package.py",
     "tests/integration/test_wheel.py",
 }
 

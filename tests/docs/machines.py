@@ -122,6 +122,11 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/sdks/go.md", "go get tocsin.dev/go"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
     ("docs/sdks/go.md", "go run ./first-timer"): "sdks/go/tests/test_go.py runs all programs of the page",
     ("docs/sdks/go.md", "ADDRESS=127.0.0.1:9000 TOCSIN_SECRET=whsec_… go run ./reminders"): "the same",
+    ("docs/sdks/typescript.md", "npm install tocsin-client"): "needs a package registry",
+    (
+        "docs/sdks/typescript.md",
+        "node first-timer.mjs",
+    ): "sdks/typescript/tests/test_typescript_docs.py runs all programs",
     (
         "docs/how-to/nats.md",
         "nats sub",
@@ -136,12 +141,12 @@ TRIED = {
     "toml": "checked by `tocsin config check`",
 }
 NOT_TRIED = {
-    "js": "a program of a guide, which the tests of the Python SDK run",
     "ts": "a program of another system, shown to compare",
     "ini": "settings for a database server, sized for a real one",
+    "js": "a program of the TypeScript SDK's page or of a guide, which the tests of the SDKs run",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "a certificate of cert-manager, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders",
+    "yaml": "a certificate, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders the chart",
     "go": "a program of the Go SDK's page, which sdks/go/tests runs",
     "text": "a list of commands, or a command's own help",
 }

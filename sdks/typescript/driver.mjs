@@ -1,0 +1,226 @@
+/**
+ * Runs the scenarios' steps with this SDK: `sdks/harness.py` sends them, and checks what this program reports. It uses only
+ * what all platforms have; `run-driver.mjs` starts it, on Node.js and in the sandbox of edge runtimes.
+ */
+
+import { errorOf } from "./dist/core/answers.js";
+import { shardOf, timerUuid } from "./dist/core/ids.js";
+import { retryDelayMs } from "./dist/core/retries.js";
+import { ApiError, TocsinError, TransportError } from "./dist/errors.js";
+import { Client } from "./dist/index.js";
+import { Dedup, done, fail, Receiver, rescheduleAt, retry, signBody } from "./dist/receiver/index.js";
+import { formatDuration, parseDuration, parseInstant, toInstant } from "./dist/values.js";
+
+const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel"];
+const SILENT = { warn() {}, error() {} };
+const UTF8 = new TextEncoder();
+
+/** The clients of the present scenario, by what it wants of them. */
+let clients = { scenario: undefined, byOptions: new Map() };
+
+function clientOf({ scenario, client }) {
+  if (clients.scenario !== scenario) {
+    clients = { scenario, byOptions: new Map() };
+  }
+  const { url, timeout, ...options } = client;
+  const name = JSON.stringify(client);
+  if (!clients.byOptions.has(name)) {
+    const timeoutMs = timeout === undefined ? undefined : timeout * 1000;
+    clients.byOptions.set(name, new Client(url, { ...options, timeoutMs, log: SILENT }));
+  }
+  return clients.byOptions.get(name);
+}
+
+/** Runs one step against a server. */
+async function call(client, step, signal) {
+  const [family, verb] = step.do.split(".");
+  const { tenantId, timeoutSeconds, pages, serviceCallId, tag, ...given } = step.with ?? {};
+  const part = family === "calls" ? client.calls(tenantId) : client[family];
+  const options = timeoutSeconds === undefined ? { signal } : { signal, timeoutMs: timeoutSeconds * 1000 };
+  if (verb === "createMany") {
+    return (await part.createMany(given.timers, options)).map(shownResult);
+  }
+  if (verb === "batcher") {
+    return batched(part.batcher(), given.items);
+  }
+  if (typeof part?.[verb] !== "function") {
+    throw new UnknownStep(step.do);
+  }
+  if (family === "calls") {
+    return calls(part, verb, { serviceCallId, tag, ...given }, options);
+  }
+  const result = await (verb === "list" && family === "namespaces" ? part.list(options) : part[verb](given, options));
+  return family !== "namespaces" && (verb === "list" || verb === "history") ? listed(result, pages) : result;
+}
+
+async function calls(part, verb, { serviceCallId, tag, ...given }, options) {
+  if (verb === "submit") {
+    const { requestSpec, ...rest } = given;
+    return part.submit({ ...rest, ...requestSpec, serviceCallId }, options);
+  }
+  if (verb === "list") {
+    return listed(part.list({ ...given, tag }, options));
+  }
+  return part[verb](serviceCallId, ...(tag === undefined ? [options] : [tag, options]));
+}
+
+async function batched(batcher, items) {
+  const added = Promise.allSettled(items.map((item) => batcher.add(item)));
+  await batcher.close();
+  return (await added).map(({ value, reason }) => shownResult({ timer: value, error: reason }));
+}
+
+function shownResult({ timer, error }) {
+  return error === undefined ? { timer } : { error: failure(error) };
+}
+
+async function listed(result, byPage) {
+  const found = [];
+  for await (const each of byPage ? result.pages() : result) {
+    found.push(each);
+  }
+  return byPage ? { pages: found } : { items: found };
+}
+
+class UnknownStep extends Error {}
+
+/** An error as the harness compares it. */
+function failure(error) {
+  if (error instanceof UnknownStep) {
+    return { classes: ["UnknownStep"], message: error.message };
+  }
+  if (error?.name === "AbortError") {
+    return { classes: ["Canceled"] };
+  }
+  if (!(error instanceof TocsinError)) {
+    return { classes: ["Crash"], message: error?.stack ?? String(error) };
+  }
+  const classes = [];
+  for (let type = error.constructor; type !== Error; type = Object.getPrototypeOf(type)) {
+    classes.push(type.prototype.name); // a bundler may rename the class itself
+  }
+  if (error instanceof TransportError) {
+    return { classes, maybeDone: error.maybeDone };
+  }
+  if (!(error instanceof ApiError)) {
+    return { classes };
+  }
+  const { status, code, reason: message, fields, correlationId, retryAfterSeconds: retryAfter } = error;
+  return { classes, status, code: code || undefined, message, fields, correlationId, retryAfter };
+}
+
+/** The answer that a scenario's handler gives. */
+function answerOf(wanted) {
+  const [[kind, given]] = Object.entries(wanted);
+  const answers = {
+    done: () => done(),
+    rescheduleAt: () => rescheduleAt(given.at, given.payload),
+    retry: () => retry(given.after === undefined ? undefined : `${given.after}s`),
+    fail: () => fail(given.reason),
+    raise() {
+      throw new Error(given);
+    },
+  };
+  return answers[kind]();
+}
+
+/** Runs a request through a receiver. */
+async function receive(given, database) {
+  const seen = [];
+  let handled = false;
+  const work = () => {
+    handled = true;
+    return answerOf(given.answer);
+  };
+  const handler = async (firing) => {
+    seen.push(firing);
+    if (given.dedup === undefined) {
+      return work();
+    }
+    const dedup = new Dedup(database(given.dedup));
+    await dedup.createTable();
+    return dedup.once(firing, work);
+  };
+  const { headers, body } = given.request;
+  const receiver = receiverOf(given);
+  const answer = await receiver.handle(
+    headers,
+    Uint8Array.from(atob(body), (char) => char.charCodeAt(0)),
+    handler,
+  );
+  const firing = seen[0] === undefined ? null : { ...seen[0], body: undefined, headers: undefined };
+  return { status: answer.status, headers: answer.headers, body: answer.body, handled, firing };
+}
+
+function receiverOf({ secrets, unsigned, toleranceSeconds = 300, now }) {
+  const clock = now ? () => Number(parseInstant(now)) / 1000 : undefined;
+  return new Receiver({ secrets, unsigned, tolerance: `${toleranceSeconds}s`, now: clock, log: SILENT });
+}
+
+/** What this SDK makes of the cases in `sdks/vectors`, by the file's name. */
+const VECTORS = {
+  placement: ({ namespace, id, numShards, totalShards }) => {
+    const place = { namespace, timerId: id };
+    return { timerUuid: timerUuid(place), shardId: shardOf(place, numShards, totalShards) };
+  },
+  signatures: async (given) => {
+    const body = UTF8.encode(given.body);
+    const answer = await receiverOf(given).handle(given.headers, body, () => done());
+    // The bodies of these cases are no callbacks: those that are verified end there.
+    return answer.status === 500 || answer.status === 200 ? { valid: true } : { error: answer.body };
+  },
+  signing: async ({ secrets, webhookId, timestamp, body }) => ({
+    signature: await signBody(secrets, webhookId, timestamp, body),
+  }),
+  instants: ({ text }) => ({ text: toInstant(text) }),
+  durations: ({ text, microseconds }) =>
+    text === undefined ? { text: formatDuration(microseconds) } : { microseconds: parseDuration(text) },
+  answers: async ({ answer }) => {
+    const headers = { "webhook-id": "x", "webhook-timestamp": "1" };
+    const response = await receiverOf({ unsigned: true }).handle(headers, new Uint8Array(), () => answerOf(answer));
+    const isJson = response.headers["content-type"]?.includes("json");
+    return { status: response.status, headers: response.headers, ...(isJson && { body: JSON.parse(response.body) }) };
+  },
+  errors: ({ status, headers, body }) => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    return failure(errorOf({ status, headers: new Headers(headers), text }));
+  },
+  retries: ({ attempt, retryAfter, leftSeconds, random }) => {
+    const delayMs = retryDelayMs(attempt, retryAfter, leftSeconds * 1000, random);
+    return delayMs === undefined ? { error: "give up" } : { delaySeconds: delayMs / 1000 };
+  },
+};
+
+/** The outcome of a step. */
+async function outcomeOf(step, database) {
+  const [family, name] = step.do.split(".");
+  const controller = new AbortController();
+  const cancel = step.cancelAfterMs && setTimeout(() => controller.abort(), step.cancelAfterMs);
+  try {
+    if (family === "vectors") {
+      return { value: await VECTORS[name](step.with) };
+    }
+    const value =
+      step.do === "receiver.handle"
+        ? await receive(step.with, database)
+        : await call(clientOf(step), step, controller.signal);
+    return { value: value ?? null };
+  } catch (error) {
+    return { error: failure(error) };
+  } finally {
+    clearTimeout(cancel);
+  }
+}
+
+/** Asks for steps until there are no more; returns the results. `database` opens a database for deduplication by name. */
+export async function drive(control, database) {
+  let outcome = { hello: { language: "typescript", can: CAN } };
+  for (;;) {
+    const response = await fetch(`${control}/next`, { method: "POST", body: JSON.stringify(outcome) });
+    const step = await response.json();
+    if (step.done) {
+      return { failures: step.failures, summary: step.summary };
+    }
+    outcome = await outcomeOf(step, database);
+  }
+}

@@ -1,0 +1,123 @@
+/** Service calls. */
+
+import { read } from "./core/answers.js";
+import { ask, remove, type WaitOptions, waitFor } from "./core/flows.js";
+import { uuid7 } from "./core/ids.js";
+import type { Call, CallOptions, Session } from "./core/session.js";
+import { encodeSubmitServiceCall } from "./generated/codecs.js";
+import type {
+  RequestSpec,
+  ServiceCall,
+  ServiceCallStatus,
+  ServiceCallSummary,
+  ServiceCallTrace,
+  SubmitServiceCall,
+  SubmittedServiceCall,
+} from "./generated/models.js";
+import type { OperationName } from "./generated/operations.js";
+import { Pages } from "./pages.js";
+import { type InstantLike, toInstant } from "./values.js";
+
+/** A service call to submit: its request, and when. */
+export type NewServiceCall = Omit<SubmitServiceCall, "requestSpec"> & RequestSpec;
+
+/** Which service calls to list; `limit` is the size of a page. */
+export interface ServiceCallFilter {
+  readonly status?: ServiceCallStatus | readonly ServiceCallStatus[] | undefined;
+  readonly tag?: string | readonly string[] | undefined;
+  readonly name?: string | undefined;
+  readonly correlationId?: string | undefined;
+  readonly from?: InstantLike | undefined;
+  readonly to?: InstantLike | undefined;
+  readonly limit?: number | undefined;
+}
+
+/** The service calls of a tenant: requests that the server sends, and whose answers it keeps. */
+export class Calls {
+  /** Made by `client.calls(tenantId)`. */
+  constructor(
+    private readonly session: Session,
+    private readonly tenantId: string,
+  ) {}
+
+  /**
+   * Submits a call. Its id, a UUID of version 7, is made here unless you give one, so that a lost answer never submits it
+   * twice.
+   */
+  async submit(call: NewServiceCall, options?: CallOptions): Promise<SubmittedServiceCall> {
+    const { method, url, headers, body, retryPolicy, ...rest } = call;
+    const spec = { method, url, headers, body, retryPolicy };
+    const serviceCallId = call.serviceCallId ?? uuid7(this.session.clock.nowMs());
+    const sent = encodeSubmitServiceCall({ ...rest, serviceCallId, requestSpec: spec });
+    const path = { tenantId: this.tenantId };
+    return ask(this.session, "SubmittedServiceCall", "submitServiceCall", sent, options, { path });
+  }
+
+  /** The call with its executions. ServiceCallNotFound: there is none. */
+  async get(serviceCallId: string, options?: CallOptions): Promise<ServiceCall> {
+    const reply = await this.session.perform(this.of("getServiceCall", serviceCallId), this.session.limits(options));
+    return read("ServiceCall", reply);
+  }
+
+  /** Deletes a call that has not started. ServiceCallNotScheduled: it has. */
+  async delete(serviceCallId: string, options?: CallOptions): Promise<void> {
+    await remove(
+      this.session,
+      this.of("deleteServiceCall", serviceCallId),
+      this.of("getServiceCall", serviceCallId),
+      () => false,
+      this.session.limits(options),
+    );
+  }
+
+  /** Adds a tag. */
+  async tag(serviceCallId: string, tag: string, options?: CallOptions): Promise<void> {
+    await this.session.perform(this.of("tagServiceCall", serviceCallId, { tag }), this.session.limits(options));
+  }
+
+  /** Removes a tag. */
+  async untag(serviceCallId: string, tag: string, options?: CallOptions): Promise<void> {
+    await this.session.perform(this.of("untagServiceCall", serviceCallId, { tag }), this.session.limits(options));
+  }
+
+  /** What happened to the call, message by message. */
+  async trace(serviceCallId: string, options?: CallOptions): Promise<ServiceCallTrace> {
+    const reply = await this.session.perform(this.of("traceServiceCall", serviceCallId), this.session.limits(options));
+    return read("ServiceCallTrace", reply);
+  }
+
+  /** Resolves to the call once it has succeeded or failed. WaitTimeout: that took longer than `timeoutMs`. */
+  async wait(serviceCallId: string, options: WaitOptions = {}): Promise<ServiceCall> {
+    return waitFor(
+      this.session,
+      this.of("getServiceCall", serviceCallId),
+      (reply) => read("ServiceCall", reply),
+      (call) =>
+        call.status === "Succeeded" || call.status === "Failed" ? undefined : (call.nextAttemptAt ?? call.dueAt),
+      `service call ${serviceCallId}`,
+      options,
+    );
+  }
+
+  /** All calls that match, newest first. */
+  list(filter: ServiceCallFilter = {}, options?: CallOptions): Pages<ServiceCallSummary> {
+    const { from, to, limit } = filter;
+    const query = {
+      ...filter,
+      from: from === undefined ? undefined : toInstant(from),
+      to: to === undefined ? undefined : toInstant(to),
+      limit: limit === undefined ? undefined : String(limit),
+    };
+    const path = { tenantId: this.tenantId };
+    return new Pages(async (cursor) => {
+      const call: Call = { operation: "listServiceCalls", path, query: { ...query, cursor } };
+      const reply = await this.session.perform(call, this.session.limits(options));
+      const page = read("ServiceCallPage", reply);
+      return { elements: page.serviceCalls, next: page.nextCursor };
+    });
+  }
+
+  private of(operation: OperationName, serviceCallId: string, more: Record<string, string> = {}): Call {
+    return { operation, path: { tenantId: this.tenantId, serviceCallId, ...more } };
+  }
+}

@@ -1,0 +1,30 @@
+/** The client. */
+
+import { Calls } from "./calls.js";
+import { type ClientOptions, Session } from "./core/session.js";
+import { ClusterView, Namespaces } from "./namespaces.js";
+import { Schedules } from "./schedules.js";
+import { Timers } from "./timers.js";
+
+/** Speaks to a Tocsin server, or to any node of a cluster. Make one for the whole program. */
+export class Client {
+  readonly timers: Timers;
+  readonly schedules: Schedules;
+  readonly namespaces: Namespaces;
+  readonly cluster: ClusterView;
+  private readonly session: Session;
+
+  /** TypeError, RangeError: the URL or an option is none. */
+  constructor(url: string, options: ClientOptions = {}) {
+    this.session = new Session(url, options);
+    this.timers = new Timers(this.session);
+    this.schedules = new Schedules(this.session);
+    this.namespaces = new Namespaces(this.session);
+    this.cluster = new ClusterView(this.session);
+  }
+
+  /** The service calls of this tenant. */
+  calls(tenantId: string): Calls {
+    return new Calls(this.session, tenantId);
+  }
+}

@@ -1,0 +1,110 @@
+/** Reads answers: JSON, or the error that an answer means. */
+
+import {
+  type ApiError,
+  type ApiErrorClass,
+  Conflict,
+  Forbidden,
+  InvalidInput,
+  NotFound,
+  Overloaded,
+  ServerError,
+  Unauthenticated,
+  Unavailable,
+} from "../error-bases.js";
+import { type Answers, REQUIRED } from "../generated/codecs.js";
+import { CODES } from "../generated/errors.js";
+import type { ItemError } from "../generated/models.js";
+import type { Reply } from "./transport.js";
+
+/** For codes that this version doesn't know. */
+const KINDS: Readonly<Record<number, ApiErrorClass>> = {
+  401: Unauthenticated,
+  403: Forbidden,
+  404: NotFound,
+  408: Unavailable,
+  409: Conflict,
+  429: Overloaded,
+  502: Unavailable,
+  503: Unavailable,
+  504: Unavailable,
+};
+const MESSAGE_CHARS_MAX = 200;
+
+/** The answer's JSON. ServerError: it has none, as when a proxy answers instead. */
+function readJson(reply: Reply): unknown {
+  try {
+    return JSON.parse(reply.text);
+  } catch {
+    const start = JSON.stringify(startOf(reply));
+    throw new ServerError(`the answer is not JSON: ${start}; check that the URL is that of a Tocsin server`, {
+      status: reply.status,
+      code: "",
+    });
+  }
+}
+
+/** The answer, with at least the members that it always has. ServerError: it is something else, as from a proxy. */
+export function read<Name extends keyof Answers>(name: Name, reply: Reply): Answers[Name] {
+  const source = readJson(reply);
+  const missing =
+    typeof source === "object" && source !== null ? REQUIRED[name].find((member) => !(member in source)) : "object";
+  if (missing !== undefined) {
+    const what = `the answer is not a ${name}: ${String(missing)} is missing`;
+    throw new ServerError(`${what}; check that the URL is that of a Tocsin server`, { status: reply.status, code: "" });
+  }
+  return source as Answers[Name];
+}
+
+/** The error that an answer other than 2xx means. */
+export function errorOf(reply: Reply): ApiError {
+  const problem = problemOf(reply);
+  return new (classOf(problem.error, reply.status))(problem.message ?? "", {
+    status: reply.status,
+    code: problem.error,
+    fields: problem.errors?.map(({ path, reason }) => ({ path, reason })),
+    correlationId: problem.correlationId ?? reply.headers.get("x-correlation-id") ?? undefined,
+    retryAfterSeconds: retryAfter(reply.headers),
+  });
+}
+
+/** The error of one timer of a batch. */
+export function errorOfItem(item: ItemError): ApiError {
+  const fields = item.errors?.map(({ path, reason }) => ({ path, reason }));
+  return new (classOf(item.error, item.status))(item.message, { status: item.status, code: item.error, fields });
+}
+
+/** The class of an error: by its code, by its status if this version doesn't know the code. */
+function classOf(code: string, status: number): ApiErrorClass {
+  const byCode = Object.hasOwn(CODES, code) ? CODES[code] : undefined;
+  return byCode ?? KINDS[status] ?? (status >= 400 && status < 500 ? InvalidInput : ServerError);
+}
+
+interface Problem {
+  readonly error: string;
+  readonly message?: string;
+  readonly errors?: readonly { readonly path: string; readonly reason: string }[];
+  readonly correlationId?: string;
+}
+
+function problemOf(reply: Reply): Problem {
+  try {
+    const problem: unknown = JSON.parse(reply.text);
+    if (typeof problem === "object" && problem !== null && "error" in problem && typeof problem.error === "string") {
+      return problem as Problem;
+    }
+  } catch {
+    // Not Tocsin's answer: its start is the message.
+  }
+  return { error: "", message: startOf(reply) || "no explanation" };
+}
+
+/** Tocsin sends no dates; a proxy's date counts as absent. */
+function retryAfter(headers: Headers): number | undefined {
+  const text = headers.get("retry-after") ?? "";
+  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
+}
+
+function startOf(reply: Reply): string {
+  return reply.text.slice(0, MESSAGE_CHARS_MAX);
+}

@@ -1,0 +1,211 @@
+/** Creates many timers: in requests of bounded size, each timer with its own key and result. */
+
+import { ApiError, TransportError } from "../error-bases.js";
+import { encodeCreateTimer } from "../generated/codecs.js";
+import type { BatchResult, CreateTimer, Timer } from "../generated/models.js";
+import { errorOfItem, read } from "./answers.js";
+import { encodeJson, FIRST_TRY, remaining } from "./bodies.js";
+import type { Place } from "./ids.js";
+import { type Failure, isRepeated, retryDelayMs } from "./retries.js";
+import type { Limits, Session } from "./session.js";
+
+const ITEMS_MAX = 1_000;
+export const BYTES_MAX = 8 * 1024 * 1024;
+/** Of a request around its timers. */
+export const ENVELOPE_BYTES = '{"timers":[]}'.length;
+const UTF8 = new TextEncoder();
+
+/** A timer as it is sent, with its key. */
+export interface Item {
+  readonly place: Place;
+  /** The body, so many milliseconds after the first try. */
+  readonly body: (elapsedMs: number) => string;
+  /** Of the body, and a comma. */
+  readonly bytes: number;
+  /** Whether the key was made here, so that no earlier request can have used it. */
+  readonly automatic: boolean;
+}
+
+/** A timer of a batch that was created. */
+export interface Created {
+  readonly timer: Timer;
+  readonly error?: undefined;
+  /** With `onConflict: "keep"`: the timer existed, and nothing was written. */
+  readonly existing: boolean;
+  /** An earlier request with the same idempotency key has created it. */
+  readonly replayed: boolean;
+}
+
+/** A timer of a batch that was not created, and why. */
+export interface NotCreated {
+  readonly timer?: undefined;
+  readonly error: ApiError | TransportError;
+}
+
+/** What became of one timer of a batch. */
+export type ItemResult = Created | NotCreated;
+
+/** Gets the place of a timer in its batch, and what became of it. */
+type Settle = (index: number, result: ItemResult) => void;
+
+/** Gives the timer a key, if it has none. TypeError, RangeError: a field can't be sent. */
+export function itemOf(timer: CreateTimer): Item {
+  const automatic = timer.idempotencyKey === undefined;
+  const body = encodeCreateTimer(automatic ? { ...timer, idempotencyKey: crypto.randomUUID() } : timer);
+  const text = encodeJson(body);
+  return {
+    place: { namespace: timer.namespace, timerId: timer.id },
+    body: (elapsedMs) => (elapsedMs === 0 ? text : encodeJson(remaining(body, elapsedMs))),
+    bytes: UTF8.encode(text).length + 1,
+    automatic,
+  };
+}
+
+/** The results, in the timers' order. A failed request is the result of all its timers, and the next one follows. */
+export async function createMany(
+  session: Session,
+  timers: Iterable<CreateTimer> | AsyncIterable<CreateTimer>,
+  limits: Limits,
+): Promise<ItemResult[]> {
+  const results: ItemResult[] = [];
+  for await (const chunk of chunks(timers)) {
+    const first = results.length;
+    results.length += chunk.length;
+    await createChunk(
+      session,
+      chunk,
+      (index, result) => {
+        results[first + index] = result;
+      },
+      limits,
+    );
+  }
+  return results;
+}
+
+/** One request for each owner, if owners are asked directly, else one. Each timer is settled once; what the server or the
+ * network did is not thrown. */
+export async function createChunk(
+  session: Session,
+  items: readonly Item[],
+  settle: Settle,
+  limits: Limits,
+): Promise<void> {
+  const groups = new Map<string, number[]>();
+  for (const [index, item] of items.entries()) {
+    const url = session.router === undefined ? "" : await session.ownerOf(item.place, limits);
+    const group = groups.get(url);
+    if (group === undefined) {
+      groups.set(url, [index]);
+    } else {
+      group.push(index);
+    }
+  }
+  await Promise.all([...groups.values()].map((group) => createGroup(session, items, group, settle, limits)));
+}
+
+async function* chunks(timers: Iterable<CreateTimer> | AsyncIterable<CreateTimer>): AsyncGenerator<Item[]> {
+  let chunk: Item[] = [];
+  let bytes = ENVELOPE_BYTES;
+  for await (const timer of timers) {
+    const item = itemOf(timer);
+    if (chunk.length > 0 && (chunk.length === ITEMS_MAX || bytes + item.bytes > BYTES_MAX)) {
+      yield chunk;
+      chunk = [];
+      bytes = ENVELOPE_BYTES;
+    }
+    chunk.push(item);
+    bytes += item.bytes;
+  }
+  if (chunk.length > 0) {
+    yield chunk;
+  }
+}
+
+/** Timers that are refused for the moment go again, without those that have a result. */
+async function createGroup(
+  session: Session,
+  items: readonly Item[],
+  group: readonly number[],
+  settle: Settle,
+  limits: Limits,
+): Promise<void> {
+  const { clock } = session;
+  const started = clock.monotonicMs();
+  let waiting = group;
+  for (let retry = 0; waiting.length > 0; retry++) {
+    const elapsedMs = clock.monotonicMs() - started;
+    const left = { ...limits, timeoutMs: Math.max(limits.timeoutMs - elapsedMs, 1) };
+    const sent = waiting.flatMap((index) => items[index] ?? []);
+    const results = await request(session, sent, retry, elapsedMs, left);
+    const pauseMs =
+      retry < limits.retries && !(results instanceof Error)
+        ? retryDelayMs(retry, undefined, limits.timeoutMs - (clock.monotonicMs() - started), clock.random())
+        : undefined;
+    const refused = waiting.filter((_, n) => isRefused(resultAt(results, n)));
+    const again = new Set(refused.length > 0 && pauseMs !== undefined && session.budget.spend() ? refused : []);
+    for (const [n, index] of waiting.entries()) {
+      if (!again.has(index)) {
+        settle(index, resultAt(results, n));
+      }
+    }
+    waiting = refused.filter((index) => again.has(index));
+    if (waiting.length > 0) {
+      await clock.sleep(pauseMs ?? 0, limits.signal);
+    }
+  }
+}
+
+/** What became of each timer, or of the request with all its retries. */
+async function request(
+  session: Session,
+  items: readonly Item[],
+  retry: number,
+  elapsedMs: number,
+  limits: Limits,
+): Promise<readonly BatchResult[] | Failure> {
+  const first = retry === 0 && items.every((item) => item.automatic);
+  try {
+    const reply = await session.perform(
+      {
+        operation: "batchCreateTimers",
+        body: (sinceMs) => `{"timers":[${items.map((item) => item.body(elapsedMs + sinceMs)).join(",")}]}`,
+        firstHeaders: first ? FIRST_TRY : {},
+        // Retries go to the client's own URL.
+        place: retry === 0 ? items[0]?.place : undefined,
+      },
+      limits,
+    );
+    const { results } = read("BatchResults", reply);
+    for (const [n, { timer }] of results.entries()) {
+      const place = items[n]?.place;
+      if (timer !== undefined && place !== undefined) {
+        session.router?.check(place, timer.shardId);
+      }
+    }
+    return results;
+  } catch (error) {
+    if (error instanceof ApiError || error instanceof TransportError) {
+      return error;
+    }
+    throw error; // the signal's reason
+  }
+}
+
+function resultAt(results: readonly BatchResult[] | Failure, index: number): ItemResult {
+  if (results instanceof Error) {
+    return { error: results };
+  }
+  const { timer, error, existing = false, replayed = false } = results[index] ?? {};
+  if (error !== undefined) {
+    return { error: errorOfItem(error) };
+  }
+  if (timer === undefined) {
+    return { error: new TransportError("the answer has no result for this timer", { maybeDone: true }) };
+  }
+  return { timer, existing, replayed };
+}
+
+function isRefused(result: ItemResult): boolean {
+  return result.error instanceof ApiError && isRepeated(result.error);
+}

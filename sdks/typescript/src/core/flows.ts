@@ -1,0 +1,107 @@
+/** Calls that are more than one request: those that may find their own work done, and those that wait. */
+
+import type { Sent } from "../codec.js";
+import { Conflict, NotFound, WaitTimeout } from "../error-bases.js";
+import type { Answers } from "../generated/codecs.js";
+import type { OperationName } from "../generated/operations.js";
+import { parseInstant } from "../values.js";
+import { read } from "./answers.js";
+import { bodyOf } from "./bodies.js";
+import type { Call, CallOptions, Limits, Session } from "./session.js";
+import type { Reply } from "./transport.js";
+
+const WAIT_POLL_FIRST_MS = 100;
+const WAIT_POLL_MS_MAX = 2_000;
+/** Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ. */
+const WAIT_SLEEP_MS_MAX = 30_000;
+
+/** How long to wait. */
+export interface WaitOptions {
+  /** WaitTimeout after that; by default it waits for as long as it takes. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Asks for an answer of this name. */
+export async function ask<Name extends keyof Answers>(
+  session: Session,
+  answer: Name,
+  operation: OperationName,
+  body: Sent,
+  options: CallOptions | undefined,
+  more: Partial<Call> = {},
+): Promise<Answers[Name]> {
+  const reply = await session.perform({ operation, body: bodyOf(body), ...more }, session.limits(options));
+  return read(answer, reply);
+}
+
+/** Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded. */
+export async function remove(
+  session: Session,
+  call: Call,
+  get: Call,
+  isGone: (reply: Reply) => boolean,
+  limits: Limits,
+): Promise<void> {
+  const tries = { maybeDone: false };
+  try {
+    await session.perform(call, limits, tries);
+  } catch (error) {
+    const refused = error instanceof NotFound || error instanceof Conflict;
+    if (!(refused && tries.maybeDone && (await isDone(session, get, isGone, limits)))) {
+      throw error;
+    }
+  }
+}
+
+async function isDone(
+  session: Session,
+  get: Call,
+  isGone: (reply: Reply) => boolean,
+  limits: Limits,
+): Promise<boolean> {
+  try {
+    return isGone(await session.perform(get, limits));
+  } catch (error) {
+    if (error instanceof NotFound) {
+      return true;
+    }
+    throw error;
+  }
+}
+
+/** Reads until it has ended. `dueAt` returns the instant before which it can't. WaitTimeout: the time is over. */
+export async function waitFor<Found>(
+  session: Session,
+  call: Call,
+  found: (reply: Reply) => Found,
+  dueAt: (found: Found) => string | undefined,
+  what: string,
+  { timeoutMs, signal }: WaitOptions,
+): Promise<Found> {
+  const { clock } = session;
+  const end = timeoutMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs() + timeoutMs;
+  let pollMs = WAIT_POLL_FIRST_MS;
+  for (;;) {
+    const reply = await session.perform(call, session.limits({ signal }));
+    const seen = found(reply);
+    const due = dueAt(seen);
+    if (due === undefined) {
+      return seen;
+    }
+    // Only `tocsin dev` sends it, whose clock was moved.
+    const shown = reply.headers.get("tocsin-now");
+    const aheadMs = msOf(due) - (shown === null ? clock.nowMs() : msOf(shown));
+    const pauseMs = aheadMs > 0 ? Math.min(aheadMs, WAIT_SLEEP_MS_MAX) : pollMs;
+    pollMs = aheadMs > 0 ? WAIT_POLL_FIRST_MS : Math.min(pollMs * 2, WAIT_POLL_MS_MAX);
+    const leftMs = end - clock.monotonicMs();
+    if (leftMs <= 0) {
+      throw new WaitTimeout(`${what} has not finished in time`);
+    }
+    await clock.sleep(Math.min(pauseMs, leftMs), signal);
+  }
+}
+
+function msOf(instant: string): number {
+  return Number(parseInstant(instant)) / 1_000;
+}

@@ -1,0 +1,58 @@
+/** Whether and when a failed try is repeated. */
+
+import { type ApiError, TransportError } from "../error-bases.js";
+
+const FIRST_DELAY_MS = 100;
+const DELAY_MS_MAX = 5_000;
+/** In tenths of a retry: 20 retries over all calls of a client while nothing succeeds, and one more for ten successes. */
+const BUDGET_MAX = 200;
+const RETRY_COST = 10;
+const SUCCESS_GAIN = 1;
+/** 500 is missing: what failed once by a defect fails again. */
+const REPEATED_STATUSES: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+
+/** What became of a try that did not succeed. */
+export type Failure = ApiError | TransportError;
+
+/** Bounds the retries of a client: if most tries fail, repeating each of them makes an overload worse. */
+export class RetryBudget {
+  private left = BUDGET_MAX;
+
+  /** Pays for a retry; false if too little is left. */
+  spend(): boolean {
+    if (this.left < RETRY_COST) {
+      return false;
+    }
+    this.left -= RETRY_COST;
+    return true;
+  }
+
+  /** A try succeeded. */
+  earn(): void {
+    this.left = Math.min(BUDGET_MAX, this.left + SUCCESS_GAIN);
+  }
+}
+
+/** Whether the same request could succeed later. */
+export function isRepeated(failure: Failure): boolean {
+  return failure instanceof TransportError || REPEATED_STATUSES.has(failure.status);
+}
+
+/** Whether the request may have been executed all the same. */
+export function maybeDone(failure: Failure): boolean {
+  return failure instanceof TransportError ? failure.maybeDone : failure.status >= 500;
+}
+
+/** Milliseconds before the given retry, counted from 0; undefined: in the time left there is none. `random` is from 0 to 1. */
+export function retryDelayMs(
+  retry: number,
+  retryAfterSeconds: number | undefined,
+  leftMs: number,
+  random: number,
+): number | undefined {
+  const delayMs =
+    retryAfterSeconds === undefined
+      ? Math.min(DELAY_MS_MAX, FIRST_DELAY_MS * 2 ** retry) * random
+      : retryAfterSeconds * 1_000 * (1 + random / 2);
+  return delayMs < leftMs ? delayMs : undefined;
+}

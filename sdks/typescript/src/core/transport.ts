@@ -1,0 +1,163 @@
+/** Sends requests with the platform's fetch. */
+
+import { TransportError } from "../error-bases.js";
+
+/** What requests are sent with. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** One request. `timeoutMs` covers everything from connecting to the last byte. */
+export interface Send {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Headers;
+  readonly body: string | undefined;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What was answered. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+const REQUESTS_PER_HOST = 64;
+/** With these the server can't have received the request: codes of Node.js and its fetch, and of Bun. */
+// biome-ignore format: a table
+const NOT_SENT: ReadonlySet<string> = new Set([
+  "ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL", "EMFILE",
+  "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused", "FailedToOpenSocket",
+]);
+const BAD_CERTIFICATE = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
+/** Platforms refuse some ports without a code; Deno has no codes. */
+const NOT_CONNECTED = /^bad port$|client error \(Connect\)|Requests to port \d+ are blocked/;
+
+/** Sends with fetch, at most 64 requests at a time to each host. */
+export class Transport {
+  private readonly hosts = new Map<string, Slots>();
+
+  constructor(private readonly fetch: Fetch) {}
+
+  /** The answer. TransportError: there was none; else the reason of the signal, which ends the request at once. */
+  async send(step: Send): Promise<Reply> {
+    step.signal?.throwIfAborted();
+    const end = new AbortController();
+    const timeout = setTimeout(() => end.abort(TIMED_OUT), step.timeoutMs);
+    const cancel = (): void => end.abort(step.signal?.reason);
+    step.signal?.addEventListener("abort", cancel, { once: true });
+    const host = this.hostOf(step.url);
+    try {
+      await host.acquire(end.signal);
+      try {
+        end.signal.throwIfAborted();
+        return await this.request(step, end.signal);
+      } finally {
+        host.release();
+      }
+    } catch (error) {
+      step.signal?.throwIfAborted();
+      throw error instanceof TransportError ? error : failed(step, error, false);
+    } finally {
+      clearTimeout(timeout);
+      step.signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  private async request(step: Send, signal: AbortSignal): Promise<Reply> {
+    const { method, headers, body } = step;
+    try {
+      const init: RequestInit = { method, headers, signal, redirect: "manual", ...contentOf(method, body) };
+      const response = await this.fetch(step.url, init);
+      return { status: response.status, headers: response.headers, text: await response.text() };
+    } catch (error) {
+      throw failed(step, signal.aborted ? signal.reason : error, true);
+    }
+  }
+
+  private hostOf(url: string): Slots {
+    const { host } = new URL(url);
+    let slots = this.hosts.get(host);
+    if (slots === undefined) {
+      slots = new Slots();
+      this.hosts.set(host, slots);
+    }
+    return slots;
+  }
+}
+
+/** The requests to a host that are under way, and those that wait. */
+class Slots {
+  private free = REQUESTS_PER_HOST;
+  private readonly waiting = new Set<() => void>();
+
+  async acquire(signal: AbortSignal): Promise<void> {
+    if (this.free > 0) {
+      this.free--;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const take = (): void => {
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = (): void => {
+        this.waiting.delete(take);
+        reject(signal.reason);
+      };
+      this.waiting.add(take);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  release(): void {
+    const [next] = this.waiting;
+    if (next === undefined) {
+      this.free++;
+      return;
+    }
+    this.waiting.delete(next);
+    next();
+  }
+}
+
+/** Deno's fetch sends a request again if its connection breaks, also one that may have been executed, unless the body can be
+ * read only once. Whether something is repeated, and how, is decided here. */
+function contentOf(method: string, body: string | undefined): RequestInit {
+  if ("Deno" in globalThis && method !== "GET") {
+    return { body: new Blob([body ?? ""]).stream(), duplex: "half" } as RequestInit;
+  }
+  return body === undefined ? {} : { body };
+}
+
+const TIMED_OUT = new Error("timed out");
+
+function failed(step: Send, error: unknown, sent: boolean): TransportError {
+  const why = error === TIMED_OUT ? `no answer within ${Math.round(step.timeoutMs)} ms` : explained(error);
+  return new TransportError(`${step.method} ${step.url}: ${why}`, {
+    maybeDone: sent && !isUnsent(error),
+    cause: error,
+  });
+}
+
+function isUnsent(error: unknown): boolean {
+  for (let each = error; each instanceof Error || isCoded(each); each = (each as Error).cause) {
+    const code = isCoded(each) ? each.code : "";
+    const message = each instanceof Error ? each.message : "";
+    if (NOT_SENT.has(code) || BAD_CERTIFICATE.test(code) || NOT_CONNECTED.test(message)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+function isCoded(error: unknown): error is { readonly code: string } {
+  return typeof error === "object" && error !== null && "code" in error && typeof error.code === "string";
+}
+
+/** Of fetch's errors, the cause has the reason. */
+function explained(error: unknown): string {
+  const { message = String(error), cause } = error as { message?: string; cause?: { message?: string; code?: string } };
+  const reason = cause?.message || cause?.code;
+  return reason ? `${message}: ${reason}` : message;
+}

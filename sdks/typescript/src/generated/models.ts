@@ -1,0 +1,1143 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+/** What requests and answers contain. */
+
+import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
+
+/** How responses to a namespace's callbacks are interpreted. */
+export type CallbackAnswers = "standard" | "strict";
+
+/** The method of a callback. GET and HEAD have no body. */
+export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD";
+
+/** What becomes of instants that pass while a schedule cannot fire. */
+export type CatchUp = "latest" | "all" | "none";
+
+/** Why an attempt failed; docs/reference/errors.md has a remedy for each. */
+export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
+
+/** Which finished timers stay visible until retention removes them. */
+export type HistoryMode = "all" | "failures" | "none";
+
+/** The state of a schedule that has not ended. */
+export type LiveScheduleStatus = "active" | "paused";
+
+/** Why an occurrence fired. */
+export type OccurrenceSource = "regular" | "trigger" | "backfill";
+
+/** What a create does if a timer with its id exists. */
+export type OnConflict = "replace" | "keep" | "reject";
+
+/** How a run stands or ended. */
+export type RunStatus = "pending" | "completed" | "failed" | "canceled" | "expired" | "rescheduled" | "superseded" | "missed";
+
+/** A schedule's state. Only `active` schedules fire at their instants. */
+export type ScheduleStatus = "active" | "paused" | "ended";
+
+/** The method of a service call's request. */
+export type ServiceCallMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
+
+/** A service call's state. */
+export type ServiceCallStatus = "Scheduled" | "Running" | "Retrying" | "Succeeded" | "Failed";
+
+/**
+ * Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future.
+ * `waiting`: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a
+ * change is being stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read.
+ * `blocked`: it is due, and no node fires it now. `unknown`: it is due, and the owner of its shard could not be
+ * asked. `finished`: it has its final status.
+ */
+export type TimerState = "scheduled" | "retrying" | "waiting" | "firing" | "writing" | "paused" | "suspended" | "blocked" | "unknown" | "finished";
+
+/** A timer's state. Only `pending` timers fire and can be changed. */
+export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "expired";
+
+/**
+ * What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free
+ * slot there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or
+ * changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
+ * shard. `create`: that a client creates it again.
+ */
+export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "response" | "write" | "lease" | "clock" | "owner" | "create";
+
+/** A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`. */
+export interface CreateTimer {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The http or https URL to call. Responses redact its secrets. */
+  readonly callbackUrl: string;
+  /** The timer's id, unique in its namespace. */
+  readonly id: string;
+  /** An RFC 3339 instant with a time zone. */
+  readonly executeAt?: InstantLike | undefined;
+  /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
+  readonly delay?: DurationLike | undefined;
+  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  readonly payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  readonly body?: RawBody | undefined;
+  /** The HTTP method of the callback. */
+  readonly method?: CallbackMethod | undefined;
+  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /** Without one, each attempt uses the namespace's current policy. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Timeout of one attempt, in seconds. Default 10. */
+  readonly callbackTimeoutSeconds?: number | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
+  readonly expireAfter?: DurationLike | undefined;
+  /**
+   * What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
+   * and return it, or reject the request.
+   */
+  readonly onConflict?: OnConflict | undefined;
+  /**
+   * Makes the create safe to repeat: a timer with this id that was created with the same key is returned
+   * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
+   */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/**
+ * A callback body that is sent, and signed, exactly as given; send one of `json`, `text` and `base64`. The
+ * fields that otherwise surround the payload are sent as headers: `tocsin-namespace`, `tocsin-timer-id`
+ * (percent-encoded), `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`.
+ */
+export interface RawBody {
+  /** Any JSON, sent byte for byte as written; at most 102400 bytes. */
+  readonly json?: unknown;
+  /** Text, sent in UTF-8. */
+  readonly text?: string | undefined;
+  /** Bytes, in base64 with padding. */
+  readonly base64?: string | undefined;
+  /** The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream. */
+  readonly contentType?: string | undefined;
+}
+
+/**
+ * How often and for how long failed attempts are retried. The delay grows from `initialInterval` by
+ * `backoffMultiplier` up to `maxInterval`.
+ */
+export interface RetryPolicy {
+  /** Maximum number of attempts, including the first. Default 10. */
+  readonly maxAttempts?: number | undefined;
+  /** No attempt starts later than this after the first. */
+  readonly maxAttemptsDuration?: DurationLike | null | undefined;
+  /** Delay before the second attempt. Default 5s, or maxInterval if shorter. */
+  readonly initialInterval?: DurationLike | undefined;
+  /** Factor by which each delay grows. Default 3. */
+  readonly backoffMultiplier?: number | undefined;
+  /** Maximum delay. Default 4h, or initialInterval if longer. */
+  readonly maxInterval?: DurationLike | undefined;
+}
+
+/** Identifies a timer. */
+export interface TimerName {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The timer's id, unique in its namespace. */
+  readonly timerId: string;
+}
+
+/** A timer whose runs are wanted. */
+export interface TimerHistory {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The timer's id, unique in its namespace. */
+  readonly timerId: string;
+  /** Maximum number of runs on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/**
+ * Changes to a pending timer; absent fields stay unchanged. A null `headers` removes them; a null `retryPolicy`
+ * returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt`
+ * and `delay`.
+ */
+export interface UpdateTimer {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The timer's id, unique in its namespace. */
+  readonly timerId: string;
+  /** An RFC 3339 instant with a time zone. */
+  readonly executeAt?: InstantLike | undefined;
+  /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
+  readonly delay?: DurationLike | undefined;
+  /** The http or https URL to call. Responses redact its secrets. */
+  readonly callbackUrl?: string | undefined;
+  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  readonly payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  readonly body?: RawBody | undefined;
+  /** The HTTP method of the callback. */
+  readonly method?: CallbackMethod | undefined;
+  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /** Without one, each attempt uses the namespace's current policy. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Timeout of one attempt, in seconds. Default 10. */
+  readonly callbackTimeoutSeconds?: number | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /** No attempt begins later than this after executeAt; null removes the limit. */
+  readonly expireAfter?: DurationLike | null | undefined;
+}
+
+/** Filters of a list of timers; a timer must match all of them. */
+export interface ListTimers {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** A status, or several: timers with any of them match. */
+  readonly status?: readonly TimerStatus[] | undefined;
+  /** A timer must have all of these tags. */
+  readonly tags?: readonly string[] | undefined;
+  /** Prefix of the timers' ids. */
+  readonly idPrefix?: string | undefined;
+  /** An RFC 3339 instant with a time zone. */
+  readonly executeAfter?: InstantLike | undefined;
+  /** An RFC 3339 instant with a time zone. */
+  readonly executeBefore?: InstantLike | undefined;
+  /** Maximum number of timers on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** Timers to create in one request; an invalid one fails without affecting the others. */
+export interface BatchCreateTimers {
+  /** The timers to create. */
+  readonly timers: readonly CreateTimer[];
+}
+
+/** A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`. */
+export interface CreateSchedule {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly id: string;
+  /** The http or https URL to call. Responses redact its secrets. */
+  readonly callbackUrl: string;
+  /**
+   * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+   * first, or @hourly, @daily, @weekly, @monthly, @yearly.
+   */
+  readonly cron?: string | undefined;
+  /** The IANA time zone of cron. Default UTC. */
+  readonly timeZone?: string | undefined;
+  /** An interval of 1s to 366d, by elapsed time, instead of cron. */
+  readonly every?: DurationLike | undefined;
+  /** An instant from which every counts, in both directions. Default: the schedule's creation. */
+  readonly anchor?: InstantLike | undefined;
+  /** No instant is earlier than this. */
+  readonly startAt?: InstantLike | undefined;
+  /** All instants are earlier than this. */
+  readonly endAt?: InstantLike | undefined;
+  /** How many instants it has; afterwards it ends. */
+  readonly maxOccurrences?: number | undefined;
+  /**
+   * Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
+   * instant. Default 0s.
+   */
+  readonly jitter?: DurationLike | undefined;
+  /**
+   * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
+   * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+   */
+  readonly catchUp?: CatchUp | undefined;
+  /** Instants that are later than this are missed. Default 24h; with catchUp none, 60s. */
+  readonly catchUpWindow?: DurationLike | undefined;
+  /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
+  readonly pauseAfterFailures?: number | undefined;
+  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  readonly payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  readonly body?: RawBody | undefined;
+  /** The HTTP method of the callback. */
+  readonly method?: CallbackMethod | undefined;
+  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /** Without one, each attempt uses the namespace's current policy. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Timeout of one attempt, in seconds. Default 10. */
+  readonly callbackTimeoutSeconds?: number | undefined;
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
+  readonly expireAfter?: DurationLike | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+}
+
+/** Identifies a schedule. */
+export interface ScheduleName {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+}
+
+/**
+ * Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
+ * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the
+ * default of `catchUpWindow` and `retryPolicy`.
+ */
+export interface UpdateSchedule {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+  /** The http or https URL to call. Responses redact its secrets. */
+  readonly callbackUrl?: string | undefined;
+  /**
+   * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+   * first, or @hourly, @daily, @weekly, @monthly, @yearly.
+   */
+  readonly cron?: string | undefined;
+  /** The IANA time zone of cron. Default UTC. */
+  readonly timeZone?: string | undefined;
+  /** An interval of 1s to 366d, by elapsed time, instead of cron. */
+  readonly every?: DurationLike | undefined;
+  /** An instant from which every counts, in both directions. Default: the schedule's creation. */
+  readonly anchor?: InstantLike | null | undefined;
+  /** No instant is earlier than this. */
+  readonly startAt?: InstantLike | null | undefined;
+  /** All instants are earlier than this. */
+  readonly endAt?: InstantLike | null | undefined;
+  /** How many instants it has; afterwards it ends. */
+  readonly maxOccurrences?: number | null | undefined;
+  /**
+   * Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
+   * instant. Default 0s.
+   */
+  readonly jitter?: DurationLike | undefined;
+  /**
+   * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
+   * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+   */
+  readonly catchUp?: CatchUp | undefined;
+  /** Instants that are later than this are missed. Default 24h; with catchUp none, 60s. */
+  readonly catchUpWindow?: DurationLike | null | undefined;
+  /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
+  readonly pauseAfterFailures?: number | undefined;
+  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  readonly payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  readonly body?: RawBody | undefined;
+  /** The HTTP method of the callback. */
+  readonly method?: CallbackMethod | undefined;
+  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /** Without one, each attempt uses the namespace's current policy. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Timeout of one attempt, in seconds. Default 10. */
+  readonly callbackTimeoutSeconds?: number | undefined;
+  /** No attempt begins later than this after its instant; null: however late. */
+  readonly expireAfter?: DurationLike | null | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+}
+
+/** Which schedules of a namespace are listed. */
+export interface ListSchedules {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** active, paused, or both: schedules with any of them match. Ended ones are not listed. */
+  readonly status?: LiveScheduleStatus | undefined;
+  /** Maximum number of schedules on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** The range of instants that fire once more. */
+export interface BackfillSchedule {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+  /** Only instants at or after this one. */
+  readonly after: InstantLike;
+  /** Only instants before this one. */
+  readonly before: InstantLike;
+}
+
+/** A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`. */
+export interface PreviewSchedule {
+  /** The namespace's name. */
+  readonly namespace?: string | undefined;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId?: string | undefined;
+  /**
+   * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+   * first, or @hourly, @daily, @weekly, @monthly, @yearly.
+   */
+  readonly cron?: string | undefined;
+  /** The IANA time zone of cron. Default UTC. */
+  readonly timeZone?: string | undefined;
+  /** An interval of 1s to 366d, by elapsed time, instead of cron. */
+  readonly every?: DurationLike | undefined;
+  /** An instant from which every counts, in both directions. Default: the schedule's creation. */
+  readonly anchor?: InstantLike | undefined;
+  /** No instant is earlier than this. */
+  readonly startAt?: InstantLike | undefined;
+  /** All instants are earlier than this. */
+  readonly endAt?: InstantLike | undefined;
+  /** Maximum number of instants. Default 10. */
+  readonly count?: number | undefined;
+}
+
+/** The schedule whose occurrences are wanted. */
+export interface ScheduleHistory {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+  /** Maximum number of occurrences on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A namespace to create. */
+export interface CreateNamespace {
+  /** The namespace's name. */
+  readonly name: string;
+  /** The number of shards that its timers are spread over. Cannot be changed later. */
+  readonly numShards?: number | undefined;
+  /** Which finished timers stay visible. */
+  readonly history?: HistoryMode | undefined;
+  /** How long finished timers stay visible; at most 3653d. */
+  readonly retention?: DurationLike | undefined;
+  /** Secret that signs its callbacks (Standard Webhooks): whsec_ and base64. */
+  readonly secret?: string | undefined;
+  /**
+   * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
+   * nextExecuteAt. strict: success only with an empty body or ok: true.
+   */
+  readonly answers?: CallbackAnswers | undefined;
+  /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+}
+
+/** Changes to a namespace; absent fields stay unchanged. */
+export interface UpdateNamespace {
+  /** The namespace's name. */
+  readonly name: string;
+  /** Which finished timers stay visible. */
+  readonly history?: HistoryMode | undefined;
+  /** How long finished timers stay visible; at most 3653d. */
+  readonly retention?: DurationLike | undefined;
+  /** A new signing secret; null removes the secret. */
+  readonly secret?: string | null | undefined;
+  /** While true, none of its timers fires. */
+  readonly paused?: boolean | undefined;
+  /**
+   * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
+   * nextExecuteAt. strict: success only with an empty body or ok: true.
+   */
+  readonly answers?: CallbackAnswers | undefined;
+  /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+}
+
+/** The rotation of a namespace's signing secret. */
+export interface RotateSecret {
+  /** The namespace's name. */
+  readonly name: string;
+  /** The new secret: whsec_ and base64. Without one, the server generates it. */
+  readonly secret?: string | undefined;
+  /** How long the previous secret keeps signing: at most 30d; 0s: not at all. Default 24h. */
+  readonly grace?: DurationLike | undefined;
+  /** Rotate even during the grace period of an earlier rotation. Default false. */
+  readonly force?: boolean | undefined;
+}
+
+/** A service call to submit. */
+export interface SubmitServiceCall {
+  /** A display name. */
+  readonly name: string;
+  readonly requestSpec: RequestSpec;
+  /**
+   * When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither `dueAt` nor
+   * `delay` is given: now.
+   */
+  readonly dueAt?: InstantLike | undefined;
+  /** Delay from now, instead of `dueAt`. */
+  readonly delay?: DurationLike | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /** The call's id, a UUID of version 7. Without one, the server generates it. */
+  readonly serviceCallId?: string | undefined;
+  /** Makes the submission safe to repeat. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** The HTTP request to make. */
+export interface RequestSpec {
+  /** The method of the request. */
+  readonly method: ServiceCallMethod;
+  /** The http or https URL. */
+  readonly url: string;
+  /** The request's headers. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /**
+   * Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and
+   * HEAD.
+   */
+  readonly body?: unknown;
+  /**
+   * When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
+   * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+   */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+}
+
+/** A timer, pending or finished. */
+export interface Timer {
+  /** The namespace's name. */
+  namespace: string;
+  /** The timer's id, unique in its namespace. */
+  id: string;
+  /** Derived from namespace and id. */
+  timerUuid: string;
+  /** The shard that holds the timer. */
+  shardId: number;
+  status: Open<TimerStatus>;
+  /** An RFC 3339 instant with a time zone. */
+  executeAt: Instant;
+  /** The http or https URL to call. Responses redact its secrets. */
+  callbackUrl: string;
+  /** The HTTP method of the callback. */
+  method: Open<CallbackMethod>;
+  /** Additional headers of the callback; secret values are [redacted]. */
+  headers: Record<string, string>;
+  /** Timeout of one attempt, in seconds. */
+  callbackTimeoutSeconds: number;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** Attempts made in the current firing. */
+  attempts: number;
+  /** The latest attempts, oldest first. */
+  attemptLog: Attempt[];
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /** Absent if the timer has a body. */
+  payload?: unknown;
+  /** The timer's own policy; absent while the namespace's applies. */
+  retryPolicy?: RetryPolicyAnswer;
+  /** When the next attempt is due. */
+  nextAttemptAt?: Instant;
+  /** When the timer finished. */
+  executedAt?: Instant;
+  /** Why the last failed attempt failed: a stable code, then details. */
+  lastError?: string;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  body?: RawBodyAnswer;
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
+  expireAfter?: string;
+}
+
+/** One attempt. `status` is null if there was no response. */
+export interface Attempt {
+  /** When the attempt started. */
+  at: Instant;
+  /** Duration in milliseconds. */
+  durationMs: number;
+  /** The HTTP status; null if there was no response. */
+  status: number | null;
+  /** Why it failed: a stable code, then details. Null if it succeeded. */
+  error: string | null;
+}
+
+/** A retry policy with its defaults filled in. */
+export interface RetryPolicyAnswer {
+  /** Maximum number of attempts, including the first. */
+  maxAttempts: number;
+  /** Delay before the second attempt. */
+  initialInterval: string;
+  /** Factor by which each delay grows. */
+  backoffMultiplier: number;
+  /** Maximum delay. */
+  maxInterval: string;
+  /** No attempt starts later than this after the first. */
+  maxAttemptsDuration?: string;
+}
+
+/** A callback's raw body, in one of the three forms. */
+export interface RawBodyAnswer {
+  contentType: string;
+  json?: unknown;
+  text?: string;
+  base64?: string;
+}
+
+/** Where a timer is, what it waits for, and what happens next. */
+export interface Explanation {
+  state: Open<TimerState>;
+  /** The shard that holds the timer. */
+  shard: number;
+  /** The node that owns the shard; null if none does. */
+  owner: string | null;
+  /** All of this in English. */
+  sentence: string;
+  /** What has to happen before the timer moves on; absent if it has finished, or that is not known. */
+  waitsFor?: Open<TimerWaitsFor>;
+  /** When the next attempt is due, or the one in flight times out; absent if that is not known. */
+  next?: string;
+}
+
+/** A page of runs, newest first. A page without `nextCursor` is the last. */
+export interface RunPageAnswer {
+  runs: RunAnswer[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/**
+ * One run: what became of one instant of the timer. `pending` is the current run. After `rescheduled` and
+ * `superseded` the timer went on, because its receiver asked for another instant, or a client gave it one or
+ * created it again.
+ */
+export interface RunAnswer {
+  /** The run's name, which is part of the webhook-id of its attempts. */
+  run: string;
+  /** An RFC 3339 instant with a time zone. */
+  executeAt: Instant;
+  status: Open<RunStatus>;
+  /** Number of attempts made, of which the latest are kept. */
+  attemptsMade: number;
+  /** The latest attempts, oldest first. */
+  attempts: AttemptOfRun[];
+}
+
+/** One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded. */
+export interface AttemptOfRun {
+  /** When the attempt started. */
+  startedAt: Instant;
+  /** Duration in milliseconds. */
+  durationMs: number;
+  /** The HTTP status. */
+  status?: number;
+  /** Why the attempt failed: a stable code, then details. */
+  error?: string;
+  /**
+   * The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+   * receiver just accepted the callback.
+   */
+  answer?: string;
+}
+
+/**
+ * A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
+ * being the last, and is shorter than its limit if payloads are large.
+ */
+export interface TimerPage {
+  timers: Timer[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** One result for each timer sent, in the same order. */
+export interface BatchResults {
+  results: BatchResult[];
+}
+
+/**
+ * The result for one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written:
+ * the timer is the existing one that was kept, or the one that an earlier request with the same idempotency key
+ * created.
+ */
+export interface BatchResult {
+  timer?: Timer;
+  error?: ItemError;
+  existing?: boolean;
+  replayed?: boolean;
+}
+
+/** Why a timer of a batch was not created. */
+export interface ItemError {
+  /** A stable code. */
+  error: string;
+  message: string;
+  /** The HTTP status that a single create would have returned. */
+  status: number;
+  errors: BadField[];
+}
+
+/** An invalid field: its path, and what is wrong with it. */
+export interface BadField {
+  /** Dotted path, such as timers[3].executeAt; empty for the body as a whole. */
+  path: string;
+  /** What is wrong, and what is accepted. */
+  reason: string;
+}
+
+/** A schedule: its definition, and where it stands. */
+export interface Schedule {
+  /** The namespace's name. */
+  namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  id: string;
+  /** Derived from namespace and id. */
+  scheduleUuid: string;
+  /** The shard that holds the schedule. */
+  shardId: number;
+  /** active, paused, or ended: it has no more instants, or was deleted. */
+  status: Open<ScheduleStatus>;
+  /** When it runs, in words. */
+  sentence: string;
+  /** Its next three instants. */
+  nextInstants: Instant[];
+  /** Its ended occurrences by outcome. */
+  counts: Record<string, number>;
+  /**
+   * Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous
+   * occurrence had not finished), window (older than the catch-up window), paused.
+   */
+  missed: Record<string, number>;
+  /** Triggers that wait to be fired. */
+  triggersWaiting: number;
+  /** Backfills that are not complete. */
+  backfillsWaiting: number;
+  /** What becomes of instants that pass while it cannot fire. */
+  catchUp: Open<CatchUp>;
+  /** By how much each instant is delayed at most. */
+  jitter: string;
+  /** Failed occurrences in a row that pause it; 0: never. */
+  pauseAfterFailures: number;
+  /** The http or https URL to call. Responses redact its secrets. */
+  callbackUrl: string;
+  /** The HTTP method of the callback. */
+  method: Open<CallbackMethod>;
+  /** Additional headers of the callback; secret values are [redacted]. */
+  headers: Record<string, string>;
+  /** Timeout of one attempt, in seconds. */
+  callbackTimeoutSeconds: number;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /**
+   * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
+   * first, or @hourly, @daily, @weekly, @monthly, @yearly.
+   */
+  cron?: string;
+  /** The time zone of cron. */
+  timeZone?: string;
+  /** An interval of 1s to 366d, by elapsed time, instead of cron. */
+  every?: string;
+  /** From which instant every counts. */
+  anchor?: Instant;
+  /** No instant is earlier than this. */
+  startAt?: Instant;
+  /** All instants are earlier than this. */
+  endAt?: Instant;
+  /** How many instants it has. */
+  maxOccurrences?: number;
+  /** Instants that are later than this are missed; absent while the default applies. */
+  catchUpWindow?: string;
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
+  expireAfter?: string;
+  /** Absent if the schedule has a body. */
+  payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  body?: RawBodyAnswer;
+  /** The schedule's own policy; absent while the namespace's applies. */
+  retryPolicy?: RetryPolicyAnswer;
+  /** Why it is paused; absent unless it is. */
+  pausedReason?: string;
+  /** The instant of the current occurrence, waiting or being attempted; absent once ended. */
+  occurrenceAt?: Instant;
+  /** Attempts of the current occurrence. */
+  attempts?: number;
+  /** When the next attempt is due. */
+  nextAttemptAt?: Instant;
+  /** Why the last failed attempt failed: a stable code, then details. */
+  lastError?: string;
+  /** The occurrence that ended last. */
+  lastOccurrence?: Occurrence;
+}
+
+/** An occurrence that has ended. */
+export interface Occurrence {
+  /** Its instant. */
+  instant: Instant;
+  /** Why it fired: its instant had come (regular), a trigger, or a backfill. */
+  source: Open<OccurrenceSource>;
+  /** How it ended: completed, failed or expired. */
+  outcome: string;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt: Instant;
+  /** Its attempts. */
+  attempts: number;
+}
+
+/** A page of schedules, ordered by id. A page without `nextCursor` is the last. */
+export interface SchedulePage {
+  schedules: Schedule[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** The next instants, fewer than asked for if there are no more. */
+export interface Preview {
+  /** The next instants, in UTC. Those of a schedule include its jitter. */
+  instants: Instant[];
+  /** When it runs, in words. */
+  sentence: string;
+}
+
+/** A page of occurrences, newest first. A page without `nextCursor` is the last. */
+export interface OccurrencePage {
+  occurrences: OccurrenceRun[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/**
+ * One occurrence with its attempts. `pending` is the current one. `missed`: instants that did not fire, with no
+ * occurrence before them.
+ */
+export interface OccurrenceRun {
+  /** Its name, which is part of the webhook-id of its attempts. */
+  run: string;
+  /** An RFC 3339 instant with a time zone. */
+  instant: Instant;
+  status: Open<RunStatus>;
+  /** Number of attempts made, of which the latest are kept. */
+  attemptsMade: number;
+  /** The latest attempts, oldest first. */
+  attempts: AttemptOfRun[];
+  /** Instants between this occurrence and the next that did not fire. */
+  missed: MissedRange[];
+  /** Why it fired: regular, trigger or backfill; absent if it did not. */
+  source?: Open<OccurrenceSource>;
+}
+
+/** Instants that did not fire, from the first to the last. */
+export interface MissedRange {
+  /** late, overlap, window or paused. */
+  reason: string;
+  /** How many; 1,000 stands for more, too. */
+  count: number;
+  /** An RFC 3339 instant with a time zone. */
+  firstAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  lastAt: Instant;
+}
+
+/** A namespace and its settings. The secret is never shown. */
+export interface Namespace {
+  /** The namespace's name. */
+  name: string;
+  /** The number of shards that its timers are spread over. Cannot be changed later. */
+  numShards: number;
+  /** Which finished timers stay visible. */
+  history: Open<HistoryMode>;
+  /** How long finished timers stay visible. */
+  retention: string;
+  paused: boolean;
+  /** Whether it has a signing secret. */
+  signed: boolean;
+  /**
+   * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
+   * nextExecuteAt. strict: success only with an empty body or ok: true.
+   */
+  answers: Open<CallbackAnswers>;
+  /** The policy of timers without their own: the namespace's, or the default. */
+  retryPolicy: RetryPolicyAnswer;
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /** Until when the previous secret keeps signing; absent if none does. */
+  previousSecretUntil?: Instant;
+}
+
+/** All namespaces that the key has access to, sorted by name. */
+export interface NamespaceList {
+  namespaces: Namespace[];
+}
+
+/** The new signing secret. Only this response shows it. */
+export interface RotatedSecret {
+  /** The namespace's name. */
+  name: string;
+  /** The new secret, for the receivers. */
+  secret: string;
+  /** Until when the previous secret keeps signing; absent if only the new one signs. */
+  previousUntil?: Instant;
+}
+
+/** An accepted service call: from this request, or from the earlier one that it repeats. */
+export interface SubmittedServiceCall {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  status: Open<ServiceCallStatus>;
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+}
+
+/** A page of service calls, newest first. A page without `nextCursor` is the last. */
+export interface ServiceCallPage {
+  serviceCalls: ServiceCallSummary[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** A service call, as in lists. */
+export interface ServiceCallSummary {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  /** A UUID of version 7. */
+  tenantId: string;
+  /** A display name. */
+  name: string;
+  status: Open<ServiceCallStatus>;
+  /** An RFC 3339 instant with a time zone. */
+  submittedAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  dueAt: Instant;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+  requestSpec: RequestLine;
+  /** Finished attempts; an interrupted execution that was repeated does not count. */
+  attempts: number;
+  /** When the next attempt is due, while the status is Retrying. */
+  nextAttemptAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt?: Instant;
+  outcome?: Outcome;
+}
+
+/** The request's method and URL. */
+export interface RequestLine {
+  /** The method of the request. */
+  method: Open<ServiceCallMethod>;
+  /** The http or https URL. */
+  url: string;
+}
+
+/**
+ * How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and
+ * the error, if it failed.
+ */
+export interface Outcome {
+  responseMeta?: ResponseMeta;
+  errorMeta?: ErrorMeta;
+}
+
+/** The service's response. */
+export interface ResponseMeta {
+  status: number;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** The first part of the body. */
+  bodySnippet: string;
+  /** Whether the body was longer than the snippet. */
+  truncated: boolean;
+  /** From the dispatch of the request to the end of the response, in milliseconds. */
+  latencyMs: number;
+}
+
+/** Why the call failed. */
+export interface ErrorMeta {
+  /** A stable code. */
+  kind: Open<FailureKind>;
+  message: string;
+  /** From the dispatch of the request to the end of the response, in milliseconds. */
+  latencyMs: number;
+}
+
+/** Everything stored under the correlation id of a service call, in order of time, each entry after its cause. */
+export interface ServiceCallTrace {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+  entries: TraceEntry[];
+}
+
+/** One result of a submission: a message or a row. */
+export interface TraceEntry {
+  /** With millisecond precision; for a row, when it entered the state shown. */
+  at: Instant;
+  /** message, or a table's name. */
+  kind: string;
+  /** The message's type, or the event. */
+  name: string;
+  /** The id of the message or row. */
+  id: string;
+  detail: Record<string, unknown>;
+  /** The message that caused this one. */
+  causationId?: string;
+}
+
+/** A service call in full. */
+export interface ServiceCall {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  /** A UUID of version 7. */
+  tenantId: string;
+  /** A display name. */
+  name: string;
+  status: Open<ServiceCallStatus>;
+  /** An RFC 3339 instant with a time zone. */
+  submittedAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  dueAt: Instant;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+  requestSpec: ShownRequest;
+  /** Finished attempts; an interrupted execution that was repeated does not count. */
+  attempts: number;
+  executions: Execution[];
+  /** When the next attempt is due, while the status is Retrying. */
+  nextAttemptAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt?: Instant;
+  outcome?: Outcome;
+}
+
+/** The request; secrets are redacted. */
+export interface ShownRequest {
+  /** The method of the request. */
+  method: Open<ServiceCallMethod>;
+  /** The http or https URL. */
+  url: string;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** Any JSON: a string is sent as plain text, any other value as JSON. */
+  body?: unknown;
+  retryPolicy?: RetryPolicyAnswer;
+}
+
+/** One execution of the request. Without `finishedAt` it is in flight. */
+export interface Execution {
+  /** Its number among the call's executions, from 1. */
+  number: number;
+  /** A UUID of version 7. */
+  executionId: string;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt: Instant;
+  request: ExecutedRequest;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt?: Instant;
+  response?: ExecutedResponse;
+  errorMessage?: string;
+}
+
+/** The request that was sent. */
+export interface ExecutedRequest {
+  /** The method of the request. */
+  method: Open<ServiceCallMethod>;
+  /** The http or https URL. */
+  url: string;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** The first part of the body. */
+  body?: string;
+}
+
+/** The response that was received. */
+export interface ExecutedResponse {
+  status: number;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** The first part of the body. */
+  body: string;
+}
+
+/** Nodes, shards, and whether the responding node is dispatching timers. */
+export interface Cluster {
+  totalShards: number;
+  dispatching: boolean;
+  nodes: Node[];
+  shards: Shard[];
+  dispatchPausedReason?: string;
+}
+
+/**
+ * A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if
+ * it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service
+ * agent), `windowTimers`, `lagMs`.
+ */
+export interface Node {
+  node: string;
+  incarnation: string;
+  address: string;
+  alive: boolean;
+  self: boolean;
+  shards: number;
+  /** Whether the node is handing over its shards. */
+  leaving: boolean;
+  /** Whether its clock differs from the store's, so that other nodes take its shards if there are any. */
+  skewed: boolean;
+  version: string | null;
+  dispatching: boolean | null;
+  agent: boolean | null;
+  windowTimers: number | null;
+  lagMs: number | null;
+  /** Whether another live node has the same name: then only one of them gets shards. */
+  sharesName: boolean;
+}
+
+/** A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch. */
+export interface Shard {
+  shardId: number;
+  version: number;
+  owner: string | null;
+  ownedHere: boolean;
+  windowTimers?: number;
+  inFlight?: number;
+  /** An RFC 3339 instant with a time zone. */
+  completeTo?: Instant;
+  /** How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later. */
+  lagMs?: number;
+}
+
+/**
+ * Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number,
+ * the index of its owner in `nodes`, or null while none is known.
+ */
+export interface ShardOwners {
+  totalShards: number;
+  nodes: OwnerNode[];
+  owners: (number | null)[];
+}
+
+/** A node of the cluster, for clients that send writes to the owners of shards. */
+export interface OwnerNode {
+  /** The URL of the node's API, from its setting `advertise_api`; null if it has none of its own. */
+  apiUrl: string | null;
+  alive: boolean;
+  /** Whether the node is handing over its shards. */
+  leaving: boolean;
+  /** Whether its clock differs from the store's, so that other nodes take its shards. */
+  skewed: boolean;
+}

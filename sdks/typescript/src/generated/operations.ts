@@ -1,0 +1,44 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+/** The operations. */
+
+/** How an operation is requested; `path` has a name in braces for each parameter. */
+export interface Operation {
+  readonly method: string;
+  readonly path: string;
+}
+
+export const OPERATIONS = {
+  createTimer: { method: "POST", path: "/api/v1/timers/create" },
+  getTimer: { method: "POST", path: "/api/v1/timers/get" },
+  explainTimer: { method: "POST", path: "/api/v1/timers/explain" },
+  timerHistory: { method: "POST", path: "/api/v1/timers/history" },
+  updateTimer: { method: "POST", path: "/api/v1/timers/update" },
+  deleteTimer: { method: "POST", path: "/api/v1/timers/delete" },
+  listTimers: { method: "POST", path: "/api/v1/timers/list" },
+  batchCreateTimers: { method: "POST", path: "/api/v1/timers/batch/create" },
+  createSchedule: { method: "POST", path: "/api/v1/schedules/create" },
+  getSchedule: { method: "POST", path: "/api/v1/schedules/get" },
+  updateSchedule: { method: "POST", path: "/api/v1/schedules/update" },
+  listSchedules: { method: "POST", path: "/api/v1/schedules/list" },
+  pauseSchedule: { method: "POST", path: "/api/v1/schedules/pause" },
+  resumeSchedule: { method: "POST", path: "/api/v1/schedules/resume" },
+  triggerSchedule: { method: "POST", path: "/api/v1/schedules/trigger" },
+  backfillSchedule: { method: "POST", path: "/api/v1/schedules/backfill" },
+  previewSchedule: { method: "POST", path: "/api/v1/schedules/preview" },
+  scheduleHistory: { method: "POST", path: "/api/v1/schedules/history" },
+  deleteSchedule: { method: "POST", path: "/api/v1/schedules/delete" },
+  createNamespace: { method: "POST", path: "/api/v1/namespaces/create" },
+  listNamespaces: { method: "POST", path: "/api/v1/namespaces/list" },
+  updateNamespace: { method: "POST", path: "/api/v1/namespaces/update" },
+  rotateNamespaceSecret: { method: "POST", path: "/api/v1/namespaces/rotateSecret" },
+  submitServiceCall: { method: "POST", path: "/api/tenants/{tenantId}/service-calls" },
+  listServiceCalls: { method: "GET", path: "/api/tenants/{tenantId}/service-calls" },
+  tagServiceCall: { method: "PUT", path: "/api/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}" },
+  untagServiceCall: { method: "DELETE", path: "/api/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}" },
+  traceServiceCall: { method: "GET", path: "/api/tenants/{tenantId}/service-calls/{serviceCallId}/trace" },
+  getServiceCall: { method: "GET", path: "/api/tenants/{tenantId}/service-calls/{serviceCallId}" },
+  deleteServiceCall: { method: "DELETE", path: "/api/tenants/{tenantId}/service-calls/{serviceCallId}" },
+  getCluster: { method: "GET", path: "/api/v1/cluster" },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof OPERATIONS;

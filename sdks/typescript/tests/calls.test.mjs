@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Calls } from "../dist/calls.js";
+import { RetryBudget } from "../dist/core/retries.js";
+import { Session } from "../dist/core/session.js";
+import { DeadlineExceeded, ServerError, TimerNotFound, TransportError, WaitTimeout } from "../dist/errors.js";
+import { Client } from "../dist/index.js";
+import { Namespaces } from "../dist/namespaces.js";
+import { Timers } from "../dist/timers.js";
+import { addDuration, encodeDuration, encodeInstant, toDate, toMicroseconds } from "../dist/values.js";
+import { answering, FakeClock, NEW, refusal, TIMER } from "./fakes.mjs";
+
+const SILENT = { warn() {}, error() {} };
+const CUT = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNRESET" } });
+const REFUSED = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
+
+function session(answers, options = {}) {
+  const clock = new FakeClock();
+  const server = answering(...answers);
+  const made = new Session("http://tocsin/", { fetch: server.fetch, log: SILENT, ...options }, clock);
+  return { session: made, clock, sent: server.sent };
+}
+
+test("a create keeps its key, its instant and its promise over tries", async () => {
+  const { session: shared, clock, sent } = session([[503, {}, { "retry-after": "2" }], CUT, [200, TIMER]]);
+  assert.equal((await new Timers(shared).create(NEW)).id, "t");
+  assert.deepEqual(
+    sent.map((each) => each.headers.get("tocsin-first-try")),
+    ["1", null, null],
+  );
+  assert.equal(new Set(sent.map((each) => each.body.idempotencyKey)).size, 1);
+  assert.deepEqual(clock.slept, [2_500, 100]);
+  assert.deepEqual(
+    sent.map((each) => each.body.delay),
+    ["10s", "7s500ms", "7s400ms"],
+  );
+});
+
+test("a key of the caller's goes as a repeated one", async () => {
+  const { session: shared, sent } = session([[200, TIMER]]);
+  await new Timers(shared).create({ ...NEW, idempotencyKey: "mine" });
+  assert.equal(sent[0].headers.get("tocsin-first-try"), null);
+  assert.equal(sent[0].body.idempotencyKey, "mine");
+});
+
+test("what is not safe is repeated only if it was certainly not executed", async () => {
+  const namespace = { name: "n" };
+  const cut = session([CUT]);
+  await assert.rejects(new Namespaces(cut.session).create(namespace), (error) => error.maybeDone === true);
+  assert.equal(cut.sent.length, 1);
+  const refused = session([REFUSED]);
+  await assert.rejects(new Namespaces(refused.session).create(namespace), (error) => error.maybeDone === false);
+  assert.equal(refused.sent.length, 4);
+});
+
+test("the budget ends retries, and success pays for more", async () => {
+  const { session: shared, sent } = session([[502]], { retries: 1 });
+  for (let call = 0; call < 25; call++) {
+    await assert.rejects(new Timers(shared).get({ namespace: "n", timerId: "t" }));
+  }
+  assert.equal(sent.length, 25 + 20);
+  const budget = new RetryBudget();
+  while (budget.spend());
+  for (let success = 0; success < 10; success++) budget.earn();
+  assert.ok(budget.spend() && !budget.spend());
+});
+
+test("a try that answers after the call's time is DeadlineExceeded", async () => {
+  const clock = new FakeClock();
+  const fetch = async () => {
+    clock.ms += 31_000;
+    throw CUT;
+  };
+  const timers = new Timers(new Session("http://tocsin", { fetch }, clock));
+  await assert.rejects(timers.get({ namespace: "n", timerId: "t" }), DeadlineExceeded);
+});
+
+test("an aborted signal ends the request, and a pause", async () => {
+  const controller = new AbortController();
+  const reason = new Error("enough");
+  const hanging = (_, { signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const name = { namespace: "n", timerId: "t" };
+  const waiting = new Client("http://tocsin", { fetch: hanging }).timers.get(name, { signal: controller.signal });
+  controller.abort(reason);
+  await assert.rejects(waiting, reason);
+  const again = new Client("http://tocsin", {
+    fetch: async () => new Response("{}", { status: 503, headers: { "retry-after": "9" } }),
+  });
+  const second = new AbortController();
+  const pausing = again.timers.get(name, { signal: second.signal });
+  setTimeout(() => second.abort(reason), 1);
+  await assert.rejects(pausing, reason);
+});
+
+test("a delete whose answer was lost has succeeded if the timer is gone", async () => {
+  const name = { namespace: "n", timerId: "t" };
+  const gone = session([CUT, refusal("TIMER_NOT_FOUND", 404), refusal("TIMER_NOT_FOUND", 404)]);
+  await new Timers(gone.session).delete(name);
+  const canceled = session([CUT, refusal("TIMER_NOT_PENDING", 409), [200, { ...TIMER, status: "canceled" }]]);
+  await new Timers(canceled.session).delete(name);
+  const never = session([refusal("TIMER_NOT_FOUND", 404)]);
+  await assert.rejects(new Timers(never.session).delete(name), TimerNotFound);
+});
+
+test("wait sleeps until the instant, then polls ever more slowly", async () => {
+  const clock = new FakeClock();
+  clock.ms = Date.parse("2027-01-31T11:59:20Z");
+  const polls = [200, 200, 200, 200, 200].map((status) => [status, TIMER]);
+  const { fetch } = answering(...polls, [200, { ...TIMER, status: "completed" }]);
+  const timers = new Timers(new Session("http://tocsin", { fetch }, clock));
+  assert.equal((await timers.wait({ namespace: "n", timerId: "t" })).status, "completed");
+  assert.deepEqual(clock.slept, [30_000, 10_000, 100, 200, 400]);
+  const late = new Timers(new Session("http://tocsin", { fetch: answering([200, TIMER]).fetch }, clock));
+  await assert.rejects(late.wait({ namespace: "n", timerId: "t" }, { timeoutMs: 1_000 }), WaitTimeout);
+});
+
+test("owners get first tries, and a failed one is avoided", async () => {
+  const nodes = ["http://a", "http://b"].map((apiUrl) => ({ apiUrl, alive: true, leaving: false, skewed: false }));
+  const view = [200, { totalShards: 1, nodes, owners: [1] }, { etag: '"1"' }];
+  const names = [200, { namespaces: [{ name: "n", numShards: 1 }] }];
+  let failing = false;
+  const seen = [];
+  const { session: shared, clock } = session(
+    [
+      ({ url }) => {
+        if (url.includes("view=owners")) return view;
+        if (url.endsWith("namespaces/list")) return names;
+        seen.push(new URL(url).host);
+        return failing && url.startsWith("http://b/") ? [503] : [200, TIMER];
+      },
+    ],
+    { routing: "owners" },
+  );
+  const timers = new Timers(shared);
+  await timers.create(NEW);
+  await timers.get({ namespace: "n", timerId: "t" });
+  failing = true;
+  await timers.create(NEW);
+  await timers.create(NEW);
+  clock.ms += 6_000;
+  failing = false;
+  await timers.create(NEW);
+  assert.deepEqual(seen, ["b", "tocsin", "b", "tocsin", "tocsin", "b"]);
+});
+
+test("routing ends with a warning if timers are elsewhere than expected", async () => {
+  const warnings = [];
+  const nodes = [{ apiUrl: "http://a", alive: true, leaving: false, skewed: false }];
+  const answers = ({ url }) => {
+    if (url.includes("view=owners")) return [200, { totalShards: 1, nodes, owners: [0] }];
+    return url.endsWith("namespaces/list")
+      ? [200, { namespaces: [{ name: "n", numShards: 1 }] }]
+      : [200, { ...TIMER, shardId: 5 }];
+  };
+  const { session: shared, sent } = session([answers], {
+    routing: "owners",
+    log: { ...SILENT, warn: (text) => warnings.push(text) },
+  });
+  await new Timers(shared).create(NEW);
+  await new Timers(shared).create(NEW);
+  assert.equal(warnings.length, 1);
+  assert.ok(sent.at(-1).url.startsWith("http://tocsin/"));
+});
+
+test("an answer that is not Tocsin's is an error that names the mend", async () => {
+  for (const answer of [[200, { hello: 1 }], [200, null], () => [200, "<html>"]]) {
+    const { session: shared } = session([answer]);
+    await assert.rejects(new Timers(shared).get({ namespace: "n", timerId: "t" }), (error) => {
+      return error instanceof ServerError && error.message.includes("check that the URL");
+    });
+  }
+});
+
+test("service calls escape what stands in the path, and get an id", async () => {
+  const { session: shared, sent } = session([
+    [202, { serviceCallId: "x", status: "Scheduled", submittedAt: "", dueAt: "", correlationId: "c" }],
+  ]);
+  await new Calls(shared, "a/b").submit({ name: "n", method: "GET", url: "http://x/" });
+  assert.equal(new URL(sent[0].url).pathname, "/api/tenants/a%2Fb/service-calls");
+  assert.match(sent[0].body.serviceCallId, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/);
+});
+
+test("wrong options and values name themselves", () => {
+  assert.throws(() => new Client("tocsin:8080"), /url: .*http/);
+  assert.throws(() => new Client("http://x", { timeoutMs: 0 }), /timeoutMs: 0/);
+  assert.throws(() => new Client("http://x", { retries: -1 }), /retries: -1/);
+  assert.throws(() => new Client("http://x", { routing: "all" }), /routing: "all"/);
+  assert.throws(() => encodeInstant(new Date(Number.NaN), "executeAt"), /executeAt: is an invalid Date/);
+  assert.throws(() => encodeDuration({ months: 1 }, "delay"), /delay: years and months/);
+  assert.throws(() => encodeDuration({ second: 1 }, "delay"), /delay: the duration has none/);
+  assert.throws(() => encodeDuration({ seconds: -1 }, "delay"), /delay: a duration is zero/);
+});
+
+test("durations and instants keep microseconds", () => {
+  assert.equal(encodeDuration({ hours: 1, minutes: 30, milliseconds: 0.001 }, "delay"), "1h30m1us");
+  assert.equal(toMicroseconds({ seconds: 0.1 }), 100_000);
+  assert.equal(addDuration("2027-01-31T12:00:00.000001Z", "30d"), "2027-03-02T12:00:00.000001Z");
+  assert.equal(toDate("1969-12-31T23:59:59.999999Z").getTime(), -1);
+});
+
+test("at most 64 requests to a host are under way", async () => {
+  let now = 0;
+  let most = 0;
+  const fetch = async () => {
+    most = Math.max(most, ++now);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    now--;
+    return new Response(JSON.stringify(TIMER));
+  };
+  const { timers } = new Client("http://tocsin", { fetch });
+  await Promise.all(Array.from({ length: 200 }, () => timers.get({ namespace: "n", timerId: "t" })));
+  assert.equal(most, 64);
+  assert.ok(new TransportError("", { maybeDone: true }) instanceof Error);
+});

@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import express from "express";
+import fastify from "fastify";
+import { Dedup, done, postgres, Receiver, rescheduleAt, retry, sqlite } from "../dist/receiver/index.js";
+import { firing, sign } from "../dist/testing.js";
+import { openDatabase } from "./sqlite.mjs";
+
+const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
+const quiet = () => ({
+  lines: [],
+  warn(line) {
+    this.lines.push(line);
+  },
+  error(line) {
+    this.lines.push(line);
+  },
+});
+const made = (options = {}) => new Receiver({ secrets: SECRET, log: quiet(), ...options });
+
+async function served(handler, use) {
+  const server = createServer(handler).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  try {
+    return await use(`http://127.0.0.1:${server.address().port}`);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+test("fetch: a verified request reaches the handler with its payload", async () => {
+  const seen = [];
+  const hook = made().fetch(async (each) => {
+    seen.push(each);
+    return rescheduleAt("2027-01-31T12:00:00.5Z", { n: 2 });
+  });
+  const request = new Request("http://x/", await sign(firing({ timerId: "größe", payload: { n: 1 } }), SECRET));
+  const response = await hook(request);
+  assert.deepEqual(await response.json(), { nextExecuteAt: "2027-01-31T12:00:00.500000Z", payload: { n: 2 } });
+  assert.deepEqual([seen[0].timerId, seen[0].payload], ["größe", { n: 1 }]);
+  await assert.rejects(hook(request), /its body was read before/);
+});
+
+test("fetch: GET has no body, and long ones are refused", async () => {
+  const hook = made({ unsigned: true }).fetch(() => done());
+  const headers = { "webhook-id": "a", "webhook-timestamp": "1" };
+  assert.equal((await hook(new Request("http://x/", { headers }))).status, 200);
+  const body = new Uint8Array(1024 * 1024 + 1);
+  assert.equal((await hook(new Request("http://x/", { method: "POST", headers, body }))).status, 413);
+});
+
+test("secrets are resolved with each request; none refuses, a failing function too", async () => {
+  const secrets = [undefined, "", "no base64!", SECRET, [SECRET, "whsec_AAAA"], `whsec_AAAA ${SECRET}`];
+  const receiver = made({ secrets: () => secrets.shift() });
+  const statuses = [];
+  while (secrets.length > 0) {
+    const { headers, body } = await sign(firing(), SECRET);
+    statuses.push((await receiver.handle(headers, new TextEncoder().encode(body), () => done())).status);
+  }
+  assert.deepEqual(statuses, [503, 503, 503, 200, 200, 200]);
+});
+
+test("a handler that throws, or returns no answer, is logged and answered 500", async () => {
+  for (const handler of [
+    () => {
+      throw new Error("a defect");
+    },
+    () => undefined,
+  ]) {
+    const log = quiet();
+    const answer = await made({ unsigned: true, log }).handle({ "webhook-timestamp": "1" }, new Uint8Array(), handler);
+    assert.equal(answer.status, 500);
+    assert.match(log.lines[0], /a defect|returned no answer/);
+  }
+  await assert.rejects(
+    made().handle({}, "text", () => done()),
+    /raw body/,
+  );
+});
+
+test("Express: raw bytes work, a parsed body names the mend", async () => {
+  const hook = made().express(() => done());
+  const app = express();
+  app.post("/stream", hook);
+  app.post("/raw", express.raw({ type: "*/*" }), hook);
+  app.post("/parsed", express.json(), hook);
+  app.use((error, _request, response, _next) => response.status(500).end(error.message));
+  await served(app, async (url) => {
+    for (const path of ["/stream", "/raw"]) {
+      const response = await fetch(url + path, await sign(firing(), SECRET));
+      assert.deepEqual([response.status, await response.json()], [200, { ok: true }], path);
+    }
+    const response = await fetch(`${url}/parsed`, await sign(firing(), SECRET));
+    assert.match(await response.text(), /before express\.json/);
+  });
+});
+
+test("Fastify: the plugin reads bytes, the application's parsers stay", async () => {
+  const app = fastify();
+  app.register(made().fastify("/hook", () => retry("1500ms")));
+  app.post("/other", (request) => request.body);
+  const { method, headers, body } = await sign(firing(), SECRET);
+  const response = await app.inject({ method, url: "/hook", headers, payload: body });
+  assert.deepEqual([response.statusCode, response.headers["retry-after"]], [503, "2"]);
+  assert.equal((await app.inject({ method: "GET", url: "/hook" })).statusCode, 401);
+  const other = await app.inject({
+    method,
+    url: "/other",
+    headers: { "content-type": "application/json" },
+    payload: "[1]",
+  });
+  assert.deepEqual(other.json(), [1]);
+  await app.close();
+});
+
+test("Dedup does the work once and repeats its answer; retry and errors roll back", async () => {
+  const connection = openDatabase(":memory:");
+  const dedup = new Dedup(sqlite(connection));
+  await dedup.createTable();
+  connection.exec("CREATE TABLE work (n INTEGER)");
+  const each = firing();
+  const work = (answer) => (database) => {
+    database.exec("INSERT INTO work VALUES (1)");
+    return answer();
+  };
+  const count = () => connection.prepare("SELECT count(*) AS n FROM work").all()[0].n;
+  assert.equal(
+    (
+      await dedup.once(
+        each,
+        work(() => retry()),
+      )
+    ).status,
+    503,
+  );
+  await assert.rejects(
+    dedup.once(
+      each,
+      work(() => {
+        throw new Error("a defect");
+      }),
+    ),
+    /a defect/,
+  );
+  await assert.rejects(
+    dedup.once(
+      each,
+      work(() => undefined),
+    ),
+    /no answer/,
+  );
+  assert.equal(count(), 0);
+  const answers = await Promise.all(
+    [1, 2, 3].map((n) =>
+      dedup.once(
+        each,
+        work(() => rescheduleAt("2027-01-31T12:00:00Z", n)),
+      ),
+    ),
+  );
+  assert.deepEqual(new Set(answers.map(({ body }) => body)).size, 1);
+  assert.equal(count(), 1);
+  assert.equal(await dedup.forget(), 0);
+  connection.exec("UPDATE tocsin_firings SET handled_at = 1");
+  assert.equal(await dedup.forget(), 1);
+  assert.throws(() => new Dedup(sqlite(connection), { table: "a; b" }), /is not a table's name/);
+  connection.close();
+});
+
+test("a connection whose transaction can't be ended does not go back to the pool", async () => {
+  const released = [];
+  const client = {
+    async query(statement) {
+      if (statement !== "BEGIN") throw new Error(`${statement} failed`);
+      return { rows: [], rowCount: 0 };
+    },
+    release: (broken) => released.push(broken),
+  };
+  const database = postgres({ connect: async () => client });
+  await assert.rejects(
+    database.transaction(async (_, query) => query("SELECT 1", [])),
+    /SELECT 1 failed/,
+  );
+  assert.deepEqual(released, [true]);
+});
