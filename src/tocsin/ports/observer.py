@@ -314,6 +314,12 @@ class ShardSizeEstimated(NamedTuple):
     size_bytes: int
 
 
+class PartitionSizeMeasured(NamedTuple):
+    """The size of the largest shard that the database reports has changed."""
+
+    size_bytes: int
+
+
 Event = (
     TimersCreated
     | TimersChanged
@@ -352,6 +358,7 @@ Event = (
     | StoreRequestRepeated
     | StoreUnitsConsumed
     | ShardSizeEstimated
+    | PartitionSizeMeasured
 )
 
 Observer = Callable[[Event], None]
