@@ -28,5 +28,9 @@ class TestCassandraStore(StoreConformance):
     def make_store(self, folder: Path) -> Store:
         # The rows of these tests expired long ago.
         return CassandraStore(
-            self.server.url(SHARED_KEYSPACE), scope=scope_of(folder), history_ttl_min_s=3_600, page_rows_max=7, keys_max=3
+            self.server.url(SHARED_KEYSPACE),
+            scope=scope_of(folder),
+            history_ttl_min_s=3_600,
+            page_rows_max=7,
+            keys_max=3,
         )

@@ -25,8 +25,8 @@ from typing import Any
 
 from tests.crash.ledger_check_receiver import CALL
 from tests.crash.ledger_check_report import Report, WriteLog
-from tests.support.cluster import DATABASES, AnyNode, balanced, node, now_us, running, shared_by
 from tests.support.cassandra import CassandraServer
+from tests.support.cluster import DATABASES, AnyNode, balanced, node, now_us, running, shared_by
 from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer

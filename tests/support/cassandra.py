@@ -50,7 +50,7 @@ class CassandraServer:
         """Returns when it accepts connections; keeps its ports when started again."""
         for attempt in range(START_ATTEMPTS):
             if not self.port:
-                self._configure(free_port())
+                self.configure(free_port())
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder
@@ -76,7 +76,8 @@ class CassandraServer:
                 return True
         return False
 
-    def _configure(self, port: int) -> None:
+    def configure(self, port: int) -> None:
+        """Writes its configuration with this port for clients."""
         storage_port = self._fixed_storage_port or free_port()
         extra = {"periodic": "commitlog_sync_period: 1000ms", "batch": "", "group": "commitlog_sync_group_window: 5ms"}
         conf = self.folder / "conf"
@@ -165,7 +166,7 @@ def shared_by_run(folder: Path) -> Iterator[CassandraServer]:
 @contextlib.contextmanager
 def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> Iterator[list[CassandraServer]]:
     """Nodes of one cluster on these addresses, running, each with an equal part of the ring."""
-    storage_port = free_port()
+    port, storage_port = free_port(), free_port()
     servers: list[CassandraServer] = []
     try:
         for number, host in enumerate(hosts):
@@ -174,6 +175,8 @@ def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> I
                 host=host, seed=f"{hosts[0]}:{storage_port}", storage_port=storage_port, token=token
             )
             servers.append(server)
+            # The driver reaches all nodes by one port.
+            server.configure(port)
             server.start()
         yield servers
     finally:

@@ -1,4 +1,4 @@
-"""Fixtures of real servers: one a kind and test process, of DynamoDB and Cassandra one a test run; fresh data for each test."""
+"""Fixtures of real servers: one a kind and process, of DynamoDB and Cassandra one a test run; fresh data for each test."""
 
 from __future__ import annotations
 

@@ -108,7 +108,11 @@ class Settings(
         """Whether the service agent may run in this node."""
         if self.agent_enabled is not None:
             return self.agent_enabled
-        return self.agent_database is not None or self.store_url().partition(":")[0] not in ("mysql", "dynamodb", "cassandra")
+        return self.agent_database is not None or self.store_url().partition(":")[0] not in (
+            "mysql",
+            "dynamodb",
+            "cassandra",
+        )
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""

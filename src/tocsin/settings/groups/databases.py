@@ -139,8 +139,8 @@ class Cassandra(Group):
 
     cassandra_connect_timeout: Duration = Field(
         5 * US_PER_SECOND,
-        description="How long connecting to a node of Cassandra may take. Lower values skip an unreachable contact point sooner; "
-        "if too low, a slow network or TLS prevents connections.",
+        description="How long connecting to a node of Cassandra may take. Lower values skip an unreachable contact point "
+        "sooner; if too low, a slow network or TLS prevents connections.",
     )
     cassandra_request_timeout: Duration = Field(
         5 * US_PER_SECOND,
@@ -150,8 +150,8 @@ class Cassandra(Group):
     )
     cassandra_durable: YesNo = Field(
         True,
-        description="Refuse a Cassandra cluster that can lose acknowledged timers: nodes whose `commitlog_sync` is `periodic`, "
-        "or a keyspace with `durable_writes = false`. If off, the replicas of a timer must not end at once.",
+        description="Refuse a Cassandra cluster that can lose acknowledged timers: nodes whose `commitlog_sync` is "
+        "`periodic`, or a keyspace with `durable_writes = false`. If off, the replicas of a timer must not end at once.",
     )
 
     def cassandra_options(self) -> dict[str, Any]:

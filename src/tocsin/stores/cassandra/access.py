@@ -169,7 +169,9 @@ async def purge_audit(client: CassandraClient, before_us: int, limit: int) -> in
     """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
     partition = client.partition(AUDIT)
     statement = "SELECT k FROM {t} WHERE p = ? AND k < ? LIMIT ?"
-    keys = [row[0] for row in await client.read(statement, partition, instant_bytes(before_us), min(limit, _PURGE_ROWS))]
+    keys = [
+        row[0] for row in await client.read(statement, partition, instant_bytes(before_us), min(limit, _PURGE_ROWS))
+    ]
     if not keys:
         return 0
     applied = await client.write_all(Write(_DELETE, (partition, key)) for key in keys)

@@ -1,5 +1,5 @@
-"""Requests to Cassandra over its driver, whose answers arrive in a thread of its own and are handed to the event loop: no thread
-waits for a request."""
+"""Requests to Cassandra over its driver, whose answers arrive in a thread of its own and are handed to the event loop: no
+thread waits for a request."""
 
 from __future__ import annotations
 
@@ -100,15 +100,14 @@ class CassandraClient:
         try:
             self._session = self._cluster.connect()
         except TRANSLATED as error:
+            known = {str(host.datacenter) for host in self._cluster.metadata.all_hosts() if host.datacenter}
             self._cluster.shutdown()
-            raise refused_start(error, self.place) from error
-        if address.datacenter is not None:
-            known = {host.datacenter for host in self._cluster.metadata.all_hosts()}
-            if address.datacenter not in known:
-                self._cluster.shutdown()
+            if known and address.datacenter is not None and address.datacenter not in known:
                 raise ConfigError(
-                    f"store: {self.place}: there is no datacenter {address.datacenter}; there are {', '.join(sorted(known))}"
-                )
+                    f"store: {self.place}: there is no datacenter {address.datacenter}; there are "
+                    f"{', '.join(sorted(known))}"
+                ) from error
+            raise refused_start(error, self.place) from error
         # Values of a query are a list or None, never a lazy result.
         self._session.default_fetch_size = None
 
@@ -127,7 +126,8 @@ class CassandraClient:
     async def clock_us(self) -> int:
         """The clock of a node of the cluster in microseconds, to the millisecond."""
         rows = await self._send(await self._bound("SELECT cast(now() AS timestamp) FROM system.local", ()), False)
-        return round(rows[0][0].replace(tzinfo=UTC).timestamp() * 1_000) * 1_000
+        milliseconds: float = rows[0][0].replace(tzinfo=UTC).timestamp() * 1_000
+        return round(milliseconds) * 1_000
 
     async def plain(self, cql: str, *, host: Any = None, timeout_s: float | None = None) -> list[Row]:
         """The rows of a statement without values, such as DDL; from this node, if one is given."""

@@ -41,10 +41,15 @@ def translate_error(error: BaseException, place: str, *, write: bool) -> StoreEr
 
 def text_of(error: BaseException) -> str:
     """The error in one line."""
-    if isinstance(error, NoHostAvailable) and error.errors:
-        reasons = {str(host): _line(each) for host, each in error.errors.items()}
+    if reasons := {str(host): _line(each) for host, each in _by_host(error).items()}:
         return "no node can be reached: " + "; ".join(f"{host}: {reason}" for host, reason in sorted(reasons.items()))
     return _line(error)
+
+
+def _by_host(error: BaseException) -> dict[object, BaseException]:
+    """Why each node could not be reached, where the driver has noted it."""
+    errors = error.errors if isinstance(error, NoHostAvailable) else {}
+    return errors if isinstance(errors, dict) else {}
 
 
 def _line(error: object) -> str:
@@ -53,8 +58,7 @@ def _line(error: object) -> str:
 
 def refused_start(error: BaseException, place: str) -> StoreError | ConfigError:
     """The error for a start that failed: ConfigError for what no retry helps."""
-    causes = [error, *(error.errors.values() if isinstance(error, NoHostAvailable) else ())]
-    for cause in causes:
+    for cause in (error, *_by_host(error).values()):
         if isinstance(cause, cassandra.AuthenticationFailed | cassandra.Unauthorized):
             return ConfigError(f"store: {place}: {_line(cause)}; correct user and password, or grant the permissions of "
                                "docs/how-to/cassandra.md")  # fmt: skip

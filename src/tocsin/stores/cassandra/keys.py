@@ -12,8 +12,8 @@ partition, because a conditional batch cannot have two:
                     "H" instant uuid generation    the same of finished timers
                     "N" namespace-hash id  an entry of the list of schedules
 
-Timers are rows of "T". The entries of "L", "S" and "N" lead to them and may be outdated: an entry counts if the timer's row has
-the entry's generation. Instants are eight bytes that sort as the numbers do.
+Timers are rows of "T". The entries of "L", "S" and "N" lead to them and may be outdated: an entry counts if the timer has
+its instant or its id. Instants are eight bytes that sort as the numbers do.
 """
 
 from __future__ import annotations

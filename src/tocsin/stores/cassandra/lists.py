@@ -1,8 +1,8 @@
 """Lists over Cassandra: a merge of sorted ranges (per shard: live, suspended, finished) with bounded work, and schedules.
 
-Entries are read page by page and filtered here; Cassandra would read as much to filter them. Then the rows of the chosen entries
-are read, and those that have changed since are dropped. A list is not a snapshot: a timer that moves during the reads may be
-missing.
+Entries are read page by page and filtered here; Cassandra would read as much to filter them. Then the rows of the chosen
+entries are read, and those that have changed since are dropped. A list is not a snapshot: a timer that moves during the reads
+may be missing.
 """
 
 from __future__ import annotations

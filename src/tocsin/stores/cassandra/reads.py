@@ -1,5 +1,5 @@
-"""Reads of timers, shards and members, all from a quorum. What a query finds and the rows that its entries lead to are two reads,
-not a snapshot, which suffices because each shard has one writer (rule 9)."""
+"""Reads of timers, shards and members, all from a quorum. Entries and the rows that they lead to are two reads, not a
+snapshot, which suffices because each shard has one writer (rule 9)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER 
 _KEYS = "SELECT k, v FROM {t} WHERE p = ? AND k IN ?"
 
 
-async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[bytes]) -> dict[bytes, StoredRow | HistoryRow]:
+async def rows_by_key(
+    client: CassandraClient, shard_id: int, keys: Iterable[bytes]
+) -> dict[bytes, StoredRow | HistoryRow]:
     """The rows of these keys of timers, live and finished."""
     keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.settings.keys_max
     if not keys:
@@ -38,7 +40,9 @@ async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[byt
     return {key: row_of(key, value) for page in pages for key, value in page}
 
 
-async def load(client: CassandraClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
+async def load(
+    client: CassandraClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int
+) -> Loaded:
     """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
     partition = client.partition(partition_of(shard_id))
     first, stop = behind(entry_key(kind, *after)), entry_key(kind, *last)
@@ -80,8 +84,8 @@ async def delete_entries(client: CassandraClient, shard_id: int, entries: Sequen
 
 
 async def fetch(client: CassandraClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored for each uuid; a uuid without any row is absent. In descending order a timer's live row is first, and then
-    its newest finished one."""
+    """What is stored for each uuid; a uuid without any row is absent. In descending order a timer's live row is first,
+    and then its newest finished one."""
     partition = client.partition(partition_of(shard_id))
 
     async def of_timer(uuid: bytes) -> Found:
@@ -102,7 +106,11 @@ async def runs(
     partition = client.partition(partition_of(shard_id))
     pages = await client.in_parallel(
         lambda key_of: client.read(
-            RANGE_DESCENDING, partition, key_of(uuid), end_of(key_of(uuid)) if before is None else key_of(uuid, before), limit
+            RANGE_DESCENDING,
+            partition,
+            key_of(uuid),
+            end_of(key_of(uuid)) if before is None else key_of(uuid, before),
+            limit,
         ),
         [history_key, run_key],
     )
@@ -127,7 +135,9 @@ async def shards(client: CassandraClient, total_shards: int) -> list[ShardState]
     names, size = list(numbers), client.settings.keys_max
     read = partial(client.read, "SELECT DISTINCT p, epoch, owner FROM {t} WHERE p IN ?")
     pages = await client.in_parallel(read, [names[i : i + size] for i in range(0, len(names), size)])
-    return sorted(ShardState(numbers[p], epoch, owner) for page in pages for p, epoch, owner in page if epoch is not None)
+    return sorted(
+        ShardState(numbers[p], epoch, owner) for page in pages for p, epoch, owner in page if epoch is not None
+    )
 
 
 async def members(client: CassandraClient) -> list[Member]:

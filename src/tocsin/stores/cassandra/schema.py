@@ -1,4 +1,4 @@
-"""Creates or checks the keyspace and its table, refuses servers that Tocsin cannot rely on, and fixes the number of shards."""
+"""Creates or checks the keyspace and its table, refuses unsuitable servers, and fixes the number of shards."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ async def _check_commitlog(client: CassandraClient) -> None:
     """Refuses nodes that acknowledge writes before they are on disk."""
     for host in client.hosts():
         try:
-            rows = await client.plain("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'", host=host)
+            rows = await client.plain(
+                "SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'", host=host
+            )
         except DefiniteFailure as error:
             if isinstance(error, StoreUnavailable):
                 raise
@@ -163,7 +165,9 @@ async def _agreed(client: CassandraClient) -> None:
         if len(versions) == 1:
             return
         if time.monotonic() >= deadline:
-            raise StoreUnavailable(f"{client.place}: the nodes do not agree on the schema; see `nodetool describecluster`")
+            raise StoreUnavailable(
+                f"{client.place}: the nodes do not agree on the schema; see `nodetool describecluster`"
+            )
         # There is no notification.
         await asyncio.sleep(_POLL_S)
 

@@ -90,7 +90,9 @@ def parse_address(url: str) -> Address:
         parameters.get("ssl-ca"), parameters.get("ssl-cert"), parameters.get("ssl-key"),
     )  # fmt: skip
     if address.consistency == "local_quorum" and address.datacenter is None:
-        raise ConfigError(f"store: {shown}: consistency=local_quorum requires datacenter, the same for all nodes of Tocsin")
+        raise ConfigError(
+            f"store: {shown}: consistency=local_quorum requires datacenter, the same for all nodes of Tocsin"
+        )
     address.ssl_context()
     return address
 

@@ -1,7 +1,7 @@
 """The store in a keyspace of Apache Cassandra that several nodes share.
 
-`keys` and `rows` define the table's content; `writes`, `reads`, `lists` and `access` contain the statements. This file has the
-life cycle and the order of writes.
+`keys` and `rows` define the table's content; `writes`, `reads`, `lists` and `access` contain the statements. This file has
+the life cycle and the order of writes.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _BATCH_BYTES_MAX = 1024 * 1024
 
 
 class CassandraStore:
-    """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`), which
-    any number of nodes may share.
+    """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`),
+    which any number of nodes may share.
 
     `options` are the fields of CassandraSettings. The keyspace belongs to Tocsin alone. If it is missing, it is created;
     without `create` that raises StoreUnavailable. `observe` receives the measured sizes of partitions.
@@ -83,8 +83,8 @@ class CassandraStore:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def open(self, total_shards: int | None) -> int:
-        """Connects and fixes the number of shards at first use; returns the number in force. Creates keyspace and table if they
-        are missing."""
+        """Connects and fixes the number of shards at first use; returns the number in force. Creates keyspace and table if
+        they are missing."""
         if self._client is not None:
             raise ConfigError(f"{self._settings.address.place} is open already")
         client = CassandraClient(self._settings)

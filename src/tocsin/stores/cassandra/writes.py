@@ -1,5 +1,5 @@
-"""Writes of shards. Each is a conditional statement or batch of one partition, so that Paxos orders it; none has a timestamp of
-its own, because a plain write could override, or be overridden by, a conditional one, whatever came first."""
+"""Writes of shards. Each is a conditional statement or batch of one partition, so that Paxos orders it; none has a timestamp
+of its own, because a plain write could override, or be overridden by, a conditional one, whatever came first."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> l
         raise DefiniteFailure(f"shard {batch.shard_id}: an instant is out of range") from None
     except UnicodeEncodeError as error:
         raise DefiniteFailure(f"shard {batch.shard_id}: a text is not Unicode: {error}") from None
-    size = sum(_STATEMENT_BYTES + sum(len(value) for value in each.values if isinstance(value, bytes)) for each in writes)
+    size = sum(
+        _STATEMENT_BYTES + sum(len(value) for value in each.values if isinstance(value, bytes)) for each in writes
+    )
     if size > WRITE_BYTES_MAX:
         raise DefiniteFailure(
             f"a batch of {len(writes)} writes has {size} bytes; Cassandra takes {WRITE_BYTES_MAX} at once"
