@@ -1,5 +1,5 @@
-"""Three real Cassandra nodes and three nodes of Tocsin: one Cassandra node is killed, then one is frozen, then one is cut off from
-the others, while timers are created and fire. Run by hand, or by `make test-cassandra-nodes`:
+"""Three real Cassandra nodes and three nodes of Tocsin: one Cassandra node is killed, then one is frozen, then one is cut off
+from the others, while timers are created and fire. Run by hand, or by `make test-cassandra-nodes`:
 
     python -m tests.crash.cassandra_nodes
 

@@ -211,6 +211,9 @@ async def _fix_total_shards(client: CassandraClient, wanted: int | None) -> int:
 
 async def begin_data(client: CassandraClient, total_shards: int) -> bool:
     """Fixes the number of shards for ever. False if another node has changed it."""
+    partition = client.partition(META)
+    if [(_CLAIMED, total_shards)] == await client.read(_GET, partition, _SHARDS_KEY):
+        return True
     statement = "UPDATE {t} SET v = ? WHERE p = ? AND k = ? IF n = ?"
-    applied = await client.write(statement, _CLAIMED, client.partition(META), _SHARDS_KEY, total_shards)
+    applied = await client.write(statement, _CLAIMED, partition, _SHARDS_KEY, total_shards)
     return bool(applied[0])

@@ -79,6 +79,7 @@ class CassandraStore:
         self._size: SizeWatch | None = None
         self._total_shards = 0
         self._has_data = False
+        self._beginning = asyncio.Lock()
         self._turns: dict[int, asyncio.Lock] = {}
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -125,14 +126,19 @@ class CassandraStore:
     ) -> int | None:
         """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. Paxos
         completes or excludes what a former owner has begun."""
-        if expected_epoch == 0 and not self._has_data:
-            if not await begin_data(self._open, self._total_shards):
-                raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
-            self._has_data = True
+        if expected_epoch == 0:
+            await self._begin_data()
         client = self._open
         return await self._in_turn(
             shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, presumed_dead)
         )
+
+    async def _begin_data(self) -> None:
+        # One at a time: Paxos on one partition would have the first claims of all shards wait for each other.
+        async with self._beginning:
+            if not self._has_data and not await begin_data(self._open, self._total_shards):
+                raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
+            self._has_data = True
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """Clears the owner if epoch and owner are still these, and returns whether they were."""
