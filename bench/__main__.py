@@ -149,8 +149,8 @@ def main() -> int:
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     parser.add_argument(
         "--store",
-        help="sqlite, postgresql, mysql, dynamodb, cassandra (starts a server), or a URL, where schemas, databases, tables or "
-        "keyspaces bench_… are created; run and stages: one or several",
+        help="sqlite, postgresql, mysql, dynamodb, cassandra (starts a server), or a URL, where schemas, databases, tables "
+        "or keyspaces bench_… are created; run and stages: one or several",
     )
     parser.add_argument("--workers", default="1", help="processes that share a port and a store; run: one or several")
     args = parser.parse_args()

@@ -101,6 +101,8 @@ def _main() -> int:
                 return 2
         command = ["unshare", "--net", sys.executable, "-m", "tests.crash.cassandra_nodes"]
         return subprocess.run(command, env={**os.environ, _INSIDE: "1"}, check=False).returncode
+    # The nodes know no such setting.
+    del os.environ[_INSIDE]
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with tempfile.TemporaryDirectory(prefix="tocsin-cassandra-nodes-") as folder, cluster(_HOSTS) as servers:
         print(f"three nodes on {', '.join(_HOSTS)}", flush=True)

@@ -24,6 +24,8 @@ class Machine(NamedTuple):
     mysql: bool = False
     #: DynamoDB Local, where the page has its endpoint.
     dynamodb: bool = False
+    #: Cassandra, where the page has its address.
+    cassandra: bool = False
     #: Whether nats-server is a command.
     nats: bool = False
 
@@ -74,6 +76,7 @@ MACHINES = {
         sql=_PSQL,
         postgresql=True,
     ),
+    "docs/how-to/cassandra.md": Machine(cassandra=True),
     "docs/how-to/dynamodb.md": Machine(dynamodb=True),
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),

@@ -98,7 +98,8 @@ class CassandraClient:
             compression=False,
         )
         try:
-            self._session = self._cluster.connect()
+            # All, so that `hosts` has those that can be asked.
+            self._session = self._cluster.connect(wait_for_all_pools=True)
         except TRANSLATED as error:
             known = {str(host.datacenter) for host in self._cluster.metadata.all_hosts() if host.datacenter}
             self._cluster.shutdown()
@@ -118,8 +119,9 @@ class CassandraClient:
             await asyncio.to_thread(cluster.shutdown)
 
     def hosts(self) -> list[Any]:
-        """The nodes of the cluster that are up."""
-        return [host for host in self._cluster.metadata.all_hosts() if host.is_up]
+        """The nodes of the cluster that can be asked."""
+        connected = self._session.get_pool_state()
+        return [host for host in self._cluster.metadata.all_hosts() if host in connected]
 
     # -- requests
 
