@@ -168,7 +168,7 @@ def shared_by_run(folder: Path) -> Iterator[CassandraServer]:
 
 @contextlib.contextmanager
 def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> Iterator[list[CassandraServer]]:
-    """Nodes of one cluster on these addresses, running, each with an equal part of the ring."""
+    """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
     port, storage_port = free_port(), free_port()
     servers: list[CassandraServer] = []
     try:

@@ -14,6 +14,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, Session
 from cassandra.policies import (
     DCAwareRoundRobinPolicy,
+    ExponentialReconnectionPolicy,
     FallthroughRetryPolicy,
     LoadBalancingPolicy,
     RoundRobinPolicy,
@@ -31,6 +32,8 @@ A = TypeVar("A")
 Row = tuple[Any, ...]
 
 TABLE = "tocsin"
+_HEARTBEAT_S = 2
+_RECONNECT_FIRST_S, _RECONNECT_S = 0.5, 5.0
 _LEVELS = {
     "quorum": (ConsistencyLevel.QUORUM, ConsistencyLevel.SERIAL),
     "local_quorum": (ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.LOCAL_SERIAL),
@@ -93,6 +96,10 @@ class CassandraClient:
             connect_timeout=settings.connect_timeout_s,
             control_connection_timeout=settings.connect_timeout_s,
             application_name=settings.application_name,
+            # So that a frozen server is out of use after seconds, and used again soon after its return.
+            idle_heartbeat_interval=_HEARTBEAT_S,
+            idle_heartbeat_timeout=_HEARTBEAT_S,
+            reconnection_policy=ExponentialReconnectionPolicy(_RECONNECT_FIRST_S, _RECONNECT_S),
             # What all releases of Cassandra from 4.0 on and ScyllaDB have in common, so that nothing is tried first.
             protocol_version=ProtocolVersion.V4,
             compression=False,

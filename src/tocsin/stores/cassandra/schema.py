@@ -210,7 +210,7 @@ async def _fix_total_shards(client: CassandraClient, wanted: int | None) -> int:
 
 
 async def begin_data(client: CassandraClient, total_shards: int) -> bool:
-    """Fixes the number of shards for ever. False if another node has changed it."""
+    """Fixes the number of shards. False if another node has changed it."""
     partition = client.partition(META)
     if [(_CLAIMED, total_shards)] == await client.read(_GET, partition, _SHARDS_KEY):
         return True
