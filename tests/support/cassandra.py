@@ -24,7 +24,6 @@ _FILES = _REPOSITORY / "tests" / "cassandra_server"
 #: Another release of the server, in a folder with its jars.
 LIB_VARIABLE = "TOCSIN_TEST_CASSANDRA"
 _START_TIMEOUT_S = 180
-_GOSSIP_MS = 5_000
 START_ATTEMPTS = 3
 
 
@@ -94,12 +93,13 @@ class CassandraServer:
     def _command(self) -> list[str]:
         lib = library()
         agent = next(iter(lib.glob("jamm-*.jar")))
-        options = (_FILES / "jvm.options").read_text().split()
+        # A node waits for what the others report; alone it need not.
+        files = ("jvm", "alone" if self._seed is None else "together")
+        options = [option for name in files for option in (_FILES / f"{name}.options").read_text().split()]
         properties = {"cassandra.config": f"file://{self.folder}/conf/cassandra.yaml", "cassandra.storagedir": self.folder,
                       "logback.configurationFile": f"file://{self.folder}/conf/logback.xml",
                       "cassandra.initial_token": self._token,
-                      # How long a node waits for what the others report; alone it need not.
-                      "cassandra.ring_delay_ms": 0 if self._seed is None else _GOSSIP_MS}  # fmt: skip
+                      }  # fmt: skip
         return [self._java, f"-Xms{self._heap}", f"-Xmx{self._heap}", *options, f"-javaagent:{agent}",
                 *(f"-D{name}={value}" for name, value in properties.items()),
                 "-cp", f"{self.folder}/conf:{lib}/*", "org.apache.cassandra.service.CassandraDaemon"]  # fmt: skip
