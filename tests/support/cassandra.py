@@ -95,7 +95,7 @@ class CassandraServer:
         agent = next(iter(lib.glob("jamm-*.jar")))
         # A node waits for what the others report; alone it need not.
         files = ("jvm", "alone" if self._seed is None else "together")
-        options = [option for name in files for option in (_FILES / f"{name}.options").read_text().split()]
+        options = [option for name in files for option in (_FILES / f"{name}.txt").read_text().split()]
         properties = {"cassandra.config": f"file://{self.folder}/conf/cassandra.yaml", "cassandra.storagedir": self.folder,
                       "logback.configurationFile": f"file://{self.folder}/conf/logback.xml",
                       "cassandra.initial_token": self._token,
