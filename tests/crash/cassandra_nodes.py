@@ -81,8 +81,8 @@ async def _without_quorum(run: Run, servers: list[CassandraServer]) -> None:
 
 
 def _cut(host: str) -> None:
-    """Drops all that is sent to this address or from it: no client and no other node of Cassandra reaches the node there. What
-    it sends over connections that it has opened itself comes from another address, and passes."""
+    """Drops all that is sent to this address or from it: no client and no other node of Cassandra reaches the node there.
+    What it sends over connections that it has opened itself comes from another address, and passes."""
     rules = f"""table ip tocsin {{
         chain input {{
             type filter hook input priority 0;

@@ -119,8 +119,10 @@ TRIED = {
     "toml": "checked by `tocsin config check`",
 }
 NOT_TRIED = {
+    "cql": "roles, which take a server of Cassandra with passwords",
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
+    "yaml": "settings for a server of Cassandra; tests/cassandra_server has those of the tests",
     "text": "a list of commands, or a command's own help",
 }
