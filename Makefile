@@ -12,7 +12,7 @@ SHARED := -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
+.PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-cassandra-nodes test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
 
 # A line that begins with `##@` starts a group of commands.
 help: ## list the commands
@@ -99,8 +99,11 @@ $(MYSQL)/bin/mysqld:
 	@touch $@
 
 test-cluster: DATABASE := dynamodb
-test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql
+test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql, DATABASE=cassandra
 	@TOCSIN_TEST_DATABASE=$(DATABASE) $(BIN)/python -m pytest -k $(DATABASE) tests/crash/test_cluster_faults.py tests/crash/test_cluster_schedules.py $(ARGS)
+
+test-cassandra-nodes: $(VENV)/.dev $(CASSANDRA)/.ready ## kill, freeze and cut off one of three servers of Cassandra (root)
+	@$(BIN)/python -m tests.crash.cassandra_nodes
 
 test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the MySQL store tests on MySQL 8 instead of MariaDB
 	@! ldd $(MYSQL)/bin/mysqld | grep "not found" || { echo "MySQL 8 requires libaio and libnuma (Debian packages: libaio1, libnuma1)." >&2; exit 1; }
@@ -120,6 +123,22 @@ $(DYNAMODB)/.ready: tests/dynamodb_local/pom.xml tests/dynamodb_local/files.sha2
 
 .PHONY: dynamodb-local
 dynamodb-local: $(DYNAMODB)/.ready ## install DynamoDB Local, which the tests of the DynamoDB store use
+
+# Apache Cassandra, in Java: the tests of the Cassandra store use it. CASSANDRA_VERSION=4.1.10 fetches another release, unchecked,
+# into a folder of its own.
+CASSANDRA_VERSION := 5.0.9
+CASSANDRA := build/cassandra$(if $(filter-out 5.0.9,$(CASSANDRA_VERSION)),-$(CASSANDRA_VERSION))
+
+$(CASSANDRA)/.ready: tests/cassandra_server/pom.xml tests/cassandra_server/files.sha256
+	@command -v mvn >/dev/null || { echo "Cassandra requires Maven (Debian packages: maven, default-jdk-headless)." >&2; exit 1; }
+	@echo "Fetching Cassandra $(CASSANDRA_VERSION) into $(CASSANDRA) …"
+	@rm -rf $(CASSANDRA) && mkdir -p $(CASSANDRA)
+	@mvn --quiet --batch-mode --file tests/cassandra_server/pom.xml $(MAVEN_COPY)-dependencies -Dcassandra.version=$(CASSANDRA_VERSION) -DoutputDirectory=$(CURDIR)/$(CASSANDRA)/lib
+	@if [ $(CASSANDRA_VERSION) = 5.0.9 ]; then cd $(CASSANDRA)/lib && sha256sum --check --quiet $(CURDIR)/tests/cassandra_server/files.sha256 && test $$(ls | wc -l) = $$(wc -l < $(CURDIR)/tests/cassandra_server/files.sha256); fi
+	@touch $@
+
+.PHONY: cassandra
+cassandra: $(CASSANDRA)/.ready ## install Cassandra, which the tests of the Cassandra store use
 
 # Client generators: tests/clients tries the clients that they generate. Without one its tests are skipped.
 CLIENTS := build/clients

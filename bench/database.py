@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
@@ -75,16 +76,16 @@ class Mysql:
         return sum(times(self._server.process.pid)[:2]) * TICK_S
 
 
-class DynamoLocal:
-    """A running DynamoDB Local, with its data in memory, and its processor time. It shows what the client costs, and nothing
-    about the speed of the service."""
+class JavaServer:
+    """A running Cassandra, or a DynamoDB Local, and its processor time. The latter has its data in memory: it shows what the
+    client costs, and nothing about the speed of the service."""
 
-    def __init__(self, server: DynamoServer) -> None:
+    def __init__(self, server: DynamoServer | CassandraServer) -> None:
         self._server = server
 
-    def url(self, table: str = "bench") -> str:
-        """URL of a table, which need not exist."""
-        return self._server.url(table)
+    def url(self, name: str = "bench") -> str:
+        """URL of a table or keyspace, which need not exist."""
+        return self._server.url(name)
 
     def cpu_s(self) -> float:
         """Processor seconds so far."""
@@ -117,11 +118,22 @@ def mysql() -> Iterator[Mysql]:
 
 
 @contextlib.contextmanager
-def dynamodb() -> Iterator[DynamoLocal]:
+def dynamodb() -> Iterator[JavaServer]:
     """Starts DynamoDB Local; stops it at the end."""
     server = DynamoServer()
     try:
         server.start()
-        yield DynamoLocal(server)
+        yield JavaServer(server)
+    finally:
+        server.remove()
+
+
+@contextlib.contextmanager
+def cassandra() -> Iterator[JavaServer]:
+    """Starts a node of Cassandra that syncs every commit; stops it at the end."""
+    server = CassandraServer(sync="group", heap="1G")
+    try:
+        server.start()
+        yield JavaServer(server)
     finally:
         server.remove()

@@ -34,6 +34,8 @@ _SLOW = {
     "tests/clients/": 30.0,
     "tests/integration/cluster/": 10.0,
     "tests/e2e/": 3.0,
+    "tests/conformance/test_cassandra.py": 0.5,
+    "tests/integration/stores/test_cassandra_faults.py": 1.0,
     "test_commands_print_what_the_page_shows": 5.0,
     "tests/integration/cli/test_echo.py": 3.0,
     "tests/integration/cli/test_examples.py": 3.0,

@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
 from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
 from tests.docs.terminal import CommandFailed, Terminal
+from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
@@ -149,6 +150,8 @@ class Reader:
             _mysql(folder)
         if self._machine.dynamodb:
             _dynamodb()
+        if self._machine.cassandra:
+            _cassandra()
         return found | {"PATH": ":".join(path)}
 
 
@@ -195,6 +198,13 @@ def _dynamodb() -> None:
     """The same of DynamoDB Local."""
     server = DynamoServer()
     server.port = 8000
+    server.start()
+
+
+def _cassandra() -> None:
+    """The same of Cassandra."""
+    server = CassandraServer()
+    server.configure(9042)
     server.start()
 
 

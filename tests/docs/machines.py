@@ -24,6 +24,8 @@ class Machine(NamedTuple):
     mysql: bool = False
     #: DynamoDB Local, where the page has its endpoint.
     dynamodb: bool = False
+    #: Cassandra, where the page has its address.
+    cassandra: bool = False
     #: Whether nats-server is a command.
     nats: bool = False
 
@@ -77,6 +79,7 @@ MACHINES = {
         sql=_PSQL,
         postgresql=True,
     ),
+    "docs/how-to/cassandra.md": Machine(cassandra=True),
     "docs/how-to/dynamodb.md": Machine(dynamodb=True),
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
@@ -142,11 +145,13 @@ TRIED = {
 }
 NOT_TRIED = {
     "ts": "a program of another system, shown to compare",
+    "cql": "roles, which take a server of Cassandra with passwords",
     "ini": "settings for a database server, sized for a real one",
     "js": "a program of the TypeScript SDK's page or of a guide, which the tests of the SDKs run",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "a certificate, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders the chart",
+    "yaml": "settings for a server of Cassandra, a certificate, a scrape that promtool checks, or values with which "
+    "tests/deploy/test_helm.py renders the chart",
     "go": "a program of the Go SDK's page, which sdks/go/tests runs",
     "text": "a list of commands, or a command's own help",
 }

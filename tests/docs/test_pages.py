@@ -11,6 +11,7 @@ import pytest
 from tests.docs.__main__ import in_namespaces, reason_not_to_run
 from tests.docs.blocks import SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
+from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
@@ -48,6 +49,8 @@ def require_servers(machine):
         MysqlServer().remove()
     if machine.dynamodb:
         DynamoServer().remove()
+    if machine.cassandra:
+        CassandraServer().remove()
     if machine.nats:
         NatsServer().remove()
 

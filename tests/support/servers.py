@@ -1,4 +1,4 @@
-"""Fixtures of real servers: one a kind and test process, of DynamoDB one a test run; fresh data for each test."""
+"""Fixtures of real servers: one a kind and process, of DynamoDB and Cassandra one a test run; fresh data for each test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 import pytest_asyncio
 
+from tests.support import cassandra as cassandra_support
+from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer, shared_by_run
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
@@ -114,6 +116,31 @@ def dynamodb_url(shared_dynamodb: DynamoServer) -> str:
 def dynamodb() -> Iterator[DynamoServer]:
     """A server of the test's own, running, to be stopped and killed at will; its data are on disk."""
     server = DynamoServer(kept=True)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def shared_cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraServer]:
+    """A server that nobody may stop; take `cassandra` for one's own. All processes of a test run share it."""
+    folder = tmp_path_factory.getbasetemp()
+    with cassandra_support.shared_by_run(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
+        yield server
+
+
+@pytest.fixture
+def cassandra_url(shared_cassandra: CassandraServer) -> str:
+    """The URL of a keyspace of the test's own, which doesn't exist yet."""
+    return shared_cassandra.new_url()
+
+
+@pytest.fixture
+def cassandra() -> Iterator[CassandraServer]:
+    """A server of the test's own, running, to be stopped and killed at will."""
+    server = CassandraServer()
     try:
         server.start()
         yield server

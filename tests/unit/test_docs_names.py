@@ -24,5 +24,5 @@ class TestPage:
 
     def test_names_settings_that_exist(self, page):
         named = set(re.findall(rf"`((?:{'|'.join(TABLES)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
-        files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log")}
+        files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log", "yaml")}
         assert named - files - {setting_name(field) for field in Settings.model_fields} == set()

@@ -330,6 +330,12 @@ class ShardSizeEstimated(NamedTuple):
     size_bytes: int
 
 
+class PartitionSizeMeasured(NamedTuple):
+    """The size of the largest shard that the database reports has changed."""
+
+    size_bytes: int
+
+
 Event = (
     TimersCreated
     | TimersChanged
@@ -370,6 +376,7 @@ Event = (
     | StoreRequestRepeated
     | StoreUnitsConsumed
     | ShardSizeEstimated
+    | PartitionSizeMeasured
 )
 
 Observer = Callable[[Event], None]

@@ -242,7 +242,10 @@ def refuse_newer_schema(place: str, version: int, newest: int, readable_from: in
 class Capabilities:
     """How a store may differ from the specification.
 
-    `range_delete`: the store supports `delete_to`; otherwise the engine deletes by uuid only. `exclusive`: only one node can
+    `range_delete`: the store supports `delete_to`; otherwise the engine deletes by uuid only. `delete_watermark`: the engine
+    passes `delete_to` all the same, beside the deletes of all that it covers, so that the store can drop what it keeps by
+    key; it has no other effect. `expires_history`: the database expires history rows and run rows by itself, some time after
+    `expires_at`, and `purge_history` returns 0. `exclusive`: only one node can
     have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
     transaction; otherwise the engine applies each shard's batch by itself, so that no shard fails with another.
     `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
@@ -250,6 +253,8 @@ class Capabilities:
     """
 
     range_delete: bool = True
+    delete_watermark: bool = False
+    expires_history: bool = False
     exclusive: bool = False
     shards_together: bool = True
     batch_rows_max: int | None = None

@@ -12,6 +12,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Store
 from tocsin.settings import Settings
+from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.sqlite.store import SqliteStore
@@ -54,9 +55,14 @@ def open_store(
         from tocsin.stores.dynamodb.store import DynamoStore
 
         return DynamoStore(settings.store_url(), create=create, observe=observe, **settings.dynamodb_options())
+    if scheme == "cassandra":
+        from tocsin.stores.cassandra.store import CassandraStore
+
+        return CassandraStore(settings.store_url(), create=create, observe=observe, **settings.cassandra_options())
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
-            f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://… or memory://"
+            f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://…, "
+            "cassandra://… or memory://"
         )
     path = settings.sqlite_path()
     if not create and not path.exists():
@@ -80,6 +86,8 @@ def newest_schema(settings: Settings) -> int:
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "dynamodb":
         return dynamodb_settings.LAYOUT
+    if scheme == "cassandra":
+        return cassandra_settings.LAYOUT
     if scheme == "postgresql":
         from tocsin.stores.postgresql.schema import migrations
     elif scheme == "mysql":

@@ -11,6 +11,7 @@ TABLES = (
     "api",
     "bus",
     "callbacks",
+    "cassandra",
     "cluster",
     "database",
     "dynamodb",

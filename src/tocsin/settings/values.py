@@ -29,6 +29,7 @@ SCHEMES = (
     "postgresql://user@host/database",
     "mysql://user@host/database",
     "dynamodb://table",
+    "cassandra://host/keyspace",
     "memory://",
 )
 _SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " or " + SCHEMES[-1]
@@ -133,7 +134,7 @@ def store_address(value: object) -> object:
     if value.startswith("mariadb://"):
         value = "mysql" + value.removeprefix("mariadb")
     scheme = urlsplit(value).scheme
-    if scheme not in ("sqlite", "postgresql", "mysql", "dynamodb", "memory") or "://" not in value:
+    if scheme not in ("sqlite", "postgresql", "mysql", "dynamodb", "cassandra", "memory") or "://" not in value:
         fault = f"has the scheme {scheme}://, which is not supported" if "://" in value else "has no scheme"
         raise ValueError(f"{fault}; use {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):

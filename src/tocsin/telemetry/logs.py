@@ -62,10 +62,13 @@ LEVELS: dict[type, int] = {
     events.StoreRequestRepeated: logging.DEBUG,
     events.StoreUnitsConsumed: logging.DEBUG,
     events.ShardSizeEstimated: logging.DEBUG,
+    events.PartitionSizeMeasured: logging.DEBUG,
 }
 
 #: DynamoDB limits a shard to 10 GiB. From here on, each new estimate is a warning.
 _SHARD_WARNING_BYTES = 8 << 30
+#: Cassandra has no limit, but compactions and repairs of partitions of many GiB take long. Likewise from here on.
+_PARTITION_WARNING_BYTES = 1 << 30
 #: Reasons for which a shard is lost without a fault.
 _ORDERLY_ENDS = frozenset({"released", "stopped"})
 #: Fields of the standard library's log records that are logged.
@@ -161,6 +164,8 @@ class EventLog:
         if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
             level = logging.DEBUG
         if isinstance(event, events.ShardSizeEstimated) and event.size_bytes >= _SHARD_WARNING_BYTES:
+            level = logging.WARNING
+        if isinstance(event, events.PartitionSizeMeasured) and event.size_bytes >= _PARTITION_WARNING_BYTES:
             level = logging.WARNING
         if isinstance(event, events.TimerSuspended) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG

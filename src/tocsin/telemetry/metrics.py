@@ -132,11 +132,15 @@ GAUGES: dict[str, str] = {
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
-    "tocsin_shard_size_bytes_max": "Estimated size of the largest DynamoDB shard that this node writes. The limit is 10 GiB.",
+    "tocsin_shard_size_bytes_max": "Size of the largest shard: in DynamoDB estimated, of those that "
+    "this node writes, with a limit of 10 GiB; in Cassandra of all, as its nodes report it.",
     "tocsin_peer_certificate_expiry_timestamp_seconds": "When the certificate for other nodes expires; 0 without TLS.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 
+
+#: Stands for the largest shard, where the database does not report which one that is.
+_LARGEST = -1
 
 #: Metrics whose value is always 1, and whose labels have the information: name, help.
 INFOS: dict[str, str] = {"tocsin_build_info": "Always 1. Its labels are the version, the commit and Python's version."}
@@ -207,6 +211,9 @@ class Metrics(Tally):
     def _size(self, event: events.ShardSizeEstimated) -> None:
         self._shard_bytes[event.shard_id] = event.size_bytes
 
+    def _measured(self, event: events.PartitionSizeMeasured) -> None:
+        self._shard_bytes[_LARGEST] = event.size_bytes
+
     def _left(self, event: events.ShardLost | events.ShardReleased) -> None:
         self._shard_bytes.pop(event.shard_id, None)
 
@@ -241,6 +248,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.StoreRequestRepeated: lambda m, e: m.count("tocsin_store_requests_repeated", e.reason),  # type: ignore[union-attr]
     events.StoreUnitsConsumed: lambda m, e: m.count("tocsin_store_units", e.kind, by=e.units),  # type: ignore[union-attr]
     events.ShardSizeEstimated: Metrics._size,  # type: ignore[dict-item]
+    events.PartitionSizeMeasured: Metrics._measured,  # type: ignore[dict-item]
     events.TimerSuspended: lambda m, e: m.count("tocsin_timers_suspended", e.reason.partition(":")[0]),  # type: ignore[union-attr]
     events.TimersResumed: lambda m, e: m.count("tocsin_timers_resumed", by=e.timers),  # type: ignore[union-attr]
     events.WriteRefused: lambda m, e: m.count("tocsin_writes_refused"),

@@ -62,6 +62,11 @@ class StoreSuite:
         if not store.capabilities.range_delete:
             pytest.skip("no range deletes")
 
+    def require_purge(self, store: Store) -> None:
+        """Skips the test for a store whose database expires rows by itself."""
+        if store.capabilities.expires_history:
+            pytest.skip("the database expires rows by itself")
+
 
 def uuid_of(number: int) -> bytes:
     """Sixteen bytes that sort like the number."""

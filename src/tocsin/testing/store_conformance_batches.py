@@ -75,6 +75,18 @@ class BatchConformance(StoreSuite):
         await store.apply([replace(batch, upserts=[suspended_row], delete_to=(10, uuid_of(9)))])
         assert (await loaded(store), await suspended(store)) == ([], [suspended_row])
 
+    async def test_a_watermark_beside_its_deletes_leaves_only_later_rows(self, store: Store) -> None:
+        if not store.capabilities.delete_watermark:
+            pytest.skip("no watermark beside deletes")
+        batch = await claimed(store)
+        await put(store, row(1, 10), row(2, 20), suspended_row := row(3, 15, suspended="why"), kept := row(4, 21))
+        # It has moved, and its former place is below the watermark.
+        await put(store, moved := row(1, 30))
+        await store.apply([replace(batch, deletes=[uuid_of(2)], delete_to=(20, uuid_of(2)))])
+        assert (await loaded(store), await suspended(store)) == ([kept, moved], [suspended_row])
+        await put(store, late := row(2, 5))
+        assert await loaded(store) == [late, kept, moved]
+
     async def test_all_parts_of_a_batch_are_atomic(self, store: Store) -> None:
         batch = await claimed(store)
         await put(store, done := row(1, 10), row(2, 20), gone := row(3, 30))

@@ -174,6 +174,7 @@ class _Machine(RuleBasedStateMachine):
         query = ListQuery(namespace, SHARDS, statuses, tags, prefix, *bounds, limit=limit, scan_rows_max=scan_rows_max)
         self.both(lambda store: listed(store, query))
 
+    @precondition(lambda self: not self.store.capabilities.expires_history)
     @rule(now_us=st.integers(0, 10))
     def purge(self, now_us: int) -> None:
         self.both(lambda store: store.purge_history(now_us, 1_000))

@@ -131,6 +131,38 @@ class DatabaseServer(Group):
         }
 
 
+class Cassandra(Group):
+    """The store in a keyspace of Cassandra."""
+
+    title: ClassVar[str] = "Cassandra"
+    intro: ClassVar[str] = "How a node uses [Cassandra](../how-to/cassandra.md) as its store."
+
+    cassandra_connect_timeout: Duration = Field(
+        5 * US_PER_SECOND,
+        description="How long connecting to a node of Cassandra may take. Lower values skip an unreachable contact point "
+        "sooner; if too low, a slow network or TLS prevents connections.",
+    )
+    cassandra_request_timeout: Duration = Field(
+        5 * US_PER_SECOND,
+        description="How long a node waits for the response to one request. Keep it above Cassandra's own "
+        "`write_request_timeout` and below `store_timeout`. A commit without a response gives up its shard, so lower values "
+        "lose shards during pauses of the servers; higher ones notice a silent server later.",
+    )
+    cassandra_durable: YesNo = Field(
+        True,
+        description="Refuse a Cassandra cluster that can lose acknowledged timers: nodes whose `commitlog_sync` is "
+        "`periodic`, or a keyspace with `durable_writes = false`. If off, the replicas of a timer must not end at once.",
+    )
+
+    def cassandra_options(self) -> dict[str, Any]:
+        """Keyword arguments of CassandraStore."""
+        return {
+            "connect_timeout_s": self.cassandra_connect_timeout / US_PER_SECOND,
+            "request_timeout_s": self.cassandra_request_timeout / US_PER_SECOND,
+            "durable": self.cassandra_durable,
+        }
+
+
 class Dynamodb(Group):
     """The store in a DynamoDB table."""
 

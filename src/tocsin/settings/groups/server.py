@@ -56,6 +56,7 @@ class Server(Group):
         description="Where timers are stored: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
         "`postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database` (MariaDB too), "
         "`dynamodb://table?region=…&endpoint=…` (both parameters optional), "
+        "`cassandra://user:password@host1:port,host2/keyspace?datacenter=…&consistency=…`, "
         "or `memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
     )
     store_file: Path | None = Field(

@@ -352,7 +352,7 @@ class Assembly:
         candidates = sorted(window.finished.values(), key=_order_of_finished)
         chosen = candidates[:finished_max]
         watermark = None
-        if window.range_delete:
+        if window.delete_watermark:
             limit = window.first_unfinished(batch.final)
             for upsert in batch.store.upserts:
                 if upsert.suspended is None and (upsert.execute_at, upsert.uuid) < limit:
@@ -382,7 +382,8 @@ class Assembly:
                 entry.with_history = False
                 batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]))
         watermark = batch.store.delete_to
-        if key[1] not in batch.final and (watermark is None or key > watermark):
+        in_range = self._window.range_delete and watermark is not None and key <= watermark
+        if key[1] not in batch.final and not in_range:
             batch.store.deletes.append(key[1])
 
     def _record(self, row: Row, timer: Timer) -> None:

@@ -84,6 +84,7 @@ class Shard:
             context.incarnation,
             orphaned=self._orphaned,
             range_delete=context.store.capabilities.range_delete,
+            delete_watermark=context.store.capabilities.delete_watermark,
         )
         self._orphaned = []
         self.last_epoch = epoch

@@ -77,11 +77,14 @@ class Window:
         *,
         orphaned: Iterable[InFlightAttempt] = (),
         range_delete: bool = True,
+        delete_watermark: bool = False,
     ) -> None:
         self.shard_id = shard_id
         self.epoch = epoch
         self.incarnation = incarnation
         self.range_delete = range_delete
+        # Whether batches have a watermark; without `range_delete` it is beside the deletes of all that it covers.
+        self.delete_watermark = delete_watermark or range_delete
         self.horizon: FireKey = KEY_MIN
         self.rows: dict[bytes, Row] = {}
         self.bytes = 0

@@ -1,0 +1,109 @@
+"""The keys of the table's rows.
+
+Everything is in one table with a partition key `p` (text) and a clustering key `k` (bytes, in unsigned order). A shard is one
+partition, because a conditional batch cannot have two:
+
+    p = "shard/3"   (static)               epoch, owner, and the token of the latest batch
+                    "T" uuid "t"           a timer, live or suspended: one row, whatever its instant
+                    "T" uuid "h" generation    a finished timer
+                    "R" uuid generation    a run that ended while its timer went on
+                    "L" instant uuid       an entry of the order of live timers
+                    "S" instant uuid       the same of suspended timers
+                    "H" instant uuid generation    the same of finished timers
+                    "N" namespace-hash id  an entry of the list of schedules
+
+Timers are rows of "T". The entries of "L", "S" and "N" lead to them and may be outdated: an entry counts if the timer has
+its instant or its id. Instants are eight bytes that sort as the numbers do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from tocsin.ports.store import FireKey, ListCursor
+
+LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
+
+META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
+    "meta", "members", "namespaces", "api_keys", "secrets", "sign_ins", "audit",
+)  # fmt: skip
+
+_TIMER, _RUN, _SCHEDULE = b"T", b"R", b"N"
+_LIVE_END, _HISTORY = b"t", b"h"
+_NAMESPACE_HASH_BYTES = 16
+_UUID_BYTES = 16
+_SIGN = 2**63
+#: Sorts after every uuid and generation.
+_END = b"\xff" * 64
+
+
+def partition_of(shard_id: int) -> str:
+    """The partition of a shard."""
+    return f"shard/{shard_id}"
+
+
+def timer_key(uuid: bytes) -> bytes:
+    """The key of a live or suspended timer."""
+    return _TIMER + uuid + _LIVE_END
+
+
+def history_key(uuid: bytes, generation: bytes = b"") -> bytes:
+    """The key of a finished timer; without a generation, before those of all its finished rows."""
+    return _TIMER + uuid + _HISTORY + generation
+
+
+def run_key(uuid: bytes, generation: bytes = b"") -> bytes:
+    """The key of a run; without a generation, before those of all its runs."""
+    return _RUN + uuid + generation
+
+
+def is_timer(key: bytes) -> bool:
+    """Whether a key of "T" is a live or suspended timer's; otherwise it is a finished one's."""
+    return key.endswith(_LIVE_END) and len(key) == 2 + _UUID_BYTES
+
+
+def uuid_of(key: bytes) -> bytes:
+    """The uuid in a key of "T" or "R"."""
+    return key[1 : 1 + _UUID_BYTES]
+
+
+def generation_of(key: bytes) -> bytes:
+    """The generation in the key of a finished timer or a run."""
+    start = 1 + _UUID_BYTES
+    return key[start:] if key.startswith(_RUN) else key[start + 1 :]
+
+
+def instant_bytes(us: int) -> bytes:
+    """Eight bytes that sort as the instants do; OverflowError beyond 64 bits."""
+    return (us + _SIGN).to_bytes(8, "big")
+
+
+def entry_key(kind: bytes, at: int, uuid: bytes, generation: bytes = b"") -> bytes:
+    """The key of an entry; those of live and suspended timers have no generation."""
+    return kind + instant_bytes(at) + uuid + generation
+
+
+def fire_key_of(key: bytes) -> FireKey:
+    """Instant and uuid of an entry's key."""
+    return int.from_bytes(key[1:9], "big") - _SIGN, key[9:25]
+
+
+def place_of(key: bytes, generation: bytes) -> ListCursor:
+    """The place in lists of an entry."""
+    return (*fire_key_of(key), generation)
+
+
+def behind(key: bytes) -> bytes:
+    """The smallest key above this one."""
+    return key + b"\x00"
+
+
+def end_of(key: bytes) -> bytes:
+    """Sorts after every key that begins with this one and continues with a uuid or a generation."""
+    return key + _END
+
+
+def schedule_key(namespace: str, schedule_id: str = "") -> bytes:
+    """The key of a schedule's entry: sorts as the bytes of ids do. `namespace` is the name under which schedules are
+    stored."""
+    return _SCHEDULE + hashlib.sha256(namespace.encode()).digest()[:_NAMESPACE_HASH_BYTES] + schedule_id.encode()

@@ -1,0 +1,146 @@
+"""Reads of timers, shards and members, all from a quorum. Entries and the rows that they lead to are two reads, not a
+snapshot, which suffices because each shard has one writer (rule 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
+from tocsin.stores.cassandra.client import CassandraClient, Row, Write
+from tocsin.stores.cassandra.keys import (
+    LIVE,
+    MEMBERS,
+    SUSPENDED,
+    behind,
+    end_of,
+    entry_key,
+    fire_key_of,
+    history_key,
+    partition_of,
+    run_key,
+    timer_key,
+)
+from tocsin.stores.cassandra.rows import member_of, row_of, run_row_of
+
+RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
+RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
+_KEYS = "SELECT k, v FROM {t} WHERE p = ? AND k IN ?"
+
+
+async def rows_by_key(
+    client: CassandraClient, shard_id: int, keys: Iterable[bytes]
+) -> dict[bytes, StoredRow | HistoryRow]:
+    """The rows of these keys of timers, live and finished."""
+    keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.settings.keys_max
+    if not keys:
+        return {}
+    read = partial(client.read, _KEYS, partition)
+    pages = await client.in_parallel(read, [keys[i : i + size] for i in range(0, len(keys), size)])
+    return {key: row_of(key, value) for page in pages for key, value in page}
+
+
+async def load(
+    client: CassandraClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int
+) -> Loaded:
+    """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
+    partition = client.partition(partition_of(shard_id))
+    first, stop = behind(entry_key(kind, *after)), entry_key(kind, *last)
+    limit = min(limit, client.settings.page_rows_max)
+    while first <= stop:
+        entries = await client.read(RANGE, partition, first, stop, limit)
+        # An entry counts if its timer has its instant. A timer may have several entries, of which the others are outdated.
+        found = await rows_by_key(client, shard_id, {timer_key(fire_key_of(key)[1]) for key, _ in entries})
+        rows = [
+            row
+            for key, _ in entries
+            if isinstance(row := found.get(timer_key(fire_key_of(key)[1])), StoredRow)
+            and row.key == fire_key_of(key)
+            and (row.suspended is None) == (kind == LIVE)
+        ]
+        if kind == SUSPENDED and len(rows) < len(entries):
+            # No range delete ever covers them.
+            await delete_entries(client, shard_id, outdated(entries, rows))
+        if len(entries) < limit:
+            return Loaded(rows, last)
+        if rows:
+            # Outdated entries are passed as well: completeness never follows from the number of rows.
+            return Loaded(rows, fire_key_of(entries[-1][0]))
+        first = behind(entries[-1][0])
+    return Loaded([], last)
+
+
+def outdated(entries: Sequence[Row], rows: Sequence[StoredRow]) -> list[Row]:
+    """The entries that lead to none of these rows."""
+    known = {row.key for row in rows}
+    return [entry for entry in entries if fire_key_of(entry[0]) not in known]
+
+
+async def delete_entries(client: CassandraClient, shard_id: int, entries: Sequence[Row]) -> None:
+    """Removes these entries, unless one of them was written again since."""
+    partition = client.partition(partition_of(shard_id))
+    statement = "DELETE FROM {t} WHERE p = ? AND k = ? IF v = ?"
+    await client.write_all(Write(statement, (partition, key, value)) for key, value in entries)
+
+
+async def fetch(client: CassandraClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+    """What is stored for each uuid; a uuid without any row is absent. In descending order a timer's live row is first,
+    and then its newest finished one."""
+    partition = client.partition(partition_of(shard_id))
+
+    async def of_timer(uuid: bytes) -> Found:
+        page = await client.read(RANGE_DESCENDING, partition, history_key(uuid), behind(timer_key(uuid)), 2)
+        rows = [row_of(key, value) for key, value in page]
+        live = next((row for row in rows if isinstance(row, StoredRow)), None)
+        return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
+
+    asked = list(dict.fromkeys(uuids))
+    answers = await client.in_parallel(of_timer, asked)
+    return {uuid: found for uuid, found in zip(asked, answers, strict=True) if found != (None, None)}
+
+
+async def runs(
+    client: CassandraClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+) -> list[HistoryRow | RunRow]:
+    """Finished rows and runs of one timer with generation < before, greatest generation first."""
+    partition = client.partition(partition_of(shard_id))
+    pages = await client.in_parallel(
+        lambda key_of: client.read(
+            RANGE_DESCENDING,
+            partition,
+            key_of(uuid),
+            end_of(key_of(uuid)) if before is None else key_of(uuid, before),
+            limit,
+        ),
+        [history_key, run_key],
+    )
+    rows: list[HistoryRow | RunRow] = [
+        row for key, value in pages[0] if isinstance(row := row_of(key, value), HistoryRow)
+    ]
+    rows += [run_row_of(key, value) for key, value in pages[1]]
+    return sorted(rows, key=lambda row: row.generation, reverse=True)[:limit]
+
+
+async def runs_beyond(client: CassandraClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> list[bytes]:
+    """The keys of one timer's runs beyond the `keep` newest, oldest first, at most `limit`."""
+    partition = client.partition(partition_of(shard_id))
+    statement = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
+    keys = [row[0] for row in await client.read(statement, partition, run_key(uuid), end_of(run_key(uuid)))]
+    return keys[: min(max(len(keys) - keep, 0), limit)]
+
+
+async def shards(client: CassandraClient, total_shards: int) -> list[ShardState]:
+    """Every shard that was ever claimed, by number."""
+    numbers = {client.partition(partition_of(shard_id)): shard_id for shard_id in range(total_shards)}
+    names, size = list(numbers), client.settings.keys_max
+    read = partial(client.read, "SELECT DISTINCT p, epoch, owner FROM {t} WHERE p IN ?")
+    pages = await client.in_parallel(read, [names[i : i + size] for i in range(0, len(names), size)])
+    return sorted(
+        ShardState(numbers[p], epoch, owner) for page in pages for p, epoch, owner in page if epoch is not None
+    )
+
+
+async def members(client: CassandraClient) -> list[Member]:
+    """All members' rows."""
+    rows = await client.read("SELECT k, v, n FROM {t} WHERE p = ?", client.partition(MEMBERS))
+    return [member_of(key, value, counter) for key, value, counter in rows]

@@ -1,0 +1,323 @@
+"""The store in a keyspace of Apache Cassandra that several nodes share.
+
+`keys` and `rows` define the table's content; `writes`, `reads`, `lists` and `access` contain the statements. This file has
+the life cycle and the order of writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
+from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreUnavailable
+from tocsin.model.namespace import Namespace
+from tocsin.ports.observer import Observer
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    AuditQuery,
+    Capabilities,
+    FireKey,
+    Found,
+    HistoryRow,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    RunRow,
+    ShardBatch,
+    ShardState,
+    SignIn,
+    StoredRow,
+)
+from tocsin.stores.cassandra import access, lists, reads, writes
+from tocsin.stores.cassandra.client import CassandraClient
+from tocsin.stores.cassandra.keys import LIVE, SUSPENDED
+from tocsin.stores.cassandra.schema import begin_data, prepare
+from tocsin.stores.cassandra.settings import CassandraSettings, parse_address
+from tocsin.stores.cassandra.size import SizeWatch
+
+T = TypeVar("T")
+
+#: Timers in one batch. Each takes up to five statements, and the server's time grows with their number.
+_BATCH_ROWS_MAX = 500
+_BATCH_BYTES_MAX = 1024 * 1024
+
+
+class CassandraStore:
+    """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`),
+    which any number of nodes may share.
+
+    `options` are the fields of CassandraSettings. The keyspace belongs to Tocsin alone. If it is missing, it is created;
+    without `create` that raises StoreUnavailable. `observe` receives the measured sizes of partitions.
+    """
+
+    capabilities = Capabilities(
+        range_delete=False,
+        delete_watermark=True,
+        exclusive=False,
+        shards_together=False,
+        expires_history=True,
+        batch_rows_max=_BATCH_ROWS_MAX,
+        batch_bytes_max=_BATCH_BYTES_MAX,
+    )
+
+    def __init__(
+        self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
+    ) -> None:
+        self._settings = CassandraSettings(parse_address(url), **options)
+        self._create = create
+        #: Receives events about partitions, for metrics.
+        self.observe = observe
+        self._client: CassandraClient | None = None
+        self._size: SizeWatch | None = None
+        self._total_shards = 0
+        self._has_data = False
+        self._beginning = asyncio.Lock()
+        self._turns: dict[int, asyncio.Lock] = {}
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def open(self, total_shards: int | None) -> int:
+        """Connects and fixes the number of shards at first use; returns the number in force. Creates keyspace and table if
+        they are missing."""
+        if self._client is not None:
+            raise ConfigError(f"{self._settings.address.place} is open already")
+        client = CassandraClient(self._settings)
+        await client.open()
+        try:
+            self._total_shards = await prepare(client, total_shards, create=self._create)
+        except BaseException:
+            await client.close()
+            raise
+        self._client = client
+        self._turns = {}
+        self._size = SizeWatch(client, lambda event: self.observe(event))
+        return self._total_shards
+
+    async def close(self) -> None:
+        """Waits for calls under way and disconnects."""
+        while self._running:
+            await asyncio.wait(self._running)
+        size, self._size = self._size, None
+        if size is not None:
+            await size.stop()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def now(self) -> int:
+        """The clock of a node of the cluster, to the millisecond: this machine's clock, if it agrees."""
+        return await _now(self._open)
+
+    # -- ownership
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """Every shard that was ever claimed."""
+        return await reads.shards(self._open, self._total_shards)
+
+    async def claim(
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. Paxos
+        completes or excludes what a former owner has begun."""
+        if expected_epoch == 0:
+            await self._begin_data()
+        client = self._open
+        return await self._in_turn(
+            shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, presumed_dead)
+        )
+
+    async def _begin_data(self) -> None:
+        # One at a time: Paxos on one partition would have the first claims of all shards wait for each other.
+        async with self._beginning:
+            if not self._has_data and not await begin_data(self._open, self._total_shards):
+                raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
+            self._has_data = True
+
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
+        client = self._open
+        return await self._in_turn(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
+
+    async def heartbeat(self, member: Member) -> int:
+        """Writes the member's row; returns the store's clock in microseconds."""
+        await writes.heartbeat(self._open, member)
+        return await _now(self._open)
+
+    async def members(self) -> builtins.list[Member]:
+        """All members' rows."""
+        return await reads.members(self._open)
+
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        """Removes a member's row; with `counter`, only while the member's heartbeat counter is still that one, so that a
+        member that has resumed meanwhile stays."""
+        await writes.forget_member(self._open, incarnation, counter)
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """Writes the parts of several shards, each shard at most once; durable when it returns. Each shard's part is one
+        conditional batch; shards do not wait for each other."""
+        client = self._open
+        # Rows that exceed a limit are refused before anything is written.
+        tokens = [writes.new_token() for _ in batches]
+        parts = [writes.statements_of(client, batch, token) for batch, token in zip(batches, tokens, strict=True)]
+        results = await asyncio.gather(
+            *(
+                self._in_turn(batch.shard_id, partial(writes.apply, client, batch, token, statements))
+                for batch, token, statements in zip(batches, tokens, parts, strict=True)
+            ),
+            return_exceptions=True,
+        )
+        return _outcome(results)
+
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first. Each is read as
+        of a commit that was durable when the call began, or of a later one."""
+        return await reads.load(self._open, LIVE, shard_id, after, up_to, limit)
+
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
+        """Suspended rows with key > after, as `load` returns live ones."""
+        return await reads.load(self._open, SUSPENDED, shard_id, after, KEY_MAX, limit)
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """What is stored for each uuid; a uuid without any row is absent."""
+        return await reads.fetch(self._open, shard_id, uuids) if uuids else {}
+
+    async def list_schedules(
+        self, namespace: str, shards: Sequence[int], after_id: str, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The namespace's schedules in these shards behind an id, in the order of their ids' bytes. It is not a snapshot."""
+        return await lists.list_schedules(self._open, namespace, shards, after_id, limit)
+
+    async def list(self, query: ListQuery) -> Listed:
+        """A page of one namespace's timers, live and finished. It is not a snapshot."""
+        return await lists.list_rows(self._open, query)
+
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    ) -> builtins.list[HistoryRow | RunRow]:
+        """The timer's finished rows and runs with generation < before, greatest generation first."""
+        return await reads.runs(self._open, shard_id, uuid, before, limit)
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """Removes nothing and returns 0: each row was written with its time to live."""
+        return 0
+
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many."""
+        client = self._open
+        found = await reads.runs_beyond(client, shard_id, uuid, keep, limit)
+        if not found:
+            return 0
+        return await self._in_turn(shard_id, lambda: writes.delete_runs(client, shard_id, found))
+
+    # -- administration
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """All namespaces, by name."""
+        return await access.namespaces(self._open)
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """With `create`, inserts the namespace; False when it already exists."""
+        return await access.put_namespace(self._open, namespace, create=create)
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """All API keys, by key_id."""
+        return await access.api_keys(self._open)
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """Inserts the key, or replaces the one with its `key_id`."""
+        await access.put_api_key(self._open, key)
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """Removes the key and its sign-ins."""
+        return await access.delete_api_key(self._open, key_id)
+
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+        stored."""
+        return await access.shared_secret(self._open, name, fresh)
+
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
+        """Stores a sign-in, or replaces the one with its `token_hash`."""
+        await access.put_sign_in(self._open, sign_in, now_us, keep)
+
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
+        """The stored sign-ins with these token hashes, expired ones included, in any order."""
+        return await access.sign_ins(self._open, token_hashes)
+
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
+        """Updates the sign-in's last use, never to an earlier instant."""
+        return await access.touch_sign_in(self._open, token_hash, seen_at)
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """Removes the sign-in."""
+        return await access.delete_sign_in(self._open, token_hash)
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """Stores an entry."""
+        await access.put_audit(self._open, entry)
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """At most `limit` entries by (at, entry_id), descending."""
+        return await access.audit(self._open, query)
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
+        return await access.purge_audit(self._open, before_us, limit)
+
+    # -- turns
+
+    @property
+    def _open(self) -> CassandraClient:
+        if self._client is None:
+            raise StoreUnavailable(f"{self._settings.address.place} is not open")
+        return self._client
+
+    def _in_turn(self, shard_id: int, work: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        """The result of the work. Writes of one shard run one at a time (rule 2). Work continues if the caller is
+        cancelled, and the next write waits until its outcome is known."""
+
+        async def run() -> T:
+            async with self._turns.setdefault(shard_id, asyncio.Lock()):
+                return await work()
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # Retrieved, so that asyncio does not log it if the caller was cancelled.
+            task.exception()
+
+
+def _outcome(results: Sequence[Applied | BaseException]) -> list[Applied]:
+    """The results of all parts. A failure is definite only if no part was written."""
+    failures = [result for result in results if isinstance(result, BaseException)]
+    if not failures:
+        return [result for result in results if isinstance(result, Applied)]
+    for failure in failures:
+        if not isinstance(failure, DefiniteFailure):
+            raise failure
+    if Applied.DURABLE in results:
+        raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
+    raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])
+
+
+async def _now(client: CassandraClient) -> int:
+    """This machine's clock, limited to the millisecond that a node of the cluster reported in between."""
+    sent_us = time.time_ns() // 1_000
+    begin_us = await client.clock_us()
+    received_us = time.time_ns() // 1_000
+    return min(max(received_us, begin_us), begin_us + 999 + received_us - sent_us)

@@ -1,0 +1,187 @@
+"""Writes of shards. Each is a conditional statement or batch of one partition, so that Paxos orders it; none has a timestamp
+of its own, because a plain write could override, or be overridden by, a conditional one, whatever came first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError
+from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, Member, ShardBatch, StoredRow
+from tocsin.stores.cassandra.client import CassandraClient, Write
+from tocsin.stores.cassandra.keys import (
+    FINISHED,
+    LIVE,
+    MEMBERS,
+    SUSPENDED,
+    entry_key,
+    history_key,
+    partition_of,
+    run_key,
+    schedule_key,
+    timer_key,
+)
+from tocsin.stores.cassandra.rows import (
+    entry_value,
+    history_value,
+    member_value,
+    run_value,
+    schedule_value,
+    stored_value,
+    ttl_s,
+)
+
+_FENCE = "UPDATE {t} SET latest = ? WHERE p = ? IF epoch = ? AND owner = ?"
+_PUT = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?)"
+_PUT_FOR = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?) USING TTL ?"
+_DELETE = "DELETE FROM {t} WHERE p = ? AND k = ?"
+_DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
+_STATE = "SELECT DISTINCT epoch, owner, latest FROM {t} WHERE p = ?"
+
+#: Size of a statement beside its value, rounded up.
+_STATEMENT_BYTES = 150
+#: Cassandra refuses writes of more than half of a segment of its commit log, 16 MiB by default.
+WRITE_BYTES_MAX = 6 * 1024 * 1024
+
+
+def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> list[Write]:
+    """The batch's statements, the fence first. Raises DefiniteFailure for a row or a batch that exceeds a limit."""
+    partition = client.partition(partition_of(batch.shard_id))
+    try:
+        writes = [
+            Write(_FENCE, (token, partition, batch.epoch, batch.owner)),
+            *_deletes(partition, batch),
+            *(write for row in batch.upserts for write in _upsert(partition, row)),
+            *_history(client, partition, batch),
+        ]
+    except OverflowError:
+        raise DefiniteFailure(f"shard {batch.shard_id}: an instant is out of range") from None
+    except UnicodeEncodeError as error:
+        raise DefiniteFailure(f"shard {batch.shard_id}: a text is not Unicode: {error}") from None
+    size = sum(
+        _STATEMENT_BYTES + sum(len(value) for value in each.values if isinstance(value, bytes)) for each in writes
+    )
+    if size > WRITE_BYTES_MAX:
+        raise DefiniteFailure(
+            f"a batch of {len(writes)} writes has {size} bytes; Cassandra takes {WRITE_BYTES_MAX} at once"
+        )
+    return writes
+
+
+def _upsert(partition: str, row: StoredRow) -> Iterator[Write]:
+    kind = LIVE if row.suspended is None else SUSPENDED
+    yield Write(_PUT, (partition, timer_key(row.uuid), stored_value(row)))
+    yield Write(_PUT, (partition, entry_key(kind, row.execute_at, row.uuid), entry_value(row)))
+    if row.namespace.endswith(SCHEDULES_SUFFIX):
+        yield Write(_PUT, (partition, schedule_key(row.namespace, row.timer_id), schedule_value(row)))
+
+
+def _deletes(partition: str, batch: ShardBatch) -> Iterator[Write]:
+    for uuid in batch.deletes:
+        yield Write(_DELETE, (partition, timer_key(uuid)))
+    if batch.delete_to is not None:
+        # The entries of the timers whose rows are deleted, and outdated ones. One range from the beginning each time: it
+        # replaces all earlier ones when the server merges its files.
+        yield Write(_DELETE_RANGE, (partition, LIVE, entry_key(LIVE, *batch.delete_to)))
+    deleted = set(batch.deletes)
+    for ended in batch.history:
+        if ended.namespace.endswith(SCHEDULES_SUFFIX) and ended.uuid in deleted:
+            yield Write(_DELETE, (partition, schedule_key(ended.namespace, ended.timer_id)))
+
+
+def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iterator[Write]:
+    at_least_s = client.settings.history_ttl_min_s
+    # The last one counts if a row is in the batch twice: within a batch Cassandra would keep the greater value.
+    ended_rows = {(row.uuid, row.generation): row for row in batch.history}
+    for ended in ended_rows.values():
+        seconds = ttl_s(ended, at_least_s)
+        key = history_key(ended.uuid, ended.generation)
+        yield Write(_PUT_FOR, (partition, key, history_value(ended), seconds))
+        key = entry_key(FINISHED, ended.execute_at, ended.uuid, ended.generation)
+        yield Write(_PUT_FOR, (partition, key, entry_value(ended), seconds))
+    for run in {(row.uuid, row.generation): row for row in batch.runs}.values():
+        key = run_key(run.uuid, run.generation)
+        yield Write(_PUT_FOR, (partition, key, run_value(run), ttl_s(run, at_least_s)))
+
+
+async def apply(client: CassandraClient, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
+    """Executes the batch. If no answer decides, what is stored may."""
+    try:
+        applied = await client.write_all(writes)
+    except OutcomeUnknown as unknown:
+        if await _is_last(client, batch.shard_id, token):
+            return Applied.DURABLE
+        raise unknown
+    return Applied.DURABLE if applied[0] else Applied.OWNERSHIP_LOST
+
+
+async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool:
+    """Whether a SERIAL read shows the batch, so that it is durable. Otherwise it may still come: a coordinator may have been
+    standing still since it received the batch, which only a new claim excludes."""
+    try:
+        rows = await client.read(_STATE, client.partition(partition_of(shard_id)), serial=True)
+    except StoreError:
+        # The first error is the one to report.
+        return False
+    return bool(rows) and rows[0][2] == token
+
+
+def new_token() -> bytes:
+    """Identifies a batch."""
+    return os.urandom(8)
+
+
+async def claim(
+    client: CassandraClient, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
+) -> int | None:
+    """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
+
+    The member's counter is in another partition, so it is read first, in Paxos order, instead of in the claim's condition. A
+    heartbeat in between has the effect of one just after the claim: the member finds its claim lost at its next batch."""
+    if presumed_dead is not None:
+        incarnation, counter = presumed_dead
+        rows = await client.read(
+            "SELECT n FROM {t} WHERE p = ? AND k = ?", client.partition(MEMBERS), incarnation, serial=True
+        )
+        if not rows or rows[0][0] != counter:
+            return None
+    partition, epoch = client.partition(partition_of(shard_id)), expected_epoch + 1
+    statement = "UPDATE {t} SET epoch = ?, owner = ? WHERE p = ? IF epoch = ?"
+    applied = await client.write(statement, epoch, owner, partition, expected_epoch or None)
+    if not applied[0]:
+        # Another coordinator may have completed this very claim before it was evaluated again.
+        rows = await client.read(_STATE, partition, serial=True)
+        if not rows or rows[0][:2] != (epoch, owner):
+            return None
+    return epoch
+
+
+async def release(client: CassandraClient, shard_id: int, epoch: int, owner: bytes) -> bool:
+    """Clears the owner if epoch and owner are still these, and returns whether they were."""
+    statement = "UPDATE {t} SET owner = null WHERE p = ? IF epoch = ? AND owner = ?"
+    return bool((await client.write(statement, client.partition(partition_of(shard_id)), epoch, owner))[0])
+
+
+async def delete_runs(client: CassandraClient, shard_id: int, keys: list[bytes]) -> int:
+    """Removes runs, all of them or, if one of them is gone, none; returns how many."""
+    partition = client.partition(partition_of(shard_id))
+    statement = "DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS"
+    applied = await client.write_all(Write(statement, (partition, key)) for key in keys)
+    return len(keys) if applied[0] else 0
+
+
+async def heartbeat(client: CassandraClient, member: Member) -> None:
+    """Writes the member's row. Conditional, so that no clock decides which of two heartbeats is the later one."""
+    statement = "UPDATE {t} SET n = ?, v = ? WHERE p = ? AND k = ? IF n != ?"
+    await client.write(
+        statement, member.counter, member_value(member), client.partition(MEMBERS), member.incarnation, member.counter
+    )
+
+
+async def forget_member(client: CassandraClient, incarnation: bytes, counter: int | None) -> None:
+    """Removes a member's row; with `counter`, only while its heartbeat counter is still that one."""
+    place = (client.partition(MEMBERS), incarnation)
+    if counter is None:
+        await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS", *place)
+    else:
+        await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF n = ?", *place, counter)

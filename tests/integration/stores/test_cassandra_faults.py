@@ -1,0 +1,260 @@
+"""What CassandraStore makes of wrong addresses, unsuitable servers, and answers that are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.support.cassandra import CassandraServer
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    SchemaTooNew,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+)
+from tocsin.ports.observer import PartitionSizeMeasured
+from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, schedules_of
+from tocsin.stores.cassandra import schema
+from tocsin.stores.cassandra.client import CassandraClient, Write
+from tocsin.stores.cassandra.keys import META, SUSPENDED, partition_of
+from tocsin.stores.cassandra.settings import parse_address
+from tocsin.stores.cassandra.store import CassandraStore
+from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
+
+
+@pytest.fixture(scope="module")
+def url(shared_cassandra: CassandraServer) -> str:
+    return shared_cassandra.new_url()
+
+
+@pytest_asyncio.fixture
+async def store(url: str, request: pytest.FixtureRequest) -> AsyncIterator[CassandraStore]:
+    """A store of the test's own."""
+    store = CassandraStore(url, scope=f"{request.node.name}/", history_ttl_min_s=1)
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+async def _refused(url: str, **options: Any) -> ConfigError | StoreError:
+    store = CassandraStore(url, **options)
+    with pytest.raises((ConfigError, StoreError)) as refused:
+        await store.open(4)
+    await store.close()
+    return refused.value
+
+
+# -- addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("cassandra://host", "names no keyspace"),
+        ("cassandra://host/Upper", "names no keyspace"),
+        ("cassandra:///k", "is no host"),
+        ("cassandra://host:x/k", "is no host"),
+        ("cassandra://host/k?speed=1", "no parameter speed; there are consistency"),
+        ("cassandra://host/k?consistency=one", "consistency 'one' is unknown; use one of quorum, local_quorum"),
+        ("cassandra://host/k?consistency=local_quorum", "requires datacenter"),
+        ("cassandra://host/k?replication=many", "replication 'many' is no number"),
+        ("cassandra://host/k?ssl-mode=VERIFY_CA&ssl-ca=/nowhere", "ssl-ca, ssl-cert or ssl-key cannot be used"),
+    ],
+)
+def test_a_wrong_address_is_refused_with_its_fault(url: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        parse_address(url)
+
+
+def test_an_address_never_shows_its_password() -> None:
+    address = parse_address("cassandra://me:p%40ss@one:9043,[::1]/k?datacenter=dc1&consistency=local_quorum")
+    assert (address.user, address.password, address.hosts) == ("me", "p@ss", (("one", 9043), ("::1", 9042)))
+    assert address.place == "cassandra://one:9043,[::1]:9042/k"
+    assert "p@ss" not in address.place
+
+
+# -- servers that cannot be used
+
+
+async def test_a_missing_server_is_unavailable() -> None:
+    error = await _refused(f"cassandra://127.0.0.1:{free_port()}/k", connect_timeout_s=1)
+    assert isinstance(error, StoreUnavailable)
+    assert "no node can be reached" in str(error)
+
+
+async def test_an_old_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "OLDEST", (99, 1))
+    assert "Tocsin requires 99.1 or newer" in str(await _refused(url))
+
+
+async def test_an_unknown_datacenter_is_refused_with_those_there_are(url: str) -> None:
+    assert "there is no datacenter nowhere; there are datacenter1" in str(await _refused(f"{url}?datacenter=nowhere"))
+
+
+async def test_a_missing_keyspace_is_created_only_by_those_who_may(shared_cassandra: CassandraServer) -> None:
+    error = await _refused(shared_cassandra.new_url(), create=False)
+    assert "does not exist; `tocsin migrate` creates it" in str(error)
+
+
+async def test_a_keyspace_without_commit_log_is_refused_unless_permitted(shared_cassandra: CassandraServer) -> None:
+    url = shared_cassandra.new_url()
+    store = CassandraStore(url)
+    await store.open(4)
+    await store._open.plain(f"ALTER KEYSPACE {parse_address(url).keyspace} WITH durable_writes = false")
+    await store.close()
+    assert "durable_writes = false" in str(await _refused(url))
+    permitted = CassandraStore(url, durable=False)
+    assert await permitted.open(None) == 4
+    await permitted.close()
+
+
+async def test_a_server_that_syncs_periodically_is_refused_unless_permitted() -> None:
+    server = CassandraServer(sync="periodic")
+    try:
+        server.start()
+        error = await _refused(server.url("k"))
+        assert isinstance(error, ConfigError)
+        assert "commitlog_sync periodic" in str(error) and "cassandra.durable = false" in str(error)
+        permitted = CassandraStore(server.url("k"), durable=False)
+        assert await permitted.open(4) == 4
+        await permitted.close()
+    finally:
+        server.remove()
+
+
+async def test_another_applications_table_is_refused(shared_cassandra: CassandraServer, store: CassandraStore) -> None:
+    url = shared_cassandra.new_url()
+    keyspace = parse_address(url).keyspace
+    await store._open.plain(
+        f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+    )
+    await store._open.plain(f"CREATE TABLE {keyspace}.tocsin (p text PRIMARY KEY, v int)")
+    error = await _refused(url)
+    assert isinstance(error, StoreCorrupted)
+    assert "Name a keyspace of Tocsin's own" in str(error)
+
+
+async def test_a_newer_layout_is_refused(store: CassandraStore, url: str, request: pytest.FixtureRequest) -> None:
+    scope = f"{request.node.name}/"
+    await store._open.write("UPDATE {t} SET n = 2 WHERE p = ? AND k = ? IF n = 1", scope + META, b"layout")
+    assert isinstance(await _refused(url, scope=scope), SchemaTooNew)
+
+
+# -- lost answers
+
+
+class _LosesAnswers:
+    """Stands for `write_all`: the write is carried out or not, and there is no answer."""
+
+    def __init__(self, client: CassandraClient, *, arrives: bool) -> None:
+        self._write_all = client.write_all
+        self._arrives = arrives
+
+    async def __call__(self, writes: Iterable[Write]) -> Any:
+        if self._arrives:
+            await self._write_all(writes)
+        raise OutcomeUnknown("no answer")
+
+
+async def test_a_commit_without_answer_is_durable_if_it_is_found(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = await claimed(store)
+    monkeypatch.setattr(store._open, "write_all", _LosesAnswers(store._open, arrives=True))
+    assert await store.apply([replace(batch, upserts=[live := row(1, 10)])]) == [Applied.DURABLE]
+    assert await loaded(store) == [live]
+
+
+async def test_a_commit_without_answer_that_is_not_found_may_still_come(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = await claimed(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(store._open, "write_all", _LosesAnswers(store._open, arrives=False))
+        with pytest.raises(OutcomeUnknown):
+            await store.apply([replace(batch, upserts=[row(1, 10)])])
+    assert await store.claim(0, expected_epoch=1, owner=BOB) == 2
+    # The batch arrives late.
+    assert await store.apply([replace(batch, upserts=[row(1, 10)])]) == [Applied.OWNERSHIP_LOST]
+    assert await loaded(store) == []
+
+
+async def test_a_claim_that_another_coordinator_completed_is_a_claim(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = store._open
+    write = client.write
+
+    async def evaluated_twice(cql: str, *values: Any) -> Any:
+        await write(cql, *values)
+        return await write(cql, *values)
+
+    monkeypatch.setattr(client, "write", evaluated_twice)
+    assert await store.claim(1, expected_epoch=0, owner=ALICE) == 1
+    assert await store.claim(1, expected_epoch=0, owner=BOB) is None
+
+
+async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) -> None:
+    batch = await claimed(store)
+    large = [row(number, number, record=b"x" * 3_000_000) for number in range(3)]
+    with pytest.raises(DefiniteFailure, match="Cassandra takes"):
+        await store.apply([replace(batch, upserts=large)])
+    assert await store.apply([replace(batch, upserts=large[:1])]) == [Applied.DURABLE]
+
+
+# -- what is left behind
+
+
+async def test_history_expires_by_itself(store: CassandraStore) -> None:
+    batch = await claimed(store)
+    assert await store.apply([replace(batch, history=[finished(row(1))])]) == [Applied.DURABLE]
+    async with asyncio.timeout(PATIENCE_S):
+        while await store.fetch(0, [uuid_of(1)]):  # noqa: ASYNC110 -- the server has no notification of it
+            await asyncio.sleep(0.1)
+
+
+async def test_outdated_entries_are_removed_when_they_are_found(store: CassandraStore) -> None:
+    await claimed(store)
+    scheduled = row(2, 20, namespace=schedules_of("default"), timer_id="daily")
+    await put(store, row(1, 10, suspended="why"), scheduled)
+    batch = ShardBatch(0, 1, ALICE)
+    await store.apply([replace(batch, upserts=[row(1, 10)], deletes=[scheduled.uuid])])
+    partition = store._open.partition(partition_of(0))
+
+    async def entries(kind: bytes) -> int:
+        statement = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
+        return len(await store._open.read(statement, partition, kind, kind + b"\xff"))
+
+    assert (await entries(SUSPENDED), await entries(b"N")) == (1, 1)
+    assert (await suspended(store), await store.list_schedules("default", (0,), "", 10)) == ([], [])
+    assert (await entries(SUSPENDED), await entries(b"N")) == (0, 0)
+
+
+async def test_a_watermark_removes_the_entries_that_it_covers(store: CassandraStore) -> None:
+    batch = await claimed(store)
+    await put(store, row(1, 10), row(2, 20))
+    await store.apply([replace(batch, deletes=[uuid_of(1), uuid_of(2)], delete_to=(20, uuid_of(2)))])
+    partition = store._open.partition(partition_of(0))
+    assert await store._open.read("SELECT k FROM {t} WHERE p = ? AND k >= ?", partition, b"L") == []
+    assert (await store.load(0, KEY_MIN, (30, b""), 10)).rows == []
+
+
+async def test_the_size_of_the_largest_partition_is_reported(url: str) -> None:
+    events: asyncio.Queue[Any] = asyncio.Queue()
+    store = CassandraStore(url, observe=events.put_nowait, scope="size/")
+    await store.open(4)
+    async with asyncio.timeout(PATIENCE_S):
+        measured = await events.get()
+    await store.close()
+    assert isinstance(measured, PartitionSizeMeasured)
+    assert measured.size_bytes % (1 << 20) == 0

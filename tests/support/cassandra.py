@@ -1,0 +1,227 @@
+"""A real Cassandra server, or several that are one cluster, in a temporary folder, on free ports."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from tests.support.needs import lacking
+from tests.support.ports import free_port
+
+_REPOSITORY = Path(__file__).parents[2]
+_FILES = _REPOSITORY / "tests" / "cassandra_server"
+#: Another release of the server, in a folder with its jars.
+LIB_VARIABLE = "TOCSIN_TEST_CASSANDRA"
+_START_TIMEOUT_S = 180
+START_ATTEMPTS = 3
+
+
+class CassandraServer:
+    """One node. `sync` is its `commitlog_sync`; `host` its loopback address, `seed` the address and storage port of another
+    node, whose cluster it joins."""
+
+    def __init__(
+        self, *, sync: str = "batch", host: str = "127.0.0.1", seed: str | None = None, storage_port: int | None = None,
+        token: int = 0, heap: str = "256M",
+    ) -> None:  # fmt: skip
+        self._java = _java()
+        self._sync = sync
+        self._seed = seed
+        self._token = token
+        self._heap = heap
+        self._fixed_storage_port = storage_port
+        self.host = host
+        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-cassandra-"))
+        self.port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it accepts connections; keeps its ports when started again."""
+        for attempt in range(START_ATTEMPTS):
+            if not self.port:
+                self.configure(free_port())
+            with (self.folder / "log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder
+                )
+            if self._listens():
+                return
+            self.kill()
+            # Somebody else may have taken a port in between.
+            if self._seed is not None or attempt == START_ATTEMPTS - 1:
+                raise RuntimeError((self.folder / "log").read_text()[-4000:])
+            self.port = 0
+
+    def _listens(self) -> bool:
+        assert self.process is not None
+        end = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                socket.create_connection((self.host, self.port), 1).close()
+            except OSError:
+                # It has no notification.
+                time.sleep(0.1)
+            else:
+                return True
+        return False
+
+    def configure(self, port: int) -> None:
+        """Writes its configuration with this port for clients."""
+        storage_port = self._fixed_storage_port or free_port()
+        extra = {"periodic": "commitlog_sync_period: 1000ms", "batch": "", "group": "commitlog_sync_group_window: 5ms"}
+        conf = self.folder / "conf"
+        conf.mkdir(exist_ok=True)
+        text = (_FILES / "cassandra.yaml").read_text()
+        values = {"host": self.host, "port": port, "storage_port": storage_port, "folder": self.folder,
+                  "seed": self._seed or f"{self.host}:{storage_port}", "sync": self._sync,
+                  "sync_extra": extra[self._sync]}  # fmt: skip
+        (conf / "cassandra.yaml").write_text(text.format(**values))
+        (conf / "logback.xml").write_text((_FILES / "logback.xml").read_text())
+        self.port, self.storage_port = port, storage_port
+
+    def _command(self) -> list[str]:
+        lib = library()
+        agent = next(iter(lib.glob("jamm-*.jar")))
+        # A node waits for what the others report; alone it need not.
+        files = ("jvm", "alone" if self._seed is None else "together")
+        options = [option for name in files for option in (_FILES / f"{name}.txt").read_text().split()]
+        properties = {"cassandra.config": f"file://{self.folder}/conf/cassandra.yaml", "cassandra.storagedir": self.folder,
+                      "logback.configurationFile": f"file://{self.folder}/conf/logback.xml",
+                      "cassandra.initial_token": self._token,
+                      }  # fmt: skip
+        return [self._java, f"-Xms{self._heap}", f"-Xmx{self._heap}", *options, f"-javaagent:{agent}",
+                *(f"-D{name}={value}" for name, value in properties.items()),
+                "-cp", f"{self.folder}/conf:{lib}/*", "org.apache.cassandra.service.CassandraDaemon"]  # fmt: skip
+
+    def url(self, keyspace: str, port: int | None = None) -> str:
+        """How to reach a keyspace, whether it exists or not; through another port where one stands for the server."""
+        return f"cassandra://{self.host}:{port or self.port}/{keyspace}"
+
+    def new_url(self) -> str:
+        """The URL of a keyspace that doesn't exist yet."""
+        return self.url(f"k{uuid.uuid4().hex}")
+
+    def kill(self) -> None:
+        """SIGKILL, and wait: a crash of the server."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends it in order."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait(60)
+
+    def remove(self) -> None:
+        """Ends it and removes its data."""
+        self._end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+#: The keyspace in which tests that share a server have a scope each, because creating tables takes long.
+SHARED_KEYSPACE = "tocsin_tests"
+
+
+@contextlib.contextmanager
+def shared_by_run(folder: Path) -> Iterator[CassandraServer]:
+    """A server that all processes of a test run share: the first one starts it, the last one removes it. `folder` is the
+    run's, and the same for all of them."""
+    server = CassandraServer()
+    with (folder / "cassandra").open("a+") as started, (folder / "cassandra-users").open("a") as users:
+        with _locked(started):
+            started.seek(0)
+            if words := started.read().split():
+                shutil.rmtree(server.folder)
+                server.port, pid, server.folder = int(words[0]), int(words[1]), Path(words[2])
+            else:
+                server.start()
+                assert server.process is not None
+                pid = server.process.pid
+                started.write(f"{server.port} {pid} {server.folder}")
+                started.flush()
+            # Held by each user while it uses the server.
+            fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            yield server
+        finally:
+            with _locked(started), contextlib.suppress(BlockingIOError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                server.remove()
+                started.truncate(0)
+
+
+@contextlib.contextmanager
+def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> Iterator[list[CassandraServer]]:
+    """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
+    port, storage_port = free_port(), free_port()
+    servers: list[CassandraServer] = []
+    try:
+        for number, host in enumerate(hosts):
+            token = -(2**63) + (number + 1) * (2**64 // (len(hosts) + 1))
+            server = CassandraServer(
+                host=host, seed=f"{hosts[0]}:{storage_port}", storage_port=storage_port, token=token
+            )
+            servers.append(server)
+            # The driver reaches all nodes by one port.
+            server.configure(port)
+            server.start()
+        yield servers
+    finally:
+        for server in servers:
+            server.remove()
+
+
+@contextlib.contextmanager
+def _locked(file: IO[str]) -> Iterator[None]:
+    """For one process at a time."""
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def library() -> Path:
+    """The folder of the server's jars."""
+    named = os.environ.get(LIB_VARIABLE)
+    return Path(named) if named else _REPOSITORY / "build" / "cassandra" / "lib"
+
+
+def _java() -> str:
+    """Where Java is, once Cassandra is installed beside it; skips the test where either can't be had."""
+    java = shutil.which("java")
+    if java is None:
+        lacking("cassandra", "there is no java (Debian's default-jre-headless has it)")
+    if LIB_VARIABLE not in os.environ:
+        build = library().parents[1]
+        build.mkdir(exist_ok=True)
+        # Of the processes that run tests, one installs it.
+        with (build / "cassandra.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (library().parent / ".ready").exists():
+                _install()
+    return java
+
+
+def _install() -> None:
+    if shutil.which("mvn") is None:
+        lacking("cassandra", "there is no mvn to install Cassandra with (Debian: maven)")
+    made = subprocess.run(["make", "cassandra"], cwd=_REPOSITORY, capture_output=True, text=True, check=False)
+    if made.returncode:
+        lacking("cassandra", f"`make cassandra` failed: {made.stdout}{made.stderr}"[-2000:])
