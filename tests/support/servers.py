@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.dynamodb import DynamoServer, shared_by_run
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
@@ -114,6 +115,34 @@ def dynamodb_url(shared_dynamodb: DynamoServer) -> str:
 def dynamodb() -> Iterator[DynamoServer]:
     """A server of the test's own, running, to be stopped and killed at will; its data are on disk."""
     server = DynamoServer(kept=True)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def shared_mongodb() -> Iterator[MongoServer]:
+    """A shared server that tests must not stop; `mongodb` is one for a single test."""
+    server = MongoServer(synced=False)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def mongodb_url(shared_mongodb: MongoServer) -> str:
+    """The URL of a database of the test's own, which doesn't exist yet."""
+    return shared_mongodb.new_url()
+
+
+@pytest.fixture
+def mongodb() -> Iterator[MongoServer]:
+    """A server of the test's own, running, to be stopped and killed at will."""
+    server = MongoServer()
     try:
         server.start()
         yield server

@@ -1,0 +1,43 @@
+"""The MongoDB store, on the stand-in, passes the store conformance tests."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.mongodb import MongoServer
+from tocsin.ports.store import Store
+from tocsin.stores.mongodb.store import MongoStore
+from tocsin.testing.store_conformance import StoreConformance
+from tocsin.testing.store_conformance_batches import FetchConformance, LoadConformance
+from tocsin.testing.store_conformance_lists import ListConformance
+
+
+def database_of(folder: Path) -> str:
+    """Each folder has its own database."""
+    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
+
+
+class TestMongoStore(StoreConformance):
+    examples = 10
+
+    @pytest.fixture(autouse=True)
+    def _server(self, shared_mongodb: MongoServer) -> None:
+        self.server = shared_mongodb
+
+    def make_store(self, folder: Path) -> Store:
+        # What the suite writes expired in 1970, and MongoDB would delete it meanwhile.
+        return MongoStore(self.server.url(database_of(folder)), expire=False)
+
+
+class TestMongoStoreWithSmallPages(FetchConformance, LoadConformance, ListConformance):
+    """Pages are cut by their bytes."""
+
+    @pytest.fixture(autouse=True)
+    def _server(self, shared_mongodb: MongoServer) -> None:
+        self.server = shared_mongodb
+
+    def make_store(self, folder: Path) -> Store:
+        return MongoStore(self.server.url(database_of(folder)), expire=False, read_bytes_max=20)
