@@ -1,8 +1,8 @@
 """The stand-in for MongoDB, in a temporary folder, on a free port: a server that speaks MongoDB's protocol.
 
-It has transactions, conflicts, snapshots, validators and indexes like MongoDB's. It is a replica set of one member: it shows no
-elections, no rollbacks and no lost majority, and neither MongoDB's plans nor its speed. Its licence is the GPL: tests start
-its program, nothing imports it.
+It has transactions, conflicts, snapshots, validators and indexes like MongoDB's. It is a replica set of one member: it shows
+no elections, no rollbacks and no lost majority, and neither MongoDB's plans nor its speed. Its licence is the GPL: tests
+start its program, nothing imports it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=
 Store = Annotated[
     str | None,
     typer.Option(
-        "--store", metavar="URL", help="sqlite:///path, postgresql://…, mysql://…, dynamodb://… or memory://."
+        "--store",
+        metavar="URL",
+        help="sqlite:///path, postgresql://…, mysql://…, dynamodb://…, mongodb://… or memory://.",
     ),
 ]
 

@@ -14,6 +14,7 @@ from tocsin.ports.store import Store
 from tocsin.settings import Settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.mongodb import settings as mongodb_settings
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -54,9 +55,12 @@ def open_store(
         from tocsin.stores.dynamodb.store import DynamoStore
 
         return DynamoStore(settings.store_url(), create=create, observe=observe, **settings.dynamodb_options())
+    if scheme in mongodb_settings.SCHEMES:
+        return _mongodb(settings, create=create)
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
-            f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://… or memory://"
+            f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://…, mongodb://… or "
+            "memory://"
         )
     path = settings.sqlite_path()
     if not create and not path.exists():
@@ -71,6 +75,16 @@ def open_store(
     )
 
 
+def _mongodb(settings: Settings, *, create: bool) -> Store:
+    try:
+        from tocsin.stores.mongodb.store import MongoStore
+    except ModuleNotFoundError as error:
+        if error.name not in ("pymongo", "bson"):
+            raise
+        raise ConfigError("store: MongoDB's driver is not installed; run: pip install 'tocsin[mongodb]'") from error
+    return MongoStore(settings.store_url(), create=create, **settings.mongodb_options())
+
+
 def _log_checkpoint_error(error: Exception) -> None:
     _log.warning("WAL checkpoint failed", effect="no data is lost; the WAL keeps growing", error=str(error))
 
@@ -80,6 +94,8 @@ def newest_schema(settings: Settings) -> int:
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "dynamodb":
         return dynamodb_settings.LAYOUT
+    if scheme in mongodb_settings.SCHEMES:
+        return mongodb_settings.LAYOUT
     if scheme == "postgresql":
         from tocsin.stores.postgresql.schema import migrations
     elif scheme == "mysql":

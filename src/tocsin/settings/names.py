@@ -15,6 +15,7 @@ TABLES = (
     "database",
     "dynamodb",
     "egress",
+    "mongodb",
     "mysql",
     "postgresql",
     "sqlite",

@@ -54,6 +54,7 @@ class Server(Group):
         description="Where timers are stored: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
         "`postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database` (MariaDB too), "
         "`dynamodb://table?region=…&endpoint=…` (both parameters optional), "
+        "`mongodb://user:password@host,host/database?replicaSet=…` or `mongodb+srv://…`, "
         "or `memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
     )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(

@@ -82,7 +82,8 @@ async def shared_secret(client: MongoClient, name: str, fresh: str) -> str:
     stored."""
 
     async def put(session: Session) -> str:
-        stored = await client.collection("secrets").find_one_and_update(
+        # Not None: it is stored if it was missing.
+        stored: Any = await client.collection("secrets").find_one_and_update(
             {"_id": name},
             {"$setOnInsert": {"secret": fresh}},
             upsert=True,
@@ -128,12 +129,8 @@ async def put_sign_in(client: MongoClient, sign_in: SignIn, now_us: int, keep: i
 async def sign_ins(client: MongoClient, token_hashes: Sequence[str]) -> list[SignIn]:
     """The stored sign-ins with these token hashes, expired ones included, in any order."""
     query = {"_id": {"$in": list(set(token_hashes))}}
-    documents = await client.read(
-        lambda session: client.collection("sign_ins").find(query, session=session).to_list()
-    )
-    return [
-        SignIn(each["_id"], each["key_id"], int(each["seen_at"]), int(each["expires_at"])) for each in documents
-    ]
+    documents = await client.read(lambda session: client.collection("sign_ins").find(query, session=session).to_list())
+    return [SignIn(each["_id"], each["key_id"], int(each["seen_at"]), int(each["expires_at"])) for each in documents]
 
 
 async def touch_sign_in(client: MongoClient, token_hash: str, seen_at: int) -> bool:
@@ -194,11 +191,13 @@ async def audit(client: MongoClient, query: AuditQuery) -> list[AuditEntry]:
     if query.actions:
         condition["action"] = {"$in": sorted(query.actions)}
     documents = await client.read(
-        lambda session: client.collection("audit")
-        .find(condition, session=session, sort=[("at", -1), ("entry", -1)], limit=query.limit)
-        .to_list()
+        lambda session: (
+            client.collection("audit")
+            .find(condition, session=session, sort=[("at", -1), ("entry", -1)], limit=query.limit)
+            .to_list()
+        )
     )
-    return [decode_audit(bytes(document["record"])) for document in documents]
+    return [decode_audit(document["record"].encode()) for document in documents]
 
 
 async def purge_audit(client: MongoClient, before_us: int, limit: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar
 
+import pymongo
 from bson.timestamp import Timestamp
 from pymongo import AsyncMongoClient, errors
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -77,9 +78,9 @@ class MongoClient:
             await self._client.aconnect()
             self._check(await self._admin("hello"))
             await self._check_durable()
-        except (*TRANSLATED, ValueError) as error:
+        except TRANSLATED as error:
             await self.close()
-            if isinstance(error, errors.ConfigurationError | ValueError) or is_denied(error):
+            if isinstance(error, errors.ConfigurationError) or is_denied(error):
                 # No retry helps.
                 raise ConfigError(f"store: {self.place}: {text_of(error)}") from error
             raise translate_error(error, self.place, in_doubt=False) from error
@@ -94,7 +95,9 @@ class MongoClient:
                 "--replSet NAME and run rs.initiate() in mongosh once"
             )
         if hello["maxWireVersion"] < _WIRE_VERSION_MIN:
-            raise ConfigError(f"store: {self.place} is older than MongoDB {_VERSION_MIN}, which Tocsin requires; upgrade it")
+            raise ConfigError(
+                f"store: {self.place} is older than MongoDB {_VERSION_MIN}, which Tocsin requires; upgrade it"
+            )
         if not hello.get("isWritablePrimary"):
             raise StoreUnavailable(f"{self.place} is not the primary; leave directConnection out, so that it is found")
 
@@ -206,14 +209,16 @@ class MongoClient:
         Raises OutcomeUnknown if the commit was sent and not confirmed: the transaction may have been committed, or may still be.
         """
         pause_s = _PAUSE_FIRST_S
-        for _ in range(self.settings.conflict_retries_max):
+        for attempts_left in reversed(range(self.settings.conflict_retries_max)):
             try:
-                return await self._attempt(session, work)
+                with pymongo.timeout(self.settings.operation_timeout_s):
+                    return await self._attempt(session, work)
             except errors.OperationFailure as error:
-                conflict = error
+                if not attempts_left:
+                    raise Conflict(f"{self.place}: {text_of(error)}") from error
             await asyncio.sleep(random.uniform(0, pause_s))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-        raise Conflict(f"{self.place}: {text_of(conflict)}") from conflict
+        raise AssertionError("conflict_retries_max is zero")
 
     async def _attempt(self, session: Session, work: Callable[[], Awaitable[T]]) -> T:
         """Raises OperationFailure for a conflict with another transaction, and store errors for all else."""

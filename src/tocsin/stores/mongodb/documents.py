@@ -14,11 +14,15 @@ from bson.datetime_ms import DatetimeMS
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, GENERATION_END, SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow
+from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow
 
 Document = dict[str, Any]
 
 _UUID_BYTES = 16
+#: Instants are 64-bit numbers.
+_INSTANTS = range(-(2**63), 2**63)
+#: The beginning of the year 1 and the end of the year 9999.
+_DATE_MIN_MS, _DATE_MAX_MS = -62_135_596_800_000, 253_402_300_799_999
 _STATUSES = {status.value: status for status in Status}
 
 
@@ -32,17 +36,12 @@ def timer_id(shard_id: int, uuid: bytes) -> bytes:
     return shard_id.to_bytes(4, "big") + uuid
 
 
-def ended_id(shard_id: int, uuid: bytes, generation: bytes) -> bytes:
-    """The `_id` of a finished timer or run: those of one timer follow each other by generation."""
-    return timer_id(shard_id, uuid) + generation
-
-
-def ids_of(shard_id: int, uuid: bytes, before: bytes | None = None) -> Document:
-    """The condition for the `_id`s of a timer's finished rows, or runs, with generation < before."""
-    first = ended_id(shard_id, uuid, b"\x00" * GENERATION_BYTES)
-    if before is None:
-        return {"$gte": first, "$lte": ended_id(shard_id, uuid, GENERATION_END)}
-    return {"$gte": first, "$lt": ended_id(shard_id, uuid, before)}
+def of_timer(shard_id: int, uuid: bytes, before: bytes | None = None) -> Document:
+    """The condition for a timer's finished rows, or runs, with generation < before."""
+    condition: Document = {"shard": shard_id, "uuid": uuid_binary(uuid)}
+    if before is not None:
+        condition["generation"] = {"$lt": before}
+    return condition
 
 
 def stored_document(shard_id: int, row: StoredRow) -> Document:
@@ -63,11 +62,10 @@ def stored_document(shard_id: int, row: StoredRow) -> Document:
 def history_document(shard_id: int, row: HistoryRow) -> Document:
     """The document of a finished row."""
     return {
-        "_id": ended_id(shard_id, row.uuid, row.generation),
         "shard": shard_id,
         **_common(row),
         "status": row.status.value,
-        "finished_at": Int64(row.finished_at),
+        "finished_at": _int64(row.finished_at),
         **_expiry(row),
     }
 
@@ -76,7 +74,6 @@ def run_document(shard_id: int, row: RunRow) -> Document:
     """The document of a run."""
     _check_lengths(row)
     return {
-        "_id": ended_id(shard_id, row.uuid, row.generation),
         "shard": shard_id,
         "uuid": uuid_binary(row.uuid),
         "generation": row.generation,
@@ -88,7 +85,7 @@ def run_document(shard_id: int, row: RunRow) -> Document:
 def _common(row: StoredRow | HistoryRow) -> Document:
     _check_lengths(row)
     return {
-        "at": Int64(row.execute_at),
+        "at": _int64(row.execute_at),
         "uuid": uuid_binary(row.uuid),
         "generation": row.generation,
         "namespace": row.namespace,
@@ -99,12 +96,18 @@ def _common(row: StoredRow | HistoryRow) -> Document:
 
 
 def _expiry(row: HistoryRow | RunRow) -> Document:
-    return {"expires_at": Int64(row.expires_at), "expires": date_after(row.expires_at)}
+    return {"expires_at": _int64(row.expires_at), "expires": date_after(row.expires_at)}
 
 
 def date_after(instant_us: int) -> DatetimeMS:
-    """The first millisecond that is not before the instant."""
-    return DatetimeMS(-(-instant_us // 1_000))
+    """The first millisecond that is not before the instant, within the years that people and tools can read."""
+    return DatetimeMS(min(max(-(-instant_us // 1_000), _DATE_MIN_MS), _DATE_MAX_MS))
+
+
+def _int64(instant_us: int) -> Int64:
+    if instant_us not in _INSTANTS:
+        raise DefiniteFailure(f"the instant {instant_us} is out of range")
+    return Int64(instant_us)
 
 
 def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:

@@ -1,7 +1,7 @@
 """Lists of timers and schedules. A call reads from one snapshot.
 
-A step finds where the next rows of live and suspended timers, and those of finished ones, end, from the indexes alone. Then it
-reads the matching rows up to there."""
+A step finds, from the indexes alone, where the next rows of live and suspended timers end, and those of finished ones. Then
+it reads the matching rows up to there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ async def _walked(client: MongoClient, session: Session, walk: Walk) -> Listed:
         ends: list[ListCursor] = []
         for source in sources:
             end = await source.end(client, session, walk)
-            ends += [end] * (0 if end is None else source.ranges)
+            if end is not None:
+                ends += [end] * source.ranges
         last = min(ends, default=None)
         pages = [await source.rows(client, session, walk, last) for source in sources]
         cuts = [place_of(rows[-1]) for rows, cut in pages if cut]
@@ -64,35 +65,40 @@ class _Source:
             self._places["suspended"] = {"$in": [False, True]}
         self._matching: Document = _matching(walk, finished=finished)
 
-    def _between(self, walk: Walk, end: ListCursor | None) -> Document:
-        """Documents behind the walk's place, up to `end` or the last instant. Of timers, the one at the place may be among
-        them: the index does not have its generation."""
+    def _behind(self, walk: Walk, last: int) -> list[Document]:
+        """The conditions for documents behind the walk's place up to an instant, in order, each one range of the index. Of
+        timers, the one at the place is among them: the index does not have its generation."""
         at, uuid, generation = walk.place
-        last = walk.last if end is None else min(end[0], walk.last)
-        parts: list[Document] = [{**self._places, "at": {"$gte": Int64(at), "$lte": Int64(last)}}]
-        if uuid:
-            here: list[Document] = [{"at": Int64(at), "uuid": {"$gt" if self._finished else "$gte": uuid_binary(uuid)}}]
-            if self._finished:
-                here.append({"at": Int64(at), "uuid": uuid_binary(uuid), "generation": {"$gt": generation}})
-            parts.append({"$or": [{"at": {"$gt": Int64(at)}}, *here]})
-        if end is not None:
-            # All generations of the end's uuid are included.
-            parts.append({"$or": [{"at": {"$lt": Int64(end[0])}}, {"uuid": {"$lte": uuid_binary(end[1])}}]})
-        return {"$and": parts}
+        if not uuid:
+            return [{**self._places, "at": {"$gte": Int64(at), "$lte": Int64(last)}}]
+        here: Document = {**self._places, "at": Int64(at)}
+        parts: list[Document] = [{**here, "uuid": {"$gt" if self._finished else "$gte": uuid_binary(uuid)}}]
+        if self._finished:
+            parts.insert(0, {**here, "uuid": uuid_binary(uuid), "generation": {"$gt": generation}})
+        if at < last:
+            parts.append({**self._places, "at": {"$gt": Int64(at), "$lte": Int64(last)}})
+        return parts
 
     async def end(self, client: MongoClient, session: Session, walk: Walk) -> ListCursor | None:
         """A position behind which more documents follow than one step may read; None if there are not so many."""
+        skipped = walk.span * self.ranges
+        *here, behind = self._behind(walk, walk.last)
+        for query in here:
+            found = await self._keys(client, session, query, 0, skipped + 1)
+            if len(found) > skipped:
+                return found[-1]
+            skipped -= len(found)
+        found = await self._keys(client, session, behind, skipped, 1)
+        return found[0] if found else None
+
+    async def _keys(
+        self, client: MongoClient, session: Session, query: Document, skip: int, limit: int
+    ) -> list[ListCursor]:
+        """Positions behind all generations of a key, read from the index alone."""
         cursor = client.collection(self._name).find(
-            self._between(walk, None),
-            projection={"_id": 0, "at": 1, "uuid": 1},
-            session=session,
-            sort=self._sort,
-            skip=walk.span * self.ranges,
-            limit=1,
-            hint="by_instant",
+            query, projection={"_id": 0, "at": 1, "uuid": 1}, session=session, sort=self._sort, skip=skip, limit=limit
         )
-        found = await cursor.to_list()
-        return (int(found[0]["at"]), bytes(found[0]["uuid"]), GENERATION_END) if found else None
+        return [(int(each["at"]), bytes(each["uuid"]), GENERATION_END) for each in await cursor.to_list()]
 
     async def rows(
         self, client: MongoClient, session: Session, walk: Walk, end: ListCursor | None
@@ -100,22 +106,21 @@ class _Source:
         """The matching rows up to the end, and whether some are missing because the page has no room for them."""
         rows: list[StoredRow | HistoryRow] = []
         bytes_left, wanted = walk.bytes_left, walk.rows_left
-        cursor = client.collection(self._name).find(
-            {"$and": [self._between(walk, end), self._matching]},
-            session=session,
-            sort=self._sort,
-            limit=wanted + 2,
-            hint="by_instant",
-        )
-        async with cursor as found:
-            async for document in found:
-                row = history_row(document) if self._finished else stored_row(document)
-                if place_of(row) <= walk.place:
-                    continue
-                if rows and (len(rows) >= wanted or bytes_left <= 0):
-                    return rows, True
-                rows.append(row)
-                bytes_left -= len(row.record)
+        for query in self._behind(walk, walk.last if end is None else end[0]):
+            cursor = client.collection(self._name).find(
+                {**query, **self._matching}, session=session, sort=self._sort, limit=wanted + 2 - len(rows)
+            )
+            async with cursor:
+                async for document in cursor:
+                    row = history_row(document) if self._finished else stored_row(document)
+                    if place_of(row) <= walk.place:
+                        continue
+                    if end is not None and place_of(row) > end:
+                        return rows, False
+                    if rows and (len(rows) >= wanted or bytes_left <= 0):
+                        return rows, True
+                    rows.append(row)
+                    bytes_left -= len(row.record)
         return rows, False
 
 
@@ -161,7 +166,7 @@ async def list_schedules(
 
     async def found(session: Session) -> list[StoredRow]:
         cursor = client.collection("timers").find(
-            query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit, hint="schedules"
+            query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit
         )
         return [stored_row(document) for document in await cursor.to_list()]
 

@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from bson import Int64, MaxKey
+from bson import Int64
+from pymongo.asynchronous.command_cursor import AsyncCommandCursor
 
 from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
-from tocsin.sql.keys import INSTANT_MAX, above
+from tocsin.sql.keys import UUID_MAX, UUID_MIN, above, at_most
+from tocsin.sql.rows import cut
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
     history_row,
-    ids_of,
+    of_timer,
     run_row,
     stored_row,
     timer_id,
     uuid_binary,
 )
-from tocsin.stores.mongodb.schema import BY_INSTANT
 
-_ASCENDING = [(field, 1) for field in BY_INSTANT]
-#: Uuids in one query.
-_UUIDS_MAX = 1_000
+_BY_KEY = [("at", 1), ("uuid", 1)]
 
 
 async def load(
     client: MongoClient, shard_id: int, after: FireKey, up_to: FireKey, limit: int, *, suspended: bool
 ) -> Loaded:
     """One page of live or suspended rows with after < key ≤ up_to: at most `limit`, and about `read_bytes_max`."""
-    first = above(after)
-    if first is None or after >= up_to:
+    first, last = above(after), at_most(up_to)
+    if first is None or last is None or first > last:
         return Loaded([], up_to)
-    begin, end = _bound(shard_id, suspended, first), _bound(shard_id, suspended, above(up_to))
-    if up_to[1] == b"":
-        # A key without a uuid is below all rows of its instant.
-        end = _bound(shard_id, suspended, up_to)
+    ranges = [{"shard": shard_id, "suspended": suspended, **each} for each in key_ranges(first, last)]
 
     async def page(session: Session) -> Loaded:
         rows: list[StoredRow] = []
         bytes_left = client.settings.read_bytes_max
-        # With `min` and `max` the range is the index's own, exactly; no query plan is chosen.
-        cursor = client.collection("timers").find(session=session, limit=limit + 1, batch_size=limit + 1)
-        async with cursor.hint("by_instant").sort(_ASCENDING).min(begin).max(end) as found:
-            async for document in found:
-                if len(rows) == limit or (rows and bytes_left <= 0):
-                    return Loaded(rows, rows[-1].key if rows else after)
-                row = stored_row(document)
-                rows.append(row)
-                bytes_left -= len(row.record)
+        for query in ranges:
+            wanted = limit + 1 - len(rows)
+            cursor = client.collection("timers").find(
+                query, session=session, sort=_BY_KEY, limit=wanted, batch_size=wanted
+            )
+            async with cursor:
+                async for document in cursor:
+                    if len(rows) == limit or (rows and bytes_left <= 0):
+                        return Loaded(rows, rows[-1].key)
+                    row = stored_row(document)
+                    rows.append(row)
+                    bytes_left -= len(row.record)
         return Loaded(rows, up_to)
 
     return await client.snapshot(page)
 
 
-def _bound(shard_id: int, suspended: bool, key: FireKey | None) -> list[tuple[str, Any]]:
-    """A position in the index; behind all rows for None."""
-    at, uuid = (INSTANT_MAX, MaxKey()) if key is None else (key[0], uuid_binary(key[1] or bytes(16)))
-    return list(zip(BY_INSTANT, (shard_id, suspended, Int64(at), uuid), strict=True))
+def key_ranges(first: tuple[int, bytes], last: tuple[int, bytes]) -> list[Document]:
+    """The conditions on `at` and `uuid` for first ≤ key ≤ last, in order. Each is one range of an index, which a condition
+    with alternatives would not be."""
+    (begin, least), (end, most) = first, last
+    if begin == end:
+        return [{"at": Int64(begin), "uuid": {"$gte": uuid_binary(least), "$lte": uuid_binary(most)}}]
+    whole = {"$gte" if least == UUID_MIN else "$gt": Int64(begin), "$lte" if most == UUID_MAX else "$lt": Int64(end)}
+    ranges: list[Document] = [{"at": whole}]
+    if least != UUID_MIN:
+        ranges.insert(0, {"at": Int64(begin), "uuid": {"$gte": uuid_binary(least)}})
+    if most != UUID_MAX:
+        ranges.append({"at": Int64(end), "uuid": {"$lte": uuid_binary(most)}})
+    return ranges
 
 
 async def fetch(client: MongoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
@@ -67,36 +74,44 @@ async def fetch(client: MongoClient, shard_id: int, uuids: Sequence[bytes]) -> d
     async def found(session: Session) -> dict[bytes, Found]:
         live: dict[bytes, StoredRow] = {}
         asked = list(dict.fromkeys(uuids))
-        for begin in range(0, len(asked), _UUIDS_MAX):
-            ids = [timer_id(shard_id, uuid) for uuid in asked[begin : begin + _UUIDS_MAX]]
-            query = {"_id": {"$in": ids}, "shard": shard_id}
+        for some in cut(asked):
+            query = {"_id": {"$in": [timer_id(shard_id, uuid) for uuid in some]}, "shard": shard_id}
             async for document in client.collection("timers").find(query, session=session):
                 row = stored_row(document)
                 live[row.uuid] = row
-        result = {}
-        for uuid in asked:
-            found = Found(live.get(uuid), await _newest(client, session, shard_id, uuid))
-            if found != (None, None):
-                result[uuid] = found
-        return result
+        finished: dict[bytes, HistoryRow] = {}
+        for some in cut(asked):
+            async for document in await _newest(client, session, shard_id, some):
+                ended = history_row(document["newest"])
+                finished[ended.uuid] = ended
+        both = {uuid: Found(live.get(uuid), finished.get(uuid)) for uuid in asked}
+        return {uuid: each for uuid, each in both.items() if each != (None, None)}
 
     return await client.read(found)
 
 
-async def _newest(client: MongoClient, session: Session, shard_id: int, uuid: bytes) -> HistoryRow | None:
-    query = {"_id": ids_of(shard_id, uuid), "shard": shard_id}
-    document = await client.collection("history").find_one(query, session=session, sort=[("_id", -1)])
-    return None if document is None else history_row(document)
+async def _newest(
+    client: MongoClient, session: Session, shard_id: int, uuids: Sequence[bytes]
+) -> AsyncCommandCursor[Document]:
+    """The newest finished row of each uuid, in the order of the index."""
+    return await client.collection("history").aggregate(
+        [
+            {"$match": {"shard": shard_id, "uuid": {"$in": [uuid_binary(uuid) for uuid in uuids]}}},
+            {"$sort": {"shard": 1, "uuid": 1, "generation": -1}},
+            {"$group": {"_id": "$uuid", "newest": {"$first": "$$ROOT"}}},
+        ],
+        session=session,
+    )
 
 
 async def runs(
     client: MongoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int
 ) -> list[HistoryRow | RunRow]:
     """Finished rows and runs of one timer with generation < before, greatest generation first."""
-    query = {"_id": ids_of(shard_id, uuid, before), "shard": shard_id}
+    query = of_timer(shard_id, uuid, before)
 
     async def of_kind(name: str, session: Session) -> list[Document]:
-        cursor = client.collection(name).find(query, session=session, sort=[("_id", -1)], limit=limit)
+        cursor = client.collection(name).find(query, session=session, sort=[("generation", -1)], limit=limit)
         return await cursor.to_list()
 
     async def both(session: Session) -> list[HistoryRow | RunRow]:
@@ -119,9 +134,7 @@ async def members(client: MongoClient) -> list[Member]:
 
 
 async def _all(client: MongoClient, name: str) -> list[Document]:
-    return await client.read(
-        lambda session: client.collection(name).find(session=session, sort=[("_id", 1)]).to_list()
-    )
+    return await client.read(lambda session: client.collection(name).find(session=session, sort=[("_id", 1)]).to_list())
 
 
 def _optional(owner: bytes | None) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bson import Int64
 
 from tocsin.stores.mongodb.client import MongoClient, Session
-from tocsin.stores.mongodb.documents import date_after, ids_of
+from tocsin.stores.mongodb.documents import date_after, of_timer
 
 
 async def purge_history(client: MongoClient, now_us: int, limit: int) -> int:
@@ -22,7 +22,7 @@ async def _purge(client: MongoClient, name: str, now_us: int, limit: int) -> int
 
     async def remove(session: Session) -> int:
         collection = client.collection(name)
-        cursor = collection.find(expired, projection={"_id": 1, "shard": 1}, session=session, limit=limit)
+        cursor = collection.find(expired, projection={"_id": 1}, session=session, limit=limit)
         found = await cursor.to_list()
         if not found:
             return 0
@@ -36,7 +36,7 @@ async def _purge(client: MongoClient, name: str, now_us: int, limit: int) -> int
 async def trim_runs(client: MongoClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
     """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
     many."""
-    query = {"_id": ids_of(shard_id, uuid), "shard": shard_id}
+    query = of_timer(shard_id, uuid)
 
     async def remove(session: Session) -> int:
         collection = client.collection("runs")
@@ -44,11 +44,9 @@ async def trim_runs(client: MongoClient, shard_id: int, uuid: bytes, keep: int, 
         if more <= 0:
             return 0
         cursor = collection.find(
-            query, projection={"_id": 1}, session=session, sort=[("_id", 1)], limit=min(more, limit)
+            query, projection={"_id": 1}, session=session, sort=[("generation", 1)], limit=min(more, limit)
         )
         ids = [document["_id"] for document in await cursor.to_list()]
-        return (
-            await collection.delete_many({"_id": {"$in": ids}, "shard": shard_id}, session=session)
-        ).deleted_count
+        return (await collection.delete_many({"_id": {"$in": ids}, "shard": shard_id}, session=session)).deleted_count
 
     return await client.write(remove)

@@ -14,13 +14,12 @@ from tocsin.stores.mongodb.errors import NAMESPACE_EXISTS, TRANSLATED, code_of, 
 from tocsin.stores.mongodb.settings import LAYOUT
 
 _META = "meta"
-#: Loads and lists of live timers (`suspended` false) and suspended ones; lists of finished timers; lists of schedules;
-#: what has expired; the audit trail.
-BY_INSTANT: tuple[str, ...] = ("shard", "suspended", "at", "uuid")
-FINISHED_BY_INSTANT: tuple[str, ...] = ("shard", "at", "uuid", "generation")
-_SCHEDULES = ("namespace", "timer_id")
-_EXPIRY = ("expires",)
-_AUDIT = ("at", "entry")
+#: Loads and lists of live timers (`suspended` false) and suspended ones.
+_TIMERS = [("shard", 1), ("suspended", 1), ("at", 1), ("uuid", 1)]
+#: Lists of finished timers.
+_FINISHED = [("shard", 1), ("at", 1), ("uuid", 1), ("generation", 1)]
+#: A timer's finished rows and its runs, newest first. Unique, so that writing one twice leaves one.
+_OF_TIMER = [("shard", 1), ("uuid", 1), ("generation", -1)]
 
 _KEY = {"shard": "int", "uuid": "binData", "generation": "binData", "record": "binData"}
 _TIMER = {**_KEY, "at": "long", "namespace": "string", "timer_id": "string", "tags": "array"}
@@ -36,20 +35,22 @@ VALIDATORS: dict[str, dict[str, str]] = {
     "api_keys": {"record": "binData"},
     "secrets": {"secret": "string"},
     "sign_ins": {"key_id": "string", "seen_at": "long", "expires_at": "long"},
-    "audit": {"at": "long", "entry": "binData", "record": "binData"},
+    "audit": {"at": "long", "entry": "binData", "record": "string"},
 }
 
 
-def indexes(*, expire: bool) -> list[tuple[str, str, tuple[str, ...], dict[str, Any]]]:
+def indexes(*, expire: bool) -> list[tuple[str, str, list[tuple[str, int]], dict[str, Any]]]:
     """(collection, name, fields, options) of each index. With `expire`, MongoDB deletes what has expired, too."""
     ttl = {"expireAfterSeconds": 0} if expire else {}
     return [
-        ("timers", "by_instant", BY_INSTANT, {}),
-        ("timers", "schedules", _SCHEDULES, {"partialFilterExpression": {"schedule": True}}),
-        ("history", "by_instant", FINISHED_BY_INSTANT, {}),
-        ("history", "by_expiry", _EXPIRY, ttl),
-        ("runs", "by_expiry", _EXPIRY, ttl),
-        ("audit", "by_instant", _AUDIT, {}),
+        ("timers", "by_instant", _TIMERS, {}),
+        ("timers", "schedules", [("namespace", 1), ("timer_id", 1)], {"partialFilterExpression": {"schedule": True}}),
+        ("history", "by_instant", _FINISHED, {}),
+        ("history", "by_timer", _OF_TIMER, {"unique": True}),
+        ("history", "by_expiry", [("expires", 1)], ttl),
+        ("runs", "by_timer", _OF_TIMER, {"unique": True}),
+        ("runs", "by_expiry", [("expires", 1)], ttl),
+        ("audit", "by_instant", [("at", 1), ("entry", 1)], {}),
     ]
 
 
@@ -103,8 +104,8 @@ async def _create(client: MongoClient) -> None:
             except errors.OperationFailure as error:
                 if code_of(error) != NAMESPACE_EXISTS:
                     raise
-    for collection, name, fields_of_index, options in indexes(expire=client.settings.expire):
-        await client.collection(collection).create_index([(field, 1) for field in fields_of_index], name=name, **options)
+    for collection, name, keys, options in indexes(expire=client.settings.expire):
+        await client.collection(collection).create_index(keys, name=name, **options)
 
 
 def validator(fields: dict[str, str]) -> Document:

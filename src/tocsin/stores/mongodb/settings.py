@@ -61,6 +61,10 @@ def parse_address(url: str) -> DatabaseAddress:
     hosts = parts.netloc.rpartition("@")[2]
     database = parts.path.removeprefix("/")
     place = f"{parts.scheme}://{hosts}/{database}"
+    if "@" in parts.path:
+        raise ConfigError(
+            f"store: in the credentials of this {parts.scheme} URL, write / as %2F, @ as %40, : as %3A and % as %25"
+        )
     if not hosts or not _DATABASE.match(database) or database in _RESERVED:
         raise ConfigError(
             f"store: {place} names no database; write {_FORM}, where the name is 1 to 63 of A-Z a-z 0-9 _ - and not "
@@ -86,10 +90,10 @@ def parse_address(url: str) -> DatabaseAddress:
 class MongoSettings:
     """Timeouts and limits.
 
-    `operation_timeout_s` limits one operation, including its repetitions by the driver; `connect_timeout_s` limits connecting,
-    and waiting for a primary. `connections_max` limits the connections. `conflict_retries_max` is how often a transaction that
-    MongoDB rolled back in favour of another is repeated. A page of rows has about `read_bytes_max` bytes of records at most.
-    `expire` lets MongoDB delete what has expired, too.
+    `operation_timeout_s` limits one statement outside transactions, including its repetition by the driver, and one
+    transaction; `connect_timeout_s` limits connecting, and waiting for a primary. `connections_max` limits the connections.
+    `conflict_retries_max` is how often a transaction is sent that MongoDB rolls back in favour of another. A page of rows has
+    about `read_bytes_max` bytes of records at most. `expire` lets MongoDB delete what has expired, too.
     """
 
     address: DatabaseAddress

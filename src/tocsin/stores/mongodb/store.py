@@ -16,7 +16,6 @@ from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, DefiniteFailure, StoreUnavailable
 from tocsin.model.namespace import Namespace
-from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
@@ -51,15 +50,13 @@ _BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 
 class MongoStore:
-    """Timers in the MongoDB database at `url` (`mongodb://HOST,…/DATABASE?replicaSet=…`), which any number of nodes may share.
+    """Timers in the MongoDB database at `url` (`mongodb://HOST/DATABASE?replicaSet=…`), which any number of nodes may share.
 
     `options` are the fields of MongoSettings. The database belongs to Tocsin alone. Its collections are created; without
     `create`, a database without them raises StoreUnavailable.
     """
 
-    capabilities = Capabilities(
-        shards_together=False, batch_rows_max=_BATCH_ROWS_MAX, batch_bytes_max=_BATCH_BYTES_MAX
-    )
+    capabilities = Capabilities(shards_together=False, batch_rows_max=_BATCH_ROWS_MAX, batch_bytes_max=_BATCH_BYTES_MAX)
 
     def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
         self._settings = MongoSettings(parse_address(url), **options)
@@ -276,7 +273,5 @@ class MongoStore:
         return self._turns.take(shard_id, run)
 
 
-def _apply(
-    client: MongoClient, batch: ShardBatch, part: writes.Part, session: Session
-) -> Awaitable[Applied]:
+def _apply(client: MongoClient, batch: ShardBatch, part: writes.Part, session: Session) -> Awaitable[Applied]:
     return writes.apply(client, session, batch, part)

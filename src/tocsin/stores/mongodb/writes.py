@@ -35,13 +35,18 @@ def writes_of(batch: ShardBatch) -> Part:
         timers += _delete_to(shard_id, batch.delete_to)
     return {
         "timers": timers,
-        "history": [_replace(history_document(shard_id, row)) for row in batch.history],
-        "runs": [_replace(run_document(shard_id, row)) for row in batch.runs],
+        "history": [_replace_ended(history_document(shard_id, row)) for row in batch.history],
+        "runs": [_replace_ended(run_document(shard_id, row)) for row in batch.runs],
     }
 
 
 def _replace(document: Document) -> ReplaceOne[Document]:
     return ReplaceOne({"_id": document["_id"], "shard": document["shard"]}, document, upsert=True)
+
+
+def _replace_ended(document: Document) -> ReplaceOne[Document]:
+    identity = {name: document[name] for name in ("shard", "uuid", "generation")}
+    return ReplaceOne(identity, document, upsert=True)
 
 
 def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
@@ -57,9 +62,7 @@ def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
     ]
 
 
-async def apply(
-    client: MongoClient, session: Session, batch: ShardBatch, writes: Part
-) -> Applied:
+async def apply(client: MongoClient, session: Session, batch: ShardBatch, writes: Part) -> Applied:
     """One transaction. Its first statement is the fence: an update of the shard where epoch and owner are the batch's."""
 
     async def work() -> None:
