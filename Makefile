@@ -83,7 +83,7 @@ $(MYSQL)/bin/mysqld:
 	@touch $@
 
 test-cluster: DATABASE := dynamodb
-test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql
+test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql, mongodb
 	@TOCSIN_TEST_DATABASE=$(DATABASE) $(BIN)/python -m pytest -k $(DATABASE) tests/crash/test_cluster_faults.py tests/crash/test_cluster_schedules.py $(ARGS)
 
 test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the MySQL store tests on MySQL 8 instead of MariaDB

@@ -27,6 +27,7 @@ from tests.crash.ledger_check_receiver import CALL
 from tests.crash.ledger_check_report import Report, WriteLog
 from tests.support.cluster import DATABASES, AnyNode, balanced, node, now_us, running, shared_by
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -332,11 +333,13 @@ def _print(text: str) -> None:
     print(text, flush=True)
 
 
-def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer:
+def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer | MongoServer:
     """One whose data are on disk, not started; those of DynamoDB Local are in its memory, because it takes 30 transactions a
     second on a disk, and the service thousands."""
     if database == "dynamodb":
         return DynamoServer()
+    if database == "mongodb":
+        return MongoServer()
     return PostgresServer(fsync=True) if database == "postgresql" else MysqlServer(fsync=True)
 
 
@@ -346,7 +349,7 @@ async def _main(options: argparse.Namespace) -> Report:
     _print(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
     server = _server(options.database)
     try:
-        if not isinstance(server, DynamoServer):
+        if not isinstance(server, DynamoServer | MongoServer):
             server.init()
         server.start()
         url = await server.create_database() if isinstance(server, PostgresServer) else server.new_url()

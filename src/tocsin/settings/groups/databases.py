@@ -169,8 +169,9 @@ class Mongodb(Group):
 
     mongodb_operation_timeout: Duration = Field(
         10 * US_PER_SECOND,
-        description="How long a transaction, or a statement outside one, may take in all, including the driver's own repetition. Lower "
-        "values end stuck transactions sooner; if too low, slow commits fail. Keep it below `store_timeout`.",
+        description="How long a transaction, or a statement outside one, may take in all, including the driver's own "
+        "repetition. Lower values end stuck transactions sooner; if too low, slow commits fail. Keep it below "
+        "`store_timeout`.",
     )
     mongodb_connect_timeout: Duration = Field(
         5 * US_PER_SECOND,

@@ -206,7 +206,7 @@ class MongoClient:
         """The result of the work, whose writes are durable. Repeated while MongoDB rolls it back in favour of another
         transaction. What the work raises rolls it back.
 
-        Raises OutcomeUnknown if the commit was sent and not confirmed: the transaction may have been committed, or may still be.
+        Raises OutcomeUnknown if the commit was sent and not confirmed: it may have been done, or may still be.
         """
         pause_s = _PAUSE_FIRST_S
         for attempts_left in reversed(range(self.settings.conflict_retries_max)):

@@ -1,7 +1,7 @@
 """Conversion between rows of the port and documents.
 
-Instants are 64-bit integers of microseconds, because BSON's dates count milliseconds. Binary values sort by their length, then
-their bytes; those compared here have one length.
+Instants are 64-bit integers of microseconds, because BSON's dates count milliseconds. Binary values sort by their length,
+then their bytes; those compared here have one length.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from tocsin.sql.listing import Walk, place_of
 from tocsin.sql.rows import HISTORY
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import history_row, stored_row, uuid_binary
+from tocsin.stores.mongodb.reads import instants_between
 
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -70,13 +71,13 @@ class _Source:
         timers, the one at the place is among them: the index does not have its generation."""
         at, uuid, generation = walk.place
         if not uuid:
-            return [{**self._places, "at": {"$gte": Int64(at), "$lte": Int64(last)}}]
+            return [{**self._places, **instants_between(at, last)}]
         here: Document = {**self._places, "at": Int64(at)}
         parts: list[Document] = [{**here, "uuid": {"$gt" if self._finished else "$gte": uuid_binary(uuid)}}]
         if self._finished:
             parts.insert(0, {**here, "uuid": uuid_binary(uuid), "generation": {"$gt": generation}})
         if at < last:
-            parts.append({**self._places, "at": {"$gt": Int64(at), "$lte": Int64(last)}})
+            parts.append({**self._places, **instants_between(at, last, begins=False)})
         return parts
 
     async def end(self, client: MongoClient, session: Session, walk: Walk) -> ListCursor | None:

@@ -8,7 +8,7 @@ from bson import Int64
 from pymongo.asynchronous.command_cursor import AsyncCommandCursor
 
 from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
-from tocsin.sql.keys import UUID_MAX, UUID_MIN, above, at_most
+from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN, above, at_most
 from tocsin.sql.rows import cut
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
@@ -58,13 +58,23 @@ def key_ranges(first: tuple[int, bytes], last: tuple[int, bytes]) -> list[Docume
     (begin, least), (end, most) = first, last
     if begin == end:
         return [{"at": Int64(begin), "uuid": {"$gte": uuid_binary(least), "$lte": uuid_binary(most)}}]
-    whole = {"$gte" if least == UUID_MIN else "$gt": Int64(begin), "$lte" if most == UUID_MAX else "$lt": Int64(end)}
-    ranges: list[Document] = [{"at": whole}]
+    ranges: list[Document] = [instants_between(begin, end, begins=least == UUID_MIN, ends=most == UUID_MAX)]
     if least != UUID_MIN:
         ranges.insert(0, {"at": Int64(begin), "uuid": {"$gte": uuid_binary(least)}})
     if most != UUID_MAX:
         ranges.append({"at": Int64(end), "uuid": {"$lte": uuid_binary(most)}})
     return ranges
+
+
+def instants_between(begin: int, end: int, *, begins: bool = True, ends: bool = True) -> Document:
+    """The condition on `at` for the instants from `begin` to `end`, with the first if it `begins` there, and with the last if
+    it `ends` there."""
+    condition: Document = {}
+    if not begins or begin > INSTANT_MIN:
+        condition["$gte" if begins else "$gt"] = Int64(begin)
+    if not ends or end < INSTANT_MAX:
+        condition["$lte" if ends else "$lt"] = Int64(end)
+    return {"at": condition} if condition else {}
 
 
 async def fetch(client: MongoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
