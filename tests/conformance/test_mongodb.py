@@ -11,7 +11,7 @@ from tests.support.mongodb import MongoServer
 from tocsin.ports.store import Store
 from tocsin.stores.mongodb.store import MongoStore
 from tocsin.testing.store_conformance import StoreConformance
-from tocsin.testing.store_conformance_batches import FetchConformance, LoadConformance
+from tocsin.testing.store_conformance_batches import LoadConformance
 from tocsin.testing.store_conformance_lists import ListConformance
 
 
@@ -32,7 +32,7 @@ class TestMongoStore(StoreConformance):
         return MongoStore(self.server.url(database_of(folder)), expire=False)
 
 
-class TestMongoStoreWithSmallPages(FetchConformance, LoadConformance, ListConformance):
+class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
     """Pages are cut by their bytes."""
 
     @pytest.fixture(autouse=True)

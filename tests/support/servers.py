@@ -1,18 +1,20 @@
-"""Fixtures of real servers: one a kind and test process, of DynamoDB one a test run; fresh data for each test."""
+"""Fixtures of real servers: one a kind and test process, of DynamoDB and MongoDB one a test run; fresh data for each test."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.support.dynamodb import DynamoServer, shared_by_run
+from tests.support.dynamodb import DynamoServer
 from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
+from tests.support.shared import shared_by_run
 
 
 @pytest.fixture(scope="session")
@@ -100,9 +102,14 @@ def mysql() -> Iterator[MysqlServer]:
 @pytest.fixture(scope="session")
 def shared_dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoServer]:
     """A server that nobody may stop; take `dynamodb` for one's own. All processes of a test run share it."""
-    folder = tmp_path_factory.getbasetemp()
-    with shared_by_run(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
+    with shared_by_run(_folder_of_run(tmp_path_factory), "dynamodb", DynamoServer()) as server:
         yield server
+
+
+def _folder_of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all processes of a test run."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture
@@ -123,14 +130,10 @@ def dynamodb() -> Iterator[DynamoServer]:
 
 
 @pytest.fixture(scope="session")
-def shared_mongodb() -> Iterator[MongoServer]:
-    """A shared server that tests must not stop; `mongodb` is one for a single test."""
-    server = MongoServer(synced=False)
-    try:
-        server.start()
+def shared_mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
+    """A server that nobody may stop; take `mongodb` for one's own. All processes of a test run share it."""
+    with shared_by_run(_folder_of_run(tmp_path_factory), "mongodb", MongoServer(synced=False)) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

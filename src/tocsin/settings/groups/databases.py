@@ -169,14 +169,14 @@ class Mongodb(Group):
 
     mongodb_operation_timeout: Duration = Field(
         10 * US_PER_SECOND,
-        description="How long a transaction, or a statement outside one, may take in all, including the driver's own "
-        "repetition. Lower values end stuck transactions sooner; if too low, slow commits fail. Keep it below "
+        description="How long a transaction, or a statement outside one, may take in all, including the wait "
+        "for a primary. Lower values end stuck transactions sooner; if too low, slow commits fail. Keep it below "
         "`store_timeout`.",
     )
     mongodb_connect_timeout: Duration = Field(
         5 * US_PER_SECOND,
-        description="How long connecting, and waiting for a replica set to have a primary, may take. Higher values wait for "
-        "longer elections; clients wait as long.",
+        description="How long connecting may take, and at the start also the wait for a replica set to have a primary. Lower "
+        "values report an unreachable server sooner; if too low, a slow network prevents connections.",
     )
     mongodb_connections_max: Count = Field(
         50,

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 from bson import Int64
-from pymongo import ReturnDocument, errors
+from pymongo import errors
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
+from tocsin.model.errors import StoreUnavailable
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import AuditQuery, SignIn
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
@@ -81,18 +82,23 @@ async def shared_secret(client: MongoClient, name: str, fresh: str) -> str:
     """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
     stored."""
 
-    async def put(session: Session) -> str:
-        # Not None: it is stored if it was missing.
-        stored: Any = await client.collection("secrets").find_one_and_update(
-            {"_id": name},
-            {"$setOnInsert": {"secret": fresh}},
-            upsert=True,
-            return_document=ReturnDocument.AFTER,
-            session=session,
-        )
+    secrets = client.collection("secrets")
+
+    async def put(session: Session) -> None:
+        try:
+            await secrets.insert_one({"_id": name, "secret": fresh}, session=session)
+        except errors.DuplicateKeyError:
+            # It has been stored before.
+            return
+
+    async def get(session: Session) -> str:
+        stored = await secrets.find_one({"_id": name}, session=session)
+        if stored is None:
+            raise StoreUnavailable(f"{client.place}: the secret {name} was removed meanwhile")
         return str(stored["secret"])
 
-    return await client.write(put)
+    await client.write(put)
+    return await client.read(get)
 
 
 # -- sign-ins

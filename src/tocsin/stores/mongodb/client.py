@@ -75,9 +75,10 @@ class MongoClient:
                 maxPoolSize=settings.connections_max,
                 datetime_conversion="DATETIME_AUTO",
             )
-            await self._client.aconnect()
-            self._check(await self._admin("hello"))
-            await self._check_durable()
+            with pymongo.timeout(settings.connect_timeout_s):
+                await self._client.aconnect()
+                self._check(await self._admin("hello"))
+                await self._check_durable()
         except TRANSLATED as error:
             await self.close()
             if isinstance(error, errors.ConfigurationError) or is_denied(error):
