@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 
@@ -92,6 +93,23 @@ class DynamoLocal:
         return sum(times(self._server.process.pid)[:2]) * TICK_S
 
 
+class MongoStandIn:
+    """The running stand-in for MongoDB, which syncs each commit, and its processor time. It shows what the client costs, and
+    nothing about MongoDB's speed."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    def url(self, database: str = "bench") -> str:
+        """URL of one of its databases, which need not exist."""
+        return self._server.url(database)
+
+    def cpu_s(self) -> float:
+        """Processor seconds so far."""
+        assert self._server.process is not None
+        return sum(times(self._server.process.pid)[:2]) * TICK_S
+
+
 @contextlib.contextmanager
 def database(**settings: str) -> Iterator[Database]:
     """Starts a server with fsync on; stops it and removes its data at the end."""
@@ -123,5 +141,16 @@ def dynamodb() -> Iterator[DynamoLocal]:
     try:
         server.start()
         yield DynamoLocal(server)
+    finally:
+        server.remove()
+
+
+@contextlib.contextmanager
+def mongodb() -> Iterator[MongoStandIn]:
+    """Starts the stand-in for MongoDB; stops it and removes its data at the end."""
+    server = MongoServer()
+    try:
+        server.start()
+        yield MongoStandIn(server)
     finally:
         server.remove()

@@ -5,6 +5,7 @@
     python bench/store.py --postgresql postgresql://user@host/database    # a schema named bench, which is dropped first
     python bench/store.py --mysql mysql://user@host/bench                 # a database, which is dropped first
     python bench/store.py --dynamodb 'dynamodb://bench?endpoint=http://127.0.0.1:8000' --rows 2000   # a new table
+    python bench/store.py --mongodb mongodb://127.0.0.1/bench --rows 2000  # a new database
 
 The machine's own limits are measured in the same run: fsyncs a second, and bytes a second in synced writes of a large batch's
 size. Prints a table and writes JSON to bench/results/store.json.
@@ -33,6 +34,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, HistoryRow, ListQuery, ShardBatch, Store, StoredRow, generation
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.mongodb.store import MongoStore
 from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.postgresql.store import PostgresStore
@@ -200,6 +202,8 @@ async def make_store(options: argparse.Namespace, folder: Path, settings: dict[s
         return store
     if options.dynamodb is not None:
         return DynamoStore(options.dynamodb, **settings)
+    if options.mongodb is not None:
+        return MongoStore(options.mongodb, **settings)
     if options.postgresql is None:
         return SqliteStore(folder / "bench.db", **settings)
     session = await asyncpg.connect(options.postgresql)
@@ -266,6 +270,9 @@ def main() -> None:
     parser.add_argument("--mysql", metavar="URL", help="measure MySQL or MariaDB in this database instead")
     parser.add_argument(
         "--dynamodb", metavar="URL", help="measure DynamoDB in this table instead, which must not exist yet"
+    )
+    parser.add_argument(
+        "--mongodb", metavar="URL", help="measure MongoDB in this database instead, which must not exist yet"
     )
     parser.add_argument("--folder", type=Path, default=Path.cwd() / "build")
     options = parser.parse_args()

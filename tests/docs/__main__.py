@@ -19,6 +19,7 @@ from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
 from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
 from tests.docs.terminal import CommandFailed, Terminal
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
@@ -149,6 +150,8 @@ class Reader:
             _mysql(folder)
         if self._machine.dynamodb:
             _dynamodb()
+        if self._machine.mongodb:
+            _mongodb()
         return found | {"PATH": ":".join(path)}
 
 
@@ -195,6 +198,13 @@ def _dynamodb() -> None:
     """The same of DynamoDB Local."""
     server = DynamoServer()
     server.port = 8000
+    server.start()
+
+
+def _mongodb() -> None:
+    """Starts the stand-in for MongoDB on the default port."""
+    server = MongoServer()
+    server.port = 27017
     server.start()
 
 

@@ -24,6 +24,8 @@ class Machine(NamedTuple):
     mysql: bool = False
     #: DynamoDB Local, where the page has its endpoint.
     dynamodb: bool = False
+    #: The stand-in for MongoDB, on MongoDB's port.
+    mongodb: bool = False
     #: Whether nats-server is a command.
     nats: bool = False
 
@@ -75,6 +77,7 @@ MACHINES = {
         postgresql=True,
     ),
     "docs/how-to/dynamodb.md": Machine(dynamodb=True),
+    "docs/how-to/mongodb.md": Machine(mongodb=True),
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
@@ -100,6 +103,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/dynamodb.md",
         "aws dynamodb create-table",
     ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
+    ("docs/how-to/mongodb.md", "mongodump"): "needs MongoDB's tools",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (

@@ -12,6 +12,7 @@ from tests.docs.__main__ import in_namespaces, reason_not_to_run
 from tests.docs.blocks import SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.needs import lacking
@@ -46,6 +47,8 @@ def require_servers(machine):
         MysqlServer().remove()
     if machine.dynamodb:
         DynamoServer().remove()
+    if machine.mongodb:
+        MongoServer().remove()
     if machine.nats:
         NatsServer().remove()
 
