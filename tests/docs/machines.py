@@ -120,6 +120,7 @@ TRIED = {
     "toml": "checked by `tocsin config check`",
 }
 NOT_TRIED = {
+    "js": "a line for mongosh, which needs MongoDB's tools",
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",

@@ -25,7 +25,7 @@ async def list_rows(client: MongoClient, query: ListQuery) -> Listed:
     """A page of one namespace's timers, live and finished."""
     walk = Walk(query, client.settings.read_bytes_max)
     if walk.goes_on:
-        # A transaction that is repeated begins anew.
+        # A transaction that is repeated starts over.
         return await client.snapshot(
             lambda session: _walked(client, session, Walk(query, client.settings.read_bytes_max))
         )

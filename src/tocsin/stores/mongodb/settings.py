@@ -92,8 +92,9 @@ class MongoSettings:
 
     `operation_timeout_s` limits one statement outside transactions, including its repetition by the driver, and one
     transaction, each with the wait for a primary; `connect_timeout_s` limits connecting, and the wait at the start.
-    `connections_max` limits the connections. `conflict_retries_max` is how often a transaction is sent that MongoDB rolls back in favour of another. A page of rows has
-    about `read_bytes_max` bytes of records at most. `expire` lets MongoDB delete what has expired, too.
+    `connections_max` limits the connections. `conflict_retries_max` is how often a transaction is sent that MongoDB rolls
+    back in favour of another. A page of rows has about `read_bytes_max` bytes of records at most. `expire` lets MongoDB
+    delete what has expired, too.
     """
 
     address: DatabaseAddress
