@@ -23,8 +23,6 @@ from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreUnavailable
 from tocsin.stores.mongodb.documents import uuid_binary
 from tocsin.stores.mongodb.errors import (
     TRANSLATED,
-    UNAUTHORIZED,
-    code_of,
     is_conflict,
     is_denied,
     text_of,
@@ -107,7 +105,7 @@ class MongoClient:
         try:
             engine = (await self._admin("serverStatus")).get("storageEngine", {})
         except errors.OperationFailure as error:
-            if code_of(error) != UNAUTHORIZED:
+            if not is_denied(error):
                 raise
             # Without the right, the engine stays unknown. That it keeps data on disk is the rule.
             return

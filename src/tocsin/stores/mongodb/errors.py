@@ -25,11 +25,11 @@ _AUTHENTICATION_FAILED = 18
 _ATLAS_ERROR = 8000
 #: The transaction was rolled back in favour of another, and may be repeated: a lock that was not free, a write conflict.
 _CONFLICTS = frozenset({24, 112})
-#: The server refuses everything, or everything of this kind, for now: missing rights, no time or space left, a session that
-#: was ended, a shutdown, an election. Splitting the batch would not help.
+#: The server refuses everything, or everything of this kind, for now: missing rights, no time or space left, a snapshot that
+#: is gone, a session that was ended, a shutdown, an election. Splitting the batch would not help.
 _UNAVAILABLE = frozenset(
-    {UNAUTHORIZED, _AUTHENTICATION_FAILED, _ATLAS_ERROR, 24, 50, 63, 89, 91, 112, 146, 189, 202, 251, 262, 290, 9001,
-     10107, 11600, 11602, 13388, 13435, 13436, 14031}
+    {UNAUTHORIZED, _AUTHENTICATION_FAILED, _ATLAS_ERROR, 24, 50, 63, 89, 91, 112, 146, 189, 202, 239, 246, 251, 262, 290,
+     9001, 10107, 11600, 11602, 13388, 13435, 13436, 14031}
 )  # fmt: skip
 #: Failures without an answer about the write. A write that fails so may have been done.
 _UNANSWERED = (errors.ConnectionFailure, errors.ExecutionTimeout, errors.WriteConcernError, TimeoutError, OSError)
