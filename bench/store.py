@@ -203,7 +203,7 @@ async def make_store(options: argparse.Namespace, folder: Path, settings: dict[s
     if options.dynamodb is not None:
         return DynamoStore(options.dynamodb, **settings)
     if options.mongodb is not None:
-        return MongoStore(options.mongodb, **settings)
+        return MongoStore(options.mongodb, **{"operation_timeout_s": 600.0, **settings})
     if options.postgresql is None:
         return SqliteStore(folder / "bench.db", **settings)
     session = await asyncpg.connect(options.postgresql)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,11 @@ from tocsin.stores.mongodb.store import MongoStore
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_batches import LoadConformance
 from tocsin.testing.store_conformance_lists import ListConformance
+
+
+#: What the suite writes expired in 1970, and MongoDB would delete it meanwhile. The stand-in takes a millisecond and more for
+#: each document of a batch.
+OPTIONS: dict[str, Any] = {"expire": False, "operation_timeout_s": 100.0}
 
 
 def database_of(folder: Path) -> str:
@@ -28,8 +34,7 @@ class TestMongoStore(StoreConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        # What the suite writes expired in 1970, and MongoDB would delete it meanwhile.
-        return MongoStore(self.server.url(database_of(folder)), expire=False)
+        return MongoStore(self.server.url(database_of(folder)), **OPTIONS)
 
 
 class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
@@ -40,4 +45,4 @@ class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), expire=False, read_bytes_max=20)
+        return MongoStore(self.server.url(database_of(folder)), read_bytes_max=20, **OPTIONS)
