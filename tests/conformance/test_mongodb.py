@@ -15,7 +15,6 @@ from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_batches import LoadConformance
 from tocsin.testing.store_conformance_lists import ListConformance
 
-
 #: What the suite writes expired in 1970, and MongoDB would delete it meanwhile. The stand-in takes a millisecond and more for
 #: each document of a batch.
 OPTIONS: dict[str, Any] = {"expire": False, "operation_timeout_s": 100.0}
