@@ -113,6 +113,22 @@ async def test_a_node_ends_its_own_transaction_when_it_claims_again(
             assert await loaded(store) == [*found, later]
 
 
+async def test_a_transaction_that_timed_out_before_its_commit_is_not_in_the_way_of_the_next(
+    shared_mongodb: MongoServer, mongodb_url: str
+) -> None:
+    async with Proxy(("127.0.0.1", shared_mongodb.port)) as proxy:
+        url = shared_mongodb.url(database_of(mongodb_url), proxy.port)
+        async with opened(url, operation_timeout_s=0.5) as store:
+            batch = await claimed(store)
+            # The fence arrives, and its answer does not.
+            proxy.when(b"commits", lambda: proxy.silence(answers_only=True))
+            with pytest.raises(StoreUnavailable):
+                await store.apply([replace(batch, upserts=[row(1)])])
+            proxy.speak()
+            assert await store.apply([replace(batch, upserts=[later := row(2)])]) == [Applied.DURABLE]
+            assert await loaded(store) == [later]
+
+
 async def test_what_a_killed_server_acknowledged_is_there_after_its_restart(mongodb: MongoServer) -> None:
     url = mongodb.new_url()
     async with opened(url, connect_timeout_s=1.0) as store:

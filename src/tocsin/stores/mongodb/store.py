@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, DefiniteFailure, StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.model.namespace import Namespace
 from tocsin.ports.store import (
     KEY_MAX,
@@ -255,20 +255,13 @@ class MongoStore:
         return self._client
 
     def _in_turn(self, shard_id: int, work: Callable[[Session], Awaitable[T]]) -> asyncio.Future[T]:
-        """The result of a transaction in the shard's session. One that failed for another reason than the transaction's
-        content is not used again: nobody knows what the server still does in it."""
+        """The result of a transaction in the shard's session. A transaction that was left open after a failure is ended by
+        the next one of the same session, and what arrives of it later is refused."""
 
         async def run() -> T:
-            session = self._sessions.pop(shard_id, None) or self._open.start_session()
-            try:
-                result = await work(session)
-            except StoreUnavailable:
-                raise
-            except DefiniteFailure:
-                self._sessions[shard_id] = session
-                raise
-            self._sessions[shard_id] = session
-            return result
+            if shard_id not in self._sessions:
+                self._sessions[shard_id] = self._open.start_session()
+            return await work(self._sessions[shard_id])
 
         return self._turns.take(shard_id, run)
 
