@@ -34,6 +34,10 @@ web: ## build the web pages into src/tocsin/web/pages/static
 	@command -v npm >/dev/null && $(NODE_20) || { echo "Building the web pages requires Node.js 20 or newer with npm." >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(STATIC)
 
+.PHONY: wheel
+wheel: $(VENV)/.dev web ## build the wheel and the sdist, with the web pages, into dist
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+
 hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each push
 	@$(BIN)/pre-commit install
 

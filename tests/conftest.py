@@ -43,6 +43,7 @@ _SLOW = {
     "tests/conformance/test_mongodb.py": 0.5,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
+    "tests/integration/test_wheel.py": 5.0,
     "tests/upgrade/": 5.0,
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
@@ -62,6 +63,7 @@ _SHARE_A_SERVER = {
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
     "tests/integration/server/test_openapi_conformance.py",
+    "tests/integration/test_wheel.py",
 }
 
 

@@ -66,7 +66,7 @@ MACHINES = {
         + _TIMER_IN_STORE.format(store="postgresql", port=8081)
         + _TIMER_IN_STORE.format(store="mysql", port=8082)
         + "wait $postgresql\nwait $mysql\n",
-        stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
+        stopped_before=("mv data data.before", "createdb --owner", "CREATE DATABASE tocsin_restored"),
         postgresql=True,
         mysql=True,
     ),
@@ -124,5 +124,6 @@ NOT_TRIED = {
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
+    "yaml": "a certificate of cert-manager, or values of the Helm chart, with which tests/deploy/test_helm.py renders it",
     "text": "a list of commands, or a command's own help",
 }

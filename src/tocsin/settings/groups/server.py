@@ -57,6 +57,10 @@ class Server(Group):
         "`mongodb://user:password@host,host/database?replicaSet=…` or `mongodb+srv://…`, "
         "or `memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
     )
+    store_file: Path | None = Field(
+        None,
+        description="File with the value of `store`, for a URL with a password. The newline at its end is ignored.",
+    )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None,
         description="Number of partitions of all timers, fixed when the store is created. Unset: the store's number; "

@@ -6,12 +6,12 @@ from typing import Any
 
 from pymongo import errors
 
-from tocsin.model.errors import ConfigError, SchemaTooNew, StoreCorrupted, StoreUnavailable
-from tocsin.ports.store import shards_are_fixed
+from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
+from tocsin.ports.store import refuse_newer_schema, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.errors import NAMESPACE_EXISTS, TRANSLATED, code_of, is_denied, translate_error
-from tocsin.stores.mongodb.settings import LAYOUT
+from tocsin.stores.mongodb.settings import LAYOUT, LAYOUT_READABLE_FROM
 
 _META = "meta"
 #: Loads and lists of live timers (`suspended` false) and suspended ones.
@@ -118,11 +118,8 @@ async def _fix_total_shards(client: MongoClient, wanted: int | None) -> int:
     """Fixes the number. It can be changed until the first claim."""
     while True:
         meta = await client.read(lambda session: _meta(client, session))
-        if meta is not None and meta["layout"] > LAYOUT:
-            raise SchemaTooNew(
-                f"{client.place} has layout {meta['layout']}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, or "
-                "restore a backup"
-            )
+        if meta is not None:
+            refuse_newer_schema(client.place, int(meta["layout"]), LAYOUT, int(meta["readable_from"]))
         fixed = None if meta is None else int(meta["total_shards"])
         if fixed is not None and wanted in (None, fixed):
             return fixed
@@ -138,7 +135,15 @@ async def _put_total_shards(client: MongoClient, former: int | None, number: int
     collection = client.collection(_META)
     if former is None:
         try:
-            await collection.insert_one({"_id": _META, "layout": LAYOUT, "total_shards": number, "claimed": False})
+            await collection.insert_one(
+                {
+                    "_id": _META,
+                    "layout": LAYOUT,
+                    "readable_from": LAYOUT_READABLE_FROM,
+                    "total_shards": number,
+                    "claimed": False,
+                }
+            )
         except errors.DuplicateKeyError:
             return False
         return True

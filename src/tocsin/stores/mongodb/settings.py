@@ -10,6 +10,8 @@ from tocsin.model.errors import ConfigError
 
 #: The version of the collections' layout.
 LAYOUT = 1
+#: The oldest version of the layout whose release can use this one.
+LAYOUT_READABLE_FROM = 1
 
 SCHEMES = ("mongodb", "mongodb+srv")
 _FORM = "mongodb://user:password@host1,host2/DATABASE?replicaSet=NAME"
