@@ -80,7 +80,9 @@ def text_of(error: BaseException) -> str:
     if isinstance(error, errors.OperationFailure):
         details = error.details or {}
         return f"{details.get('codeName') or 'error'} ({error.code}): {details.get('errmsg', error)}"
-    text = str(error).partition(", Timeout:")[0].partition(", Topology Description:")[0]
+    text = str(error)
+    for rest in (" (configured timeouts:", ", Timeout:", ", Topology Description:"):
+        text = text.partition(rest)[0]
     return text.replace("\n", " ") or type(error).__name__
 
 
