@@ -151,6 +151,24 @@ zones: $(VENV)/.dev ## try cron expressions around every change of every time zo
 mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test fails
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
 
+##@ Prove deployments
+
+.PHONY: image test-image drill drill-upgrade
+ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
+image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
+	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
+	@$(ENGINE) build --file deploy/docker/Dockerfile --build-arg REVISION=$$(git rev-parse HEAD) --tag tocsin:$$($(BIN)/tocsin version --json | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["tocsin"])') $(ARGS) .
+
+test-image: wheel ## build the image on a Debian made here and run it, as root, without a registry
+	@$(BIN)/python -m tests.deploy.image $(ARGS)
+
+drill: STORE := sqlite
+drill: $(VENV)/.dev ## destroy a store under traffic and restore its backup: make drill STORE=postgresql
+	@$(BIN)/python -m tests.drills.recovery --store $(STORE) $(ARGS)
+
+drill-upgrade: $(VENV)/.dev ## replace three nodes of an earlier revision under traffic
+	@$(BIN)/python -m tests.drills.upgrade $(ARGS)
+
 ##@ Measure
 
 bench: $(VENV)/.dev ## measure this machine, print a table, write bench/results/*.json

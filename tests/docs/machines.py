@@ -70,6 +70,9 @@ MACHINES = {
         postgresql=True,
         mysql=True,
     ),
+    "docs/how-to/capacity.md": Machine(),
+    "docs/how-to/deploy.md": Machine(),
+    "docs/how-to/upgrade.md": Machine(running=(_SERVE,)),
     "docs/how-to/idempotent-receivers.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
@@ -104,6 +107,19 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "aws dynamodb create-table",
     ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
     ("docs/how-to/mongodb.md", "mongodump"): "needs MongoDB's tools",
+    (
+        "docs/how-to/deploy.md",
+        "python3 -m venv /opt/tocsin",
+    ): "needs systemd; tests/deploy/test_systemd.py checks the unit",
+    ("docs/how-to/deploy.md", "install -d -m 0700 secrets"): "needs Docker; `make test-image` runs the image",
+    (
+        "docs/how-to/deploy.md",
+        "docker compose --file compose.cluster.yaml up",
+    ): "needs Docker; tests/deploy/test_compose.py runs the nodes as processes",
+    (
+        "docs/how-to/deploy.md",
+        "kubectl create namespace",
+    ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (

@@ -12,6 +12,7 @@ from tocsin.cli import (
     audit,
     backup,
     calls,
+    capacity,
     clock,
     cluster,
     config,
@@ -60,6 +61,7 @@ command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.mi
 command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.backup)
 command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.restore)
 app.add_typer(config.app, name="config")
+command(app, "capacity", example="capacity --creates 500/s --pending 10M --payload 1KiB")(capacity.capacity)
 command(app, "version", example="version --json")(version.version)
 
 
