@@ -65,6 +65,16 @@ format: $(VENV)/.dev ## format the code
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
+.PHONY: lint-go race-go
+lint-go: ## check the Go SDK with gofmt, go vet and staticcheck
+	@cd sdks/go && test -z "$$(gofmt -l .)" || { gofmt -l sdks/go; exit 1; }
+	@mkdir -p build
+	@cd sdks/go/tests && go build -o ../../../build/staticcheck honnef.co/go/tools/cmd/staticcheck && go vet ./... && ../../../build/staticcheck ./...
+	@cd sdks/go && go vet ./... && ../../build/staticcheck ./...
+
+race-go: ## run the tests of the Go SDK with the race detector
+	@cd sdks/go && CGO_ENABLED=1 go test -race ./...
+
 .PHONY: test-sdks
 test-sdks: $(VENV)/.dev ## run each SDK's scenarios and vectors on a real server: make test-sdks ARGS=python
 	@$(BIN)/python -m sdks.harness $(ARGS)
