@@ -99,7 +99,7 @@ $(MYSQL)/bin/mysqld:
 	@touch $@
 
 test-cluster: DATABASE := dynamodb
-test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql, DATABASE=cassandra
+test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql, cassandra, mongodb
 	@TOCSIN_TEST_DATABASE=$(DATABASE) $(BIN)/python -m pytest -k $(DATABASE) tests/crash/test_cluster_faults.py tests/crash/test_cluster_schedules.py $(ARGS)
 
 test-cassandra-nodes: $(VENV)/.dev $(CASSANDRA)/.ready ## kill, freeze and cut off one of three servers of Cassandra (root)
@@ -256,9 +256,9 @@ screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/
 	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)
 
 lock: $(VENV)/.dev ## pin the dependencies again, with hashes
-	@$(BIN)/uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/build.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/build.txt $(ARGS)
-	@$(BIN)/uv pip compile pyproject.toml --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
 

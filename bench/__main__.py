@@ -62,7 +62,7 @@ def _merged(parts: Iterator[dict[str, Any]]) -> dict[str, Any]:
 def _stored(store: str, workers: int = 1) -> Iterator[str]:
     """Servers store their timers there; yields what to call it. A name other than sqlite starts a database server."""
     with contextlib.ExitStack() as stack:
-        server: database.Database | database.Mysql | database.JavaServer | None = None
+        server: database.Database | database.Mysql | database.JavaServer | database.MongoStandIn | None = None
         if store == "postgresql":
             server = stack.enter_context(database.database())
         elif store == "mysql":
@@ -71,11 +71,14 @@ def _stored(store: str, workers: int = 1) -> Iterator[str]:
             server = stack.enter_context(database.dynamodb())
         elif store == "cassandra":
             server = stack.enter_context(database.cassandra())
+        elif store == "mongodb":
+            server = stack.enter_context(database.mongodb())
         url = server.url() if server is not None else None if store == "sqlite" else store
         if url is None and workers > 1:
             raise SystemExit("--workers: several processes need a store that they can share, not SQLite")
         if url is not None and "://" not in url:
-            raise SystemExit(f"--store: {store} is neither sqlite, postgresql, mysql, dynamodb, cassandra nor a URL")
+            kinds = "sqlite, postgresql, mysql, dynamodb, mongodb, cassandra"
+            raise SystemExit(f"--store: {store} is neither one of {kinds} nor a URL")
         processes.served = processes.Served(store_url=url, database=server, workers=workers)
         yield store.split(":")[0] + (f", {workers} workers" if workers > 1 else "")
         processes.served = processes.Served()
@@ -149,8 +152,8 @@ def main() -> int:
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     parser.add_argument(
         "--store",
-        help="sqlite, postgresql, mysql, dynamodb, cassandra (starts a server), or a URL, where schemas, databases, tables "
-        "or keyspaces bench_… are created; run and stages: one or several",
+        help="sqlite, postgresql, mysql, dynamodb, mongodb, cassandra (starts a server), or a URL, where schemas, databases, "
+        "tables or keyspaces bench_… are created; run and stages: one or several",
     )
     parser.add_argument("--workers", default="1", help="processes that share a port and a store; run: one or several")
     args = parser.parse_args()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 
@@ -93,6 +94,23 @@ class JavaServer:
         return sum(times(self._server.process.pid)[:2]) * TICK_S
 
 
+class MongoStandIn:
+    """The running stand-in for MongoDB, which syncs each commit, and its processor time. It shows what the client costs, and
+    nothing about MongoDB's speed."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    def url(self, database: str = "bench") -> str:
+        """URL of one of its databases, which need not exist."""
+        return self._server.url(database)
+
+    def cpu_s(self) -> float:
+        """Processor seconds so far."""
+        assert self._server.process is not None
+        return sum(times(self._server.process.pid)[:2]) * TICK_S
+
+
 @contextlib.contextmanager
 def database(**settings: str) -> Iterator[Database]:
     """Starts a server with fsync on; stops it and removes its data at the end."""
@@ -135,5 +153,16 @@ def cassandra() -> Iterator[JavaServer]:
     try:
         server.start()
         yield JavaServer(server)
+    finally:
+        server.remove()
+
+
+@contextlib.contextmanager
+def mongodb() -> Iterator[MongoStandIn]:
+    """Starts the stand-in for MongoDB; stops it and removes its data at the end."""
+    server = MongoServer()
+    try:
+        server.start()
+        yield MongoStandIn(server)
     finally:
         server.remove()

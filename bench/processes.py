@@ -90,7 +90,7 @@ def server(data_dir: Path, *flags: str) -> Iterator[Running]:
     if served.store_url is not None:
         name = "bench_" + hashlib.sha256(bytes(data_dir.resolve())).hexdigest()[:16]
         url = urlsplit(served.store_url)
-        if url.scheme in ("mysql", "cassandra"):
+        if url.scheme in ("mysql", "cassandra", "mongodb", "mongodb+srv"):
             url = url._replace(path=f"/{name}")
         if url.scheme == "dynamodb":
             url = url._replace(netloc=name)

@@ -6,6 +6,7 @@
     python bench/store.py --mysql mysql://user@host/bench                 # a database, which is dropped first
     python bench/store.py --dynamodb 'dynamodb://bench?endpoint=http://127.0.0.1:8000' --rows 2000   # a new table
     python bench/store.py --cassandra cassandra://127.0.0.1:9042/bench --rows 2000   # a new keyspace
+    python bench/store.py --mongodb mongodb://127.0.0.1/bench --rows 2000  # a new database
 
 The machine's own limits are measured in the same run: fsyncs a second, and bytes a second in synced writes of a large batch's
 size. Prints a table and writes JSON to bench/results/store.json.
@@ -35,6 +36,7 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, HistoryRow, ListQuery, ShardBat
 from tocsin.stores.cassandra.store import CassandraStore
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.mongodb.store import MongoStore
 from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.postgresql.store import PostgresStore
@@ -204,6 +206,8 @@ async def make_store(options: argparse.Namespace, folder: Path, settings: dict[s
         return DynamoStore(options.dynamodb, **settings)
     if options.cassandra is not None:
         return CassandraStore(options.cassandra, **settings)
+    if options.mongodb is not None:
+        return MongoStore(options.mongodb, **{"operation_timeout_s": 600.0, **settings})
     if options.postgresql is None:
         return SqliteStore(folder / "bench.db", **settings)
     session = await asyncpg.connect(options.postgresql)
@@ -273,6 +277,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--cassandra", metavar="URL", help="measure Cassandra in this keyspace instead, which must not exist yet"
+    )
+    parser.add_argument(
+        "--mongodb", metavar="URL", help="measure MongoDB in this database instead, which must not exist yet"
     )
     parser.add_argument("--folder", type=Path, default=Path.cwd() / "build")
     options = parser.parse_args()

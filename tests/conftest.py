@@ -41,6 +41,8 @@ _SLOW = {
     "tests/integration/cli/test_examples.py": 3.0,
     "tests/integration/cli/test_real_server.py": 3.0,
     "tests/integration/stores/test_shared_server.py": 5.0,
+    "tests/integration/stores/test_mongodb_faults.py": 2.0,
+    "tests/conformance/test_mongodb.py": 0.5,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
     "tests/integration/test_wheel.py": 5.0,

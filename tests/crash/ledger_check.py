@@ -28,6 +28,7 @@ from tests.crash.ledger_check_report import Report, WriteLog
 from tests.support.cassandra import CassandraServer
 from tests.support.cluster import DATABASES, AnyNode, balanced, node, now_us, running, shared_by
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -333,13 +334,15 @@ def _print(text: str) -> None:
     print(text, flush=True)
 
 
-def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer | CassandraServer:
+def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer | CassandraServer | MongoServer:
     """One whose data are on disk, not started; those of DynamoDB Local are in its memory, because it takes 30 transactions a
     second on a disk, and the service thousands."""
     if database == "dynamodb":
         return DynamoServer()
     if database == "cassandra":
         return CassandraServer()
+    if database == "mongodb":
+        return MongoServer()
     return PostgresServer(fsync=True) if database == "postgresql" else MysqlServer(fsync=True)
 
 

@@ -5,7 +5,7 @@ What the engine does is the same on every database, so each fault runs on Postgr
 names, and on another one only where that adds something: a node that is frozen leaves transactions open in a session, which
 MySQL ends in its own way, and DynamoDB has no sessions but a client that repeats its requests while the service is away.
 `tests/conformance` and `tests/integration/stores` prove the stores' rules, and `test_cluster_schedules.py` kills and freezes
-nodes on DynamoDB."""
+nodes on DynamoDB and MongoDB."""
 
 from __future__ import annotations
 

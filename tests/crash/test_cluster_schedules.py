@@ -22,9 +22,9 @@ _INSTANTS = 45
 _SCHEDULES = 12
 
 
-# On DynamoDB it is also the test of three nodes that are killed, frozen and restarted.
+# On DynamoDB and MongoDB it is also the test of three nodes that are killed, frozen and restarted.
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", databases("dynamodb"))
+@pytest.mark.parametrize("database", databases("dynamodb", "mongodb"))
 async def test_no_occurrence_is_lost_or_early_whatever_happens_to_the_nodes(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:

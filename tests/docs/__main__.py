@@ -20,6 +20,7 @@ from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
 from tests.docs.terminal import CommandFailed, Terminal
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
@@ -152,6 +153,8 @@ class Reader:
             _dynamodb()
         if self._machine.cassandra:
             _cassandra()
+        if self._machine.mongodb:
+            _mongodb()
         return found | {"PATH": ":".join(path)}
 
 
@@ -205,6 +208,13 @@ def _cassandra() -> None:
     """The same of Cassandra."""
     server = CassandraServer()
     server.configure(9042)
+    server.start()
+
+
+def _mongodb() -> None:
+    """Starts the stand-in for MongoDB on the default port."""
+    server = MongoServer()
+    server.port = 27017
     server.start()
 
 

@@ -26,6 +26,8 @@ class Machine(NamedTuple):
     dynamodb: bool = False
     #: Cassandra, where the page has its address.
     cassandra: bool = False
+    #: The stand-in for MongoDB, on MongoDB's port.
+    mongodb: bool = False
     #: Whether nats-server is a command.
     nats: bool = False
 
@@ -81,6 +83,7 @@ MACHINES = {
     ),
     "docs/how-to/cassandra.md": Machine(cassandra=True),
     "docs/how-to/dynamodb.md": Machine(dynamodb=True),
+    "docs/how-to/mongodb.md": Machine(mongodb=True),
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
@@ -106,6 +109,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/dynamodb.md",
         "aws dynamodb create-table",
     ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
+    ("docs/how-to/mongodb.md", "mongodump"): "needs MongoDB's tools",
     (
         "docs/how-to/deploy.md",
         "python3 -m venv /opt/tocsin",

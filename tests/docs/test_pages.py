@@ -13,6 +13,7 @@ from tests.docs.blocks import SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.needs import lacking
@@ -51,6 +52,8 @@ def require_servers(machine):
         DynamoServer().remove()
     if machine.cassandra:
         CassandraServer().remove()
+    if machine.mongodb:
+        MongoServer().remove()
     if machine.nats:
         NatsServer().remove()
 

@@ -137,36 +137,6 @@ SHARED_KEYSPACE = "tocsin_tests"
 
 
 @contextlib.contextmanager
-def shared_by_run(folder: Path) -> Iterator[CassandraServer]:
-    """A server that all processes of a test run share: the first one starts it, the last one removes it. `folder` is the
-    run's, and the same for all of them."""
-    server = CassandraServer()
-    with (folder / "cassandra").open("a+") as started, (folder / "cassandra-users").open("a") as users:
-        with _locked(started):
-            started.seek(0)
-            if words := started.read().split():
-                shutil.rmtree(server.folder)
-                server.port, pid, server.folder = int(words[0]), int(words[1]), Path(words[2])
-            else:
-                server.start()
-                assert server.process is not None
-                pid = server.process.pid
-                started.write(f"{server.port} {pid} {server.folder}")
-                started.flush()
-            # Held by each user while it uses the server.
-            fcntl.flock(users, fcntl.LOCK_SH)
-        try:
-            yield server
-        finally:
-            with _locked(started), contextlib.suppress(BlockingIOError):
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                server.remove()
-                started.truncate(0)
-
-
-@contextlib.contextmanager
 def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> Iterator[list[CassandraServer]]:
     """Nodes of one cluster on these addresses, running, each with an equal part of the tokens."""
     port, storage_port = free_port(), free_port()

@@ -18,6 +18,7 @@ import pytest
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
 from tests.support.http import Client
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
@@ -28,7 +29,7 @@ from tests.support.server import ServerProcess
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
 
 #: Servers that nodes can share.
-DATABASES = ("postgresql", "mysql", "dynamodb", "cassandra")
+DATABASES = ("postgresql", "mysql", "dynamodb", "cassandra", "mongodb")
 #: The one on which tests run that need one only: what they test is the engine's. `make test-cluster` names another.
 DATABASE = os.environ.get("TOCSIN_TEST_DATABASE", "postgresql")
 
@@ -48,12 +49,12 @@ async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
 
 async def own_database(
     request: pytest.FixtureRequest, kind: str
-) -> tuple[PostgresServer | MysqlServer | DynamoServer | CassandraServer, str]:
+) -> tuple[PostgresServer | MysqlServer | DynamoServer | CassandraServer | MongoServer, str]:
     """A server of that kind that the test may stop, and the URL of an empty database on it."""
     if kind == "postgresql":
         postgresql: PostgresServer = request.getfixturevalue("postgresql")
         return postgresql, await postgresql.create_database()
-    server: MysqlServer | DynamoServer | CassandraServer = request.getfixturevalue(kind)
+    server: MysqlServer | DynamoServer | CassandraServer | MongoServer = request.getfixturevalue(kind)
     return server, server.new_url()
 
 

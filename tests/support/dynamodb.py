@@ -7,7 +7,6 @@ written to disk, so that SIGKILL may lose the latest transaction.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -15,9 +14,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from tests.support.needs import lacking
 from tests.support.ports import free_port, wait_for_port
@@ -88,46 +85,6 @@ class DynamoServer:
         """Ends it and removes its data."""
         self._end(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def shared_by_run(folder: Path) -> Iterator[DynamoServer]:
-    """A server that all processes of a test run share: the first one starts it, the last one removes it. Java takes long
-    to start, and its first answers take long, too. `folder` is the run's, and the same for all of them."""
-    server = DynamoServer()
-    with (folder / "dynamodb").open("a+") as started, (folder / "dynamodb-users").open("a") as users:
-        with _locked(started):
-            started.seek(0)
-            if words := started.read().split():
-                shutil.rmtree(server.folder)
-                server.port, pid, server.folder = int(words[0]), int(words[1]), Path(words[2])
-            else:
-                server.start()
-                assert server.process is not None
-                pid = server.process.pid
-                started.write(f"{server.port} {pid} {server.folder}")
-                started.flush()
-            # Held by each user while it uses the server.
-            fcntl.flock(users, fcntl.LOCK_SH)
-        try:
-            yield server
-        finally:
-            with _locked(started), contextlib.suppress(BlockingIOError):
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                server.remove()
-                started.truncate(0)
-
-
-@contextlib.contextmanager
-def _locked(file: IO[str]) -> Iterator[None]:
-    """For one process at a time."""
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _java() -> str:

@@ -1,19 +1,22 @@
-"""Fixtures of real servers: one a kind and process, of DynamoDB and Cassandra one a test run; fresh data for each test."""
+"""Fixtures of real servers: one a kind and process, of DynamoDB, Cassandra and MongoDB one a test run; fresh data for each
+test."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.support import cassandra as cassandra_support
 from tests.support.cassandra import CassandraServer
-from tests.support.dynamodb import DynamoServer, shared_by_run
+from tests.support.dynamodb import DynamoServer
+from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
+from tests.support.shared import shared_by_run
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +104,14 @@ def mysql() -> Iterator[MysqlServer]:
 @pytest.fixture(scope="session")
 def shared_dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoServer]:
     """A server that nobody may stop; take `dynamodb` for one's own. All processes of a test run share it."""
-    folder = tmp_path_factory.getbasetemp()
-    with shared_by_run(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
+    with shared_by_run(_folder_of_run(tmp_path_factory), "dynamodb", DynamoServer()) as server:
         yield server
+
+
+def _folder_of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all processes of a test run."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture
@@ -126,8 +134,7 @@ def dynamodb() -> Iterator[DynamoServer]:
 @pytest.fixture(scope="session")
 def shared_cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraServer]:
     """A server that nobody may stop; take `cassandra` for one's own. All processes of a test run share it."""
-    folder = tmp_path_factory.getbasetemp()
-    with cassandra_support.shared_by_run(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as server:
+    with shared_by_run(_folder_of_run(tmp_path_factory), "cassandra", CassandraServer()) as server:
         yield server
 
 
@@ -141,6 +148,30 @@ def cassandra_url(shared_cassandra: CassandraServer) -> str:
 def cassandra() -> Iterator[CassandraServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
     server = CassandraServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def shared_mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
+    """A server that nobody may stop; take `mongodb` for one's own. All processes of a test run share it."""
+    with shared_by_run(_folder_of_run(tmp_path_factory), "mongodb", MongoServer(synced=False)) as server:
+        yield server
+
+
+@pytest.fixture
+def mongodb_url(shared_mongodb: MongoServer) -> str:
+    """The URL of a database of the test's own, which doesn't exist yet."""
+    return shared_mongodb.new_url()
+
+
+@pytest.fixture
+def mongodb() -> Iterator[MongoServer]:
+    """A server of the test's own, running, to be stopped and killed at will."""
+    server = MongoServer()
     try:
         server.start()
         yield server

@@ -38,7 +38,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="sqlite:///path, postgresql://…, mysql://…, dynamodb://…, cassandra://… or memory://.",
+        help="sqlite:///path, postgresql://…, mysql://…, dynamodb://…, mongodb://…, cassandra://… or memory://.",
     ),
 ]
 

@@ -15,6 +15,7 @@ from tocsin.settings import Settings
 from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.mongodb import settings as mongodb_settings
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -59,10 +60,12 @@ def open_store(
         from tocsin.stores.cassandra.store import CassandraStore
 
         return CassandraStore(settings.store_url(), create=create, observe=observe, **settings.cassandra_options())
+    if scheme in mongodb_settings.SCHEMES:
+        return _mongodb(settings, create=create)
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
             f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://…, "
-            "cassandra://… or memory://"
+            "mongodb://…, cassandra://… or memory://"
         )
     path = settings.sqlite_path()
     if not create and not path.exists():
@@ -77,6 +80,16 @@ def open_store(
     )
 
 
+def _mongodb(settings: Settings, *, create: bool) -> Store:
+    try:
+        from tocsin.stores.mongodb.store import MongoStore
+    except ModuleNotFoundError as error:
+        if error.name not in ("pymongo", "bson"):
+            raise
+        raise ConfigError("store: MongoDB's driver is not installed; run: pip install 'tocsin[mongodb]'") from error
+    return MongoStore(settings.store_url(), create=create, **settings.mongodb_options())
+
+
 def _log_checkpoint_error(error: Exception) -> None:
     _log.warning("WAL checkpoint failed", effect="no data is lost; the WAL keeps growing", error=str(error))
 
@@ -88,6 +101,8 @@ def newest_schema(settings: Settings) -> int:
         return dynamodb_settings.LAYOUT
     if scheme == "cassandra":
         return cassandra_settings.LAYOUT
+    if scheme in mongodb_settings.SCHEMES:
+        return mongodb_settings.LAYOUT
     if scheme == "postgresql":
         from tocsin.stores.postgresql.schema import migrations
     elif scheme == "mysql":

@@ -16,6 +16,7 @@ TABLES = (
     "database",
     "dynamodb",
     "egress",
+    "mongodb",
     "mysql",
     "postgresql",
     "sqlite",

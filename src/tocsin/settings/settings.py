@@ -25,7 +25,7 @@ from tocsin.settings.groups.access import Egress, Security
 from tocsin.settings.groups.agent import AgentDatabase, Messaging, ServiceCalls
 from tocsin.settings.groups.base import Group
 from tocsin.settings.groups.cluster import Cluster
-from tocsin.settings.groups.databases import Cassandra, DatabaseServer, Dynamodb, Sqlite
+from tocsin.settings.groups.databases import Cassandra, DatabaseServer, Dynamodb, Mongodb, Sqlite
 from tocsin.settings.groups.http import Requests, WebPages
 from tocsin.settings.groups.server import LoggingAndShutdown, Server, Tracing
 from tocsin.settings.groups.timers import Callbacks, MemoryAndThroughput, Retention, TimerLimits
@@ -58,6 +58,7 @@ class Settings(
     DatabaseServer,
     Dynamodb,
     Cassandra,
+    Mongodb,
     ServiceCalls,
     Messaging,
     AgentDatabase,
@@ -110,11 +111,8 @@ class Settings(
         """Whether the service agent may run in this node."""
         if self.agent_enabled is not None:
             return self.agent_enabled
-        return self.agent_database is not None or self.store_url().partition(":")[0] not in (
-            "mysql",
-            "dynamodb",
-            "cassandra",
-        )
+        elsewhere = ("mysql", "dynamodb", "cassandra", "mongodb", "mongodb+srv")
+        return self.agent_database is not None or self.store_url().partition(":")[0] not in elsewhere
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""
@@ -142,6 +140,10 @@ class Settings(
     def cassandra_options(self) -> dict[str, Any]:
         """Keyword arguments of CassandraStore."""
         return {**super().cassandra_options(), "application_name": self._application_name()}
+
+    def mongodb_options(self) -> dict[str, Any]:
+        """Keyword arguments of MongoStore."""
+        return {**super().mongodb_options(), "application_name": self._application_name()}
 
     def _application_name(self) -> str:
         return f"tocsin {self.node_name}" if self.node_name else "tocsin"

@@ -30,6 +30,7 @@ SCHEMES = (
     "mysql://user@host/database",
     "dynamodb://table",
     "cassandra://host/keyspace",
+    "mongodb://host/database",
     "memory://",
 )
 _SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " or " + SCHEMES[-1]
@@ -134,7 +135,10 @@ def store_address(value: object) -> object:
     if value.startswith("mariadb://"):
         value = "mysql" + value.removeprefix("mariadb")
     scheme = urlsplit(value).scheme
-    if scheme not in ("sqlite", "postgresql", "mysql", "dynamodb", "cassandra", "memory") or "://" not in value:
+    if (
+        scheme not in ("sqlite", "postgresql", "mysql", "dynamodb", "cassandra", "mongodb", "mongodb+srv", "memory")
+        or "://" not in value
+    ):
         fault = f"has the scheme {scheme}://, which is not supported" if "://" in value else "has no scheme"
         raise ValueError(f"{fault}; use {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
@@ -209,10 +213,10 @@ def milliseconds(amount: int) -> int:
 
 
 #: The part before a URL's host: up to the last @ before the query, because a password may contain one. A file has no host.
-_CREDENTIALS = re.compile(r"(\w+)://(?!/)([^?#\s]*)@")
+_CREDENTIALS = re.compile(r"([\w+]+)://(?!/)([^?#\s]*)@")
 #: Databases have users with names; elsewhere a single word before the host is a token.
-_WITH_USERS = frozenset({"postgresql", "postgres", "mysql", "mariadb"})
-_ADDRESS_BEGINS = re.compile(r"(?<=,)\s*(?=\w+://)")
+_WITH_USERS = frozenset({"postgresql", "postgres", "mysql", "mariadb", "mongodb", "mongodb+srv"})
+_ADDRESS_BEGINS = re.compile(r"(?<=,)\s*(?=[\w+]+://)")
 _PARAMETER = re.compile(r"([?&])([^?=&\s]+)=([^&\s,]*)")
 
 

@@ -18,6 +18,7 @@ from tocsin.ports.forward import Write, WriteKind, Written
 from tocsin.ports.observer import Event, ShardLost
 from tocsin.ports.store import Store
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.mongodb.store import MongoStore
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.telemetry.clock import SystemClock
@@ -92,6 +93,8 @@ def _store(url: str) -> Store:
     if url.startswith("dynamodb"):
         # As with the others, a request is in doubt for as long as the silence lasts.
         return DynamoStore(url, request_timeout_s=20)
+    if url.startswith("mongodb"):
+        return MongoStore(url, operation_timeout_s=20)
     return MysqlStore(url, idle_transaction_timeout_s=1) if url.startswith("mysql") else PostgresStore(url)
 
 
@@ -110,12 +113,19 @@ async def _node(name: str, url: str) -> AsyncIterator[_Node]:
 
 
 # A request that comes late is one to every database, and tests of the stores prove that it has no effect. What the databases
-# do differently is a batch that has begun: PostgreSQL ends it, MySQL keeps it open, and DynamoDB gets it again.
+# do differently is a batch that has begun: PostgreSQL ends it, MySQL keeps it open, DynamoDB gets it again, and MongoDB is
+# asked by the next owner to end it.
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("database", "answers_only"),
-    [("postgresql", False), ("postgresql", True), ("mysql", True), ("dynamodb", True)],
-    ids=["postgresql-silence", "postgresql-answers-lost", "mysql-answers-lost", "dynamodb-answers-lost"],
+    [("postgresql", False), ("postgresql", True), ("mysql", True), ("dynamodb", True), ("mongodb", True)],
+    ids=[
+        "postgresql-silence",
+        "postgresql-answers-lost",
+        "mysql-answers-lost",
+        "dynamodb-answers-lost",
+        "mongodb-answers-lost",
+    ],
 )
 async def test_only_the_newer_of_two_shard_owners_can_write(
     database: str, answers_only: bool, request: pytest.FixtureRequest

@@ -18,6 +18,7 @@ from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
+from tocsin.stores.mongodb import settings as mongodb_settings
 from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.postgresql import schema as postgresql_schema
 
@@ -25,7 +26,7 @@ from tocsin.stores.postgresql import schema as postgresql_schema
 QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}
 
 
-@pytest.fixture(params=["postgresql", "mysql", "dynamodb", "cassandra"])
+@pytest.fixture(params=["postgresql", "mysql", "dynamodb", "cassandra", "mongodb"])
 def database_url(request: pytest.FixtureRequest) -> str:
     """The URL of an empty database, or of one that can be created."""
     url: str = request.getfixturevalue(f"{request.param}_url")
@@ -80,6 +81,8 @@ def _newest_schema(database_url: str) -> int:
         return dynamodb_settings.LAYOUT
     if database_url.startswith("cassandra"):
         return cassandra_settings.LAYOUT
+    if database_url.startswith("mongodb"):
+        return mongodb_settings.LAYOUT
     return (postgresql_schema if database_url.startswith("postgresql") else mysql_schema).migrations()[-1][0]
 
 

@@ -39,8 +39,9 @@ class ServiceCalls(Group):
 
     agent_enabled: YesNo | None = Field(
         None,
-        description="Run the service agent beside the timer service. Unset: yes, except with a MySQL, DynamoDB or "
-        "Cassandra `store` and no `agent.database`, because a file of each node's own would hide calls from the other nodes.",
+        description="Run the service agent beside the timer service. Unset: yes, except with a MySQL, DynamoDB, "
+        "MongoDB or Cassandra `store` and no `agent.database`, because a file of each node's own would hide calls from the "
+        "other nodes.",
     )
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,

@@ -191,3 +191,35 @@ class Dynamodb(Group):
             "patience_s": self.dynamodb_patience / US_PER_SECOND,
             "connections_max": self.dynamodb_connections_max,
         }
+
+
+class Mongodb(Group):
+    """The store in a MongoDB database."""
+
+    title: ClassVar[str] = "MongoDB"
+    intro: ClassVar[str] = "How a node uses [MongoDB](../how-to/mongodb.md) as its store."
+
+    mongodb_operation_timeout: Duration = Field(
+        10 * US_PER_SECOND,
+        description="How long a transaction, or a statement outside one, may take in all, including the wait "
+        "for a primary. Lower values end stuck transactions sooner; if too low, slow commits fail. Keep it below "
+        "`store_timeout`.",
+    )
+    mongodb_connect_timeout: Duration = Field(
+        5 * US_PER_SECOND,
+        description="How long connecting may take, and at the start also the wait for a replica set to have a primary. Lower "
+        "values report an unreachable server sooner; if too low, a slow network prevents connections.",
+    )
+    mongodb_connections_max: Count = Field(
+        50,
+        description="Connections of a node to each member of the replica set. With higher values more shards commit and load "
+        "at once.",
+    )
+
+    def mongodb_options(self) -> dict[str, Any]:
+        """Keyword arguments of MongoStore."""
+        return {
+            "operation_timeout_s": self.mongodb_operation_timeout / US_PER_SECOND,
+            "connect_timeout_s": self.mongodb_connect_timeout / US_PER_SECOND,
+            "connections_max": self.mongodb_connections_max,
+        }

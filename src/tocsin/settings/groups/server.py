@@ -57,6 +57,7 @@ class Server(Group):
         "`postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database` (MariaDB too), "
         "`dynamodb://table?region=…&endpoint=…` (both parameters optional), "
         "`cassandra://user:password@host1:port,host2/keyspace?datacenter=…&consistency=…`, "
+        "`mongodb://user:password@host,host/database?replicaSet=…` or `mongodb+srv://…`, "
         "or `memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
     )
     store_file: Path | None = Field(

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import builtins
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.model.namespace import Namespace
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
@@ -41,8 +41,7 @@ from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
 from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
 from tocsin.stores.dynamodb.schema import prepare
 from tocsin.stores.dynamodb.settings import DynamoSettings, parse_address
-
-T = TypeVar("T")
+from tocsin.stores.turns import Turns, outcome_of
 
 #: Timers in one transaction: each may need a delete and a history item, or a put and a run, beside the fence.
 _BATCH_ROWS_MAX = 49
@@ -75,8 +74,7 @@ class DynamoStore:
         self._client: DynamoClient | None = None
         self._total_shards = 0
         self._has_data = False
-        self._turns: dict[int, asyncio.Lock] = {}
-        self._running: set[asyncio.Task[Any]] = set()
+        self._turns = Turns()
 
     async def open(self, total_shards: int | None) -> int:
         """Connects and fixes the number of shards at first use; returns the number in force. Creates the table if it is
@@ -91,13 +89,12 @@ class DynamoStore:
             await client.close()
             raise
         self._client = client
-        self._turns = {}
+        self._turns = Turns()
         return self._total_shards
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects."""
-        while self._running:
-            await asyncio.wait(self._running)
+        await self._turns.ended()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -130,14 +127,14 @@ class DynamoStore:
                 raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
             self._has_data = True
         client = self._open
-        return await self._in_turn(
+        return await self._turns.take(
             shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, presumed_dead)
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """Clears the owner if epoch and owner are still these, and returns whether they were."""
         client = self._open
-        return await self._in_turn(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
+        return await self._turns.take(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
 
     async def heartbeat(self, member: Member) -> int:
         """Writes the member's item; returns the store's clock in microseconds."""
@@ -163,12 +160,12 @@ class DynamoStore:
         chunks = [writes.chunks_of(batch, self._settings) for batch in batches]
         results = await asyncio.gather(
             *(
-                self._in_turn(batch.shard_id, partial(writes.apply, client, batch, parts))
+                self._turns.take(batch.shard_id, partial(writes.apply, client, batch, parts))
                 for batch, parts in zip(batches, chunks, strict=True)
             ),
             return_exceptions=True,
         )
-        return _outcome(results)
+        return outcome_of(results)
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first. Each is read as
@@ -271,42 +268,8 @@ class DynamoStore:
         """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
         return await access.purge_audit(self._open, before_us, limit)
 
-    # -- turns
-
     @property
     def _open(self) -> DynamoClient:
         if self._client is None:
             raise StoreUnavailable(f"{self._settings.address.place} is not open")
         return self._client
-
-    def _in_turn(self, shard_id: int, work: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        """The result of the work. Writes of one shard run one at a time (rule 2). Work continues if the caller is
-        cancelled, and the next write waits until its outcome is known."""
-
-        async def run() -> T:
-            async with self._turns.setdefault(shard_id, asyncio.Lock()):
-                return await work()
-
-        task = asyncio.get_running_loop().create_task(run())
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-        return asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            # Retrieved, so that asyncio does not log it if the caller was cancelled.
-            task.exception()
-
-
-def _outcome(results: Sequence[Applied | BaseException]) -> list[Applied]:
-    """The results of all parts. A failure is definite only if no part was written."""
-    failures = [result for result in results if isinstance(result, BaseException)]
-    if not failures:
-        return [result for result in results if isinstance(result, Applied)]
-    for failure in failures:
-        if not isinstance(failure, DefiniteFailure):
-            raise failure
-    if Applied.DURABLE in results:
-        raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
-    raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])

@@ -1,0 +1,157 @@
+"""Conversion between rows of the port and documents.
+
+Instants are 64-bit integers of microseconds, because BSON's dates count milliseconds. Binary values sort by their length,
+then their bytes; those compared here have one length.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bson import Binary, Int64
+from bson.binary import UUID_SUBTYPE
+from bson.datetime_ms import DatetimeMS
+
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted
+from tocsin.model.timer import Status
+from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow
+
+Document = dict[str, Any]
+
+_UUID_BYTES = 16
+#: Instants are 64-bit numbers.
+_INSTANTS = range(-(2**63), 2**63)
+#: The beginning of the year 1 and the end of the year 9999.
+_DATE_MIN_MS, _DATE_MAX_MS = -62_135_596_800_000, 253_402_300_799_999
+_STATUSES = {status.value: status for status in Status}
+
+
+def uuid_binary(uuid: bytes) -> Binary:
+    """A UUID as BSON's own kind, which mongosh shows as such."""
+    return Binary(uuid, UUID_SUBTYPE)
+
+
+def timer_id(shard_id: int, uuid: bytes) -> bytes:
+    """The `_id` of a live or suspended timer: an id is unique in its shard, whatever its instant."""
+    return shard_id.to_bytes(4, "big") + uuid
+
+
+def of_timer(shard_id: int, uuid: bytes, before: bytes | None = None) -> Document:
+    """The condition for a timer's finished rows, or runs, with generation < before."""
+    condition: Document = {"shard": shard_id, "uuid": uuid_binary(uuid)}
+    if before is not None:
+        condition["generation"] = {"$lt": before}
+    return condition
+
+
+def stored_document(shard_id: int, row: StoredRow) -> Document:
+    """The document of a live or suspended row."""
+    document = {
+        "_id": timer_id(shard_id, row.uuid),
+        "shard": shard_id,
+        "suspended": row.suspended is not None,
+        **_common(row),
+    }
+    if row.suspended is not None:
+        document["reason"] = row.suspended
+    if row.namespace.endswith(SCHEDULES_SUFFIX):
+        document["schedule"] = True
+    return document
+
+
+def history_document(shard_id: int, row: HistoryRow) -> Document:
+    """The document of a finished row."""
+    return {
+        "shard": shard_id,
+        **_common(row),
+        "status": row.status.value,
+        "finished_at": _int64(row.finished_at),
+        **_expiry(row),
+    }
+
+
+def run_document(shard_id: int, row: RunRow) -> Document:
+    """The document of a run."""
+    _check_lengths(row)
+    return {
+        "shard": shard_id,
+        "uuid": uuid_binary(row.uuid),
+        "generation": row.generation,
+        "record": row.record,
+        **_expiry(row),
+    }
+
+
+def _common(row: StoredRow | HistoryRow) -> Document:
+    _check_lengths(row)
+    return {
+        "at": _int64(row.execute_at),
+        "uuid": uuid_binary(row.uuid),
+        "generation": row.generation,
+        "namespace": row.namespace,
+        "timer_id": row.timer_id,
+        "tags": list(row.tags),
+        "record": row.record,
+    }
+
+
+def _expiry(row: HistoryRow | RunRow) -> Document:
+    return {"expires_at": _int64(row.expires_at), "expires": date_after(row.expires_at)}
+
+
+def date_after(instant_us: int) -> DatetimeMS:
+    """The first millisecond that is not before the instant, within the years that people and tools can read."""
+    return DatetimeMS(min(max(-(-instant_us // 1_000), _DATE_MIN_MS), _DATE_MAX_MS))
+
+
+def _int64(instant_us: int) -> Int64:
+    if instant_us not in _INSTANTS:
+        raise DefiniteFailure(f"the instant {instant_us} is out of range")
+    return Int64(instant_us)
+
+
+def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
+    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
+        raise DefiniteFailure(f"{row.uuid.hex()}: a uuid has {_UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
+
+
+def stored_row(document: Document) -> StoredRow:
+    """The row of a live or suspended timer's document. Raises StoreCorrupted."""
+    try:
+        return StoredRow(*_read(document), document.get("reason"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _foreign(document, error) from error
+
+
+def history_row(document: Document) -> HistoryRow:
+    """The row of a finished timer's document. Raises StoreCorrupted."""
+    try:
+        status = _STATUSES[document["status"]]
+        return HistoryRow(*_read(document), status, int(document["finished_at"]), int(document["expires_at"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _foreign(document, error) from error
+
+
+def run_row(document: Document) -> RunRow:
+    """The row of a run's document. Raises StoreCorrupted."""
+    try:
+        uuid, record = bytes(document["uuid"]), bytes(document["record"])
+        return RunRow(uuid, bytes(document["generation"]), record, int(document["expires_at"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _foreign(document, error) from error
+
+
+def _read(document: Document) -> tuple[int, bytes, bytes, str, str, tuple[str, ...], bytes]:
+    return (
+        int(document["at"]),
+        bytes(document["uuid"]),
+        bytes(document["generation"]),
+        document["namespace"],
+        document["timer_id"],
+        tuple(document["tags"]),
+        bytes(document["record"]),
+    )
+
+
+def _foreign(document: Document, error: Exception) -> StoreCorrupted:
+    return StoreCorrupted(f"a document is no timer's: {document.get('_id')!r}: {error!r}")

@@ -1,0 +1,172 @@
+"""Writes of timers, shards and members: batches, claims, releases, heartbeats."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from bson import Int64
+from pymongo import DeleteMany, InsertOne, ReplaceOne, errors
+
+from tocsin.ports.store import Applied, FireKey, Member, ShardBatch
+from tocsin.sql.keys import at_most
+from tocsin.stores.mongodb.client import Conflict, Document, MongoClient, Session
+from tocsin.stores.mongodb.documents import (
+    history_document,
+    run_document,
+    stored_document,
+    timer_id,
+    uuid_binary,
+)
+from tocsin.stores.mongodb.errors import Refused
+
+_Write: TypeAlias = InsertOne[Document] | ReplaceOne[Document] | DeleteMany
+#: A batch's writes in each collection.
+Part: TypeAlias = dict[str, list[_Write]]
+
+
+def writes_of(batch: ShardBatch) -> Part:
+    """The batch's writes in each collection. Raises DefiniteFailure for a row that does not fit."""
+    shard_id = batch.shard_id
+    timers: list[_Write] = [_replace(stored_document(shard_id, row)) for row in batch.upserts]
+    if batch.deletes:
+        ids = [timer_id(shard_id, uuid) for uuid in batch.deletes]
+        timers.append(DeleteMany({"_id": {"$in": ids}, "shard": shard_id}))
+    if batch.delete_to is not None:
+        timers += _delete_to(shard_id, batch.delete_to)
+    return {
+        "timers": timers,
+        "history": [_replace_ended(history_document(shard_id, row)) for row in batch.history],
+        "runs": [_replace_ended(run_document(shard_id, row)) for row in batch.runs],
+    }
+
+
+def _replace(document: Document) -> ReplaceOne[Document]:
+    return ReplaceOne({"_id": document["_id"], "shard": document["shard"]}, document, upsert=True)
+
+
+def _replace_ended(document: Document) -> ReplaceOne[Document]:
+    identity = {name: document[name] for name in ("shard", "uuid", "generation")}
+    return ReplaceOne(identity, document, upsert=True)
+
+
+def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
+    """Every row up to the watermark that is not suspended: those of earlier instants, and those of its own."""
+    last = at_most(watermark)
+    if last is None:
+        return []
+    at, uuid = last
+    live = {"shard": shard_id, "suspended": False}
+    return [
+        DeleteMany({**live, "at": {"$lt": Int64(at)}}),
+        DeleteMany({**live, "at": Int64(at), "uuid": {"$lte": uuid_binary(uuid)}}),
+    ]
+
+
+async def apply(client: MongoClient, session: Session, batch: ShardBatch, writes: Part) -> Applied:
+    """One transaction. Its first statement is the fence: an update of the shard where epoch and owner are the batch's."""
+
+    async def work() -> None:
+        fence = {"_id": batch.shard_id, "epoch": Int64(batch.epoch), "owner": batch.owner}
+        passed = await client.collection("shards").update_one(fence, {"$inc": {"commits": Int64(1)}}, session=session)
+        if not passed.matched_count:
+            raise Refused
+        for name, requests in writes.items():
+            if requests:
+                await client.collection(name).bulk_write(requests, ordered=False, session=session)
+
+    try:
+        await client.transaction(session, work)
+    except Refused:
+        return Applied.OWNERSHIP_LOST
+    return Applied.DURABLE
+
+
+async def claim(
+    client: MongoClient,
+    session: Session,
+    shard_id: int,
+    expected_epoch: int,
+    owner: bytes,
+    presumed_dead: tuple[bytes, int] | None,
+) -> int | None:
+    """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
+
+    A transaction of the former owner that was never committed, because its node died or froze, would be in the way until
+    MongoDB ends it after a minute. Each claim records the session in which its owner writes, so that the next can end it.
+    """
+
+    async def work() -> None:
+        await _claim(client, session, shard_id, expected_epoch, owner)
+        if presumed_dead is not None:
+            # A write, because a heartbeat at the same time does not conflict with a read.
+            found = await client.collection("members").update_one(
+                {"_id": presumed_dead[0], "counter": Int64(presumed_dead[1])},
+                {"$inc": {"presumed_dead": Int64(1)}},
+                session=session,
+            )
+            if not found.matched_count:
+                raise Refused
+
+    try:
+        try:
+            await client.transaction(session, work)
+        except Conflict:
+            if not await _end_former(client, session, shard_id, expected_epoch):
+                raise
+            await client.transaction(session, work)
+    except Refused:
+        return None
+    return expected_epoch + 1
+
+
+async def _claim(client: MongoClient, session: Session, shard_id: int, expected_epoch: int, owner: bytes) -> None:
+    shards = client.collection("shards")
+    claimed = {"epoch": Int64(expected_epoch + 1), "owner": owner, "session": session.session_id["id"]}
+    if expected_epoch:
+        found = await shards.update_one(
+            {"_id": shard_id, "epoch": Int64(expected_epoch)}, {"$set": claimed}, session=session
+        )
+        if not found.matched_count:
+            raise Refused
+        return
+    try:
+        await shards.insert_one({"_id": shard_id, **claimed}, session=session)
+    except errors.DuplicateKeyError as error:
+        raise Refused from error
+
+
+async def _end_former(client: MongoClient, own: Session, shard_id: int, epoch: int) -> bool:
+    """Ends the session of the owner that claimed in this epoch, with its transaction. False if there is none."""
+    query = {"_id": shard_id, "epoch": Int64(epoch)}
+    shard = await client.read(lambda session: client.collection("shards").find_one(query, session=session))
+    if shard is None or shard["session"] == own.session_id["id"]:
+        return False
+    await client.end_transaction_of(bytes(shard["session"]))
+    return True
+
+
+async def release(client: MongoClient, shard_id: int, epoch: int, owner: bytes) -> bool:
+    """Clears the owner if epoch and owner are still these, and returns whether they were."""
+    query = {"_id": shard_id, "epoch": Int64(epoch), "owner": owner}
+    found = await client.write(
+        lambda session: client.collection("shards").update_one(query, {"$set": {"owner": None}}, session=session)
+    )
+    return found.matched_count > 0
+
+
+async def heartbeat(client: MongoClient, member: Member) -> None:
+    """Writes the member's document."""
+    values = {"counter": Int64(member.counter), "node": member.node, "address": member.address}
+    await client.write(
+        lambda session: client.collection("members").update_one(
+            {"_id": member.incarnation}, {"$set": values}, upsert=True, session=session
+        )
+    )
+
+
+async def forget_member(client: MongoClient, incarnation: bytes, counter: int | None) -> None:
+    """Removes a member's document; with `counter`, only while its heartbeat counter is still that one."""
+    query: dict[str, Any] = {"_id": incarnation}
+    if counter is not None:
+        query["counter"] = Int64(counter)
+    await client.write(lambda session: client.collection("members").delete_one(query, session=session))

@@ -1,0 +1,88 @@
+"""The stand-in for MongoDB, in a temporary folder, on a free port: a server that speaks MongoDB's protocol.
+
+It has transactions, conflicts, snapshots, validators and indexes like MongoDB's. It is a replica set of one member: it shows
+no elections, no rollbacks and no lost majority, and neither MongoDB's plans nor its speed. Its licence is the GPL: tests
+start its program, nothing imports it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+from tests.support.needs import lacking
+from tests.support.ports import free_port, wait_for_port
+
+START_ATTEMPTS = 5
+
+
+class MongoServer:
+    """One server. With `synced` it syncs each commit to disk, as MongoDB does for a majority; it keeps its port when started
+    again. `standalone` starts one outside a replica set."""
+
+    def __init__(self, *, synced: bool = True, standalone: bool = False) -> None:
+        self._program = _program()
+        self._flags = ["--sync-on-commit"] * synced + ["--standalone"] * standalone
+        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mongodb-"))
+        self.port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it accepts connections."""
+        for attempt in range(START_ATTEMPTS):
+            port = self.port or free_port()
+            with (self.folder / "log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    [self._program, "--host", "127.0.0.1", "--port", str(port),
+                     "--storage-path", str(self.folder / "data"), "--log-level", "WARNING", *self._flags],
+                    stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+                )  # fmt: skip
+            try:
+                wait_for_port(port, self.process)
+            except RuntimeError:
+                # Somebody else took the port in between.
+                if attempt == START_ATTEMPTS - 1:
+                    raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
+                continue
+            self.port = port
+            return
+
+    def url(self, database: str, port: int | None = None) -> str:
+        """How to reach a database, whether it exists or not; through another port where one stands for the server. The
+        server announces its own port, so that a client that looked for the replica set would pass by a proxy."""
+        return f"mongodb://127.0.0.1:{port or self.port}/{database}?directConnection=true"
+
+    def new_url(self) -> str:
+        """The URL of a database that doesn't exist yet."""
+        return self.url(f"t{uuid.uuid4().hex}")
+
+    def kill(self) -> None:
+        """SIGKILL, and wait: a crash of the server."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends it in order."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait(30)
+
+    def remove(self) -> None:
+        """Ends it and removes its data."""
+        self._end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _program() -> str:
+    program = Path(sys.executable).with_name("secantusd-py")
+    if not program.exists():
+        lacking("mongodb", "there is no secantusd-py; `make setup` installs it")
+    return str(program)
