@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from .document import Api, Field, Struct, Type
 
 #: Characters of a line of a comment, without its indentation.
-_PROSE_CHARS = 110
+_PROSE_CHARS = 100
 _ROOT = "java/tocsin-client/src/main/java/dev/tocsin/client"
 _BOXED = {
     "string": "String", "integer": "Long", "number": "Double", "boolean": "Boolean", "code": "String",

@@ -3,7 +3,7 @@ package dev.tocsin.client;
 import java.time.Duration;
 
 /**
- * The client whose calls return futures. Errors are not wrapped, and canceling a future ends its request. Work that takes long
+ * The client whose calls return futures. Errors are not wrapped, and canceling a future ends its request. Long work
  * belongs into the {@code …Async} methods of futures: other calls wait for the thread that reads answers.
  */
 public final class AsyncTocsinClient implements AutoCloseable {

@@ -6,15 +6,15 @@ import dev.tocsin.client.Values;
 import java.time.Instant;
 
 /**
- * One attempt of a run. <code>status</code> is absent if there was no response, <code>error</code> if the
- * attempt succeeded.
+ * One attempt of a run. <code>status</code> is absent if there was no response, <code>error</code> if
+ * the attempt succeeded.
  *
  * @param startedAt When the attempt started.
  * @param durationMs Duration in milliseconds.
  * @param status The HTTP status. Null if absent.
  * @param error Why the attempt failed: a stable code, then details. Null if absent.
- * @param answer The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
- * receiver just accepted the callback. Null if absent.
+ * @param answer The beginning of the response's body on one line, without secrets; its length if it is no text.
+ * Absent if the receiver just accepted the callback. Null if absent.
  */
 public record AttemptOfRun(
         Instant startedAt,

@@ -4,9 +4,9 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 
 /**
- * The result for one timer of a batch: <code>timer</code> or <code>error</code>. With <code>existing</code> or
- * <code>replayed</code> nothing was written: the timer is the existing one that was kept, or the one that an
- * earlier request with the same idempotency key created.
+ * The result for one timer of a batch: <code>timer</code> or <code>error</code>. With
+ * <code>existing</code> or <code>replayed</code> nothing was written: the timer is the existing one
+ * that was kept, or the one that an earlier request with the same idempotency key created.
  *
  * @param timer timer Null if absent.
  * @param error error Null if absent.

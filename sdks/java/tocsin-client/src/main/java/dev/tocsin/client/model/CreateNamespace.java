@@ -16,8 +16,8 @@ import java.util.Map;
  * @param history Which finished timers stay visible.
  * @param retention How long finished timers stay visible; at most 3653d.
  * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
- * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
- * nextExecuteAt. strict: success only with an empty body or ok: true.
+ * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+ * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
  */
 public record CreateNamespace(
@@ -155,8 +155,8 @@ public record CreateNamespace(
     }
 
     /**
-     * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
-     * nextExecuteAt. strict: success only with an empty body or ok: true.
+     * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+     * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
      *
      * @param value its value
      * @return a copy with it
@@ -168,8 +168,8 @@ public record CreateNamespace(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
-     * nextExecuteAt. strict: success only with an empty body or ok: true.
+     * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+     * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
      * @return a copy with it
      */
     public CreateNamespace answers(Field<CallbackAnswers> answers) {

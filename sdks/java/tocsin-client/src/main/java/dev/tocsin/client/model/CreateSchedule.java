@@ -11,34 +11,35 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A schedule to create; send exactly one of <code>cron</code> and <code>every</code>, and at most one of
- * <code>payload</code> and <code>body</code>.
+ * A schedule to create; send exactly one of <code>cron</code> and <code>every</code>, and at most one
+ * of <code>payload</code> and <code>body</code>.
  *
  * @param namespace The namespace's name.
  * @param id The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
- * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
- * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+ * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+ * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
  * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
  * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
  * @param startAt No instant is earlier than this.
  * @param endAt All instants are earlier than this.
  * @param maxOccurrences How many instants it has; afterwards it ends.
- * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
- * instant. Default 0s.
- * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
- * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+ * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+ * schedule and the instant. Default 0s.
+ * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+ * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
- * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+ * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+ * objects.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
  * @param retryPolicy Without one, each attempt uses the namespace's current policy.
  * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
- * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
- * then, any other as failed.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed.
  * @param tags Labels to filter lists by.
  */
 public record CreateSchedule(
@@ -100,8 +101,8 @@ public record CreateSchedule(
     }
 
     /**
-     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
-     * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      *
      * @param value its value
      * @return a copy with it
@@ -113,8 +114,8 @@ public record CreateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
-     * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      * @return a copy with it
      */
     public CreateSchedule cron(Field<String> cron) {
@@ -396,8 +397,8 @@ public record CreateSchedule(
     }
 
     /**
-     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
-     * instant. Default 0s.
+     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
      *
      * @param value its value
      * @return a copy with it
@@ -409,8 +410,8 @@ public record CreateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
-     * instant. Default 0s.
+     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
      * @return a copy with it
      */
     public CreateSchedule jitter(Field<Duration> jitter) {
@@ -440,8 +441,8 @@ public record CreateSchedule(
     }
 
     /**
-     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
-     * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
      *
      * @param value its value
      * @return a copy with it
@@ -453,8 +454,8 @@ public record CreateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
-     * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
      * @return a copy with it
      */
     public CreateSchedule catchUp(Field<CatchUp> catchUp) {
@@ -568,7 +569,8 @@ public record CreateSchedule(
     }
 
     /**
-     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      *
      * @param value its value
      * @return a copy with it
@@ -580,7 +582,8 @@ public record CreateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      * @return a copy with it
      */
     public CreateSchedule payload(Field<Json> payload) {
@@ -820,8 +823,8 @@ public record CreateSchedule(
     }
 
     /**
-     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
-     * then, any other as failed.
+     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
      *
      * @param value its value
      * @return a copy with it
@@ -833,8 +836,8 @@ public record CreateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
-     * then, any other as failed.
+     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
      * @return a copy with it
      */
     public CreateSchedule expireAfter(Field<Duration> expireAfter) {

@@ -11,25 +11,26 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A timer to create; send exactly one of <code>executeAt</code> and <code>delay</code>, and at most one of
- * <code>payload</code> and <code>body</code>.
+ * A timer to create; send exactly one of <code>executeAt</code> and <code>delay</code>, and at most
+ * one of <code>payload</code> and <code>body</code>.
  *
  * @param namespace The namespace's name.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
  * @param id The timer's id, unique in its namespace.
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
- * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+ * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+ * objects.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
  * @param retryPolicy Without one, each attempt uses the namespace's current policy.
  * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
  * @param tags Labels to filter lists by.
- * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
- * then, any other as failed.
- * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
- * and return it, or reject the request.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed.
+ * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
+ * default), keep it and return it, or reject the request.
  * @param idempotencyKey Makes the create safe to repeat: a timer with this id that was created with the same key is returned
  * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
  */
@@ -148,7 +149,8 @@ public record CreateTimer(
     }
 
     /**
-     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      *
      * @param value its value
      * @return a copy with it
@@ -160,7 +162,8 @@ public record CreateTimer(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      * @return a copy with it
      */
     public CreateTimer payload(Field<Json> payload) {
@@ -393,8 +396,8 @@ public record CreateTimer(
     }
 
     /**
-     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
-     * then, any other as failed.
+     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
      *
      * @param value its value
      * @return a copy with it
@@ -406,8 +409,8 @@ public record CreateTimer(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
-     * then, any other as failed.
+     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
      * @return a copy with it
      */
     public CreateTimer expireAfter(Field<Duration> expireAfter) {
@@ -430,8 +433,8 @@ public record CreateTimer(
     }
 
     /**
-     * What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-     * and return it, or reject the request.
+     * What to do if a timer with this id exists, pending or finished and retained: replace it (the
+     * default), keep it and return it, or reject the request.
      *
      * @param value its value
      * @return a copy with it
@@ -443,8 +446,8 @@ public record CreateTimer(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-     * and return it, or reject the request.
+     * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
+     * default), keep it and return it, or reject the request.
      * @return a copy with it
      */
     public CreateTimer onConflict(Field<OnConflict> onConflict) {

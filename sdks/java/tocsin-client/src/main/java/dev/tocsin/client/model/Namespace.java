@@ -15,8 +15,8 @@ import java.time.Instant;
  * @param retention How long finished timers stay visible.
  * @param paused paused
  * @param signed Whether it has a signing secret.
- * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
- * nextExecuteAt. strict: success only with an empty body or ok: true.
+ * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+ * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own: the namespace's, or the default.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.

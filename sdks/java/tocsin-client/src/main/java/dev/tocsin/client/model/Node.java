@@ -4,9 +4,10 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 
 /**
- * A node of the cluster. <code>self</code> marks the node that responds. Fields that only the node itself knows
- * are null if it could not be reached: <code>version</code> (of its release), <code>dispatching</code>,
- * <code>agent</code> (whether it runs the service agent), <code>windowTimers</code>, <code>lagMs</code>.
+ * A node of the cluster. <code>self</code> marks the node that responds. Fields that only the node
+ * itself knows are null if it could not be reached: <code>version</code> (of its release),
+ * <code>dispatching</code>, <code>agent</code> (whether it runs the service agent),
+ * <code>windowTimers</code>, <code>lagMs</code>.
  *
  * @param node node
  * @param incarnation incarnation

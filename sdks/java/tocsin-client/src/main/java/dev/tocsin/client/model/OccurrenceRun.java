@@ -7,8 +7,8 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * One occurrence with its attempts. <code>pending</code> is the current one. <code>missed</code>: instants that
- * did not fire, with no occurrence before them.
+ * One occurrence with its attempts. <code>pending</code> is the current one. <code>missed</code>:
+ * instants that did not fire, with no occurrence before them.
  *
  * @param run Its name, which is part of the webhook-id of its attempts.
  * @param instant An RFC 3339 instant with a time zone.

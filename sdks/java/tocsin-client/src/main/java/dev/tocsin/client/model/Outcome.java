@@ -4,8 +4,8 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 
 /**
- * How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and
- * the error, if it failed.
+ * How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was
+ * one, and the error, if it failed.
  *
  * @param responseMeta responseMeta Null if absent.
  * @param errorMeta errorMeta Null if absent.

@@ -6,7 +6,8 @@ import dev.tocsin.client.Json;
 /**
  * A node of the cluster, for clients that send writes to the owners of shards.
  *
- * @param apiUrl The URL of the node's API, from its setting <code>advertise_api</code>; null if it has none of its own. Null if absent.
+ * @param apiUrl The URL of the node's API, from its setting <code>advertise_api</code>; null if it has none of its
+ * own. Null if absent.
  * @param alive alive
  * @param leaving Whether the node is handing over its shards.
  * @param skewed Whether its clock differs from the store's, so that other nodes take its shards.

@@ -15,8 +15,8 @@ import java.util.Map;
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
- * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
- * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+ * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+ * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
  * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
  * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
@@ -112,8 +112,8 @@ public record PreviewSchedule(
     }
 
     /**
-     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
-     * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      *
      * @param value its value
      * @return a copy with it
@@ -125,8 +125,8 @@ public record PreviewSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
-     * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      * @return a copy with it
      */
     public PreviewSchedule cron(Field<String> cron) {

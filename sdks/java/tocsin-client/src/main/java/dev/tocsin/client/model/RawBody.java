@@ -7,15 +7,16 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A callback body that is sent, and signed, exactly as given; send one of <code>json</code>, <code>text</code>
- * and <code>base64</code>. The fields that otherwise surround the payload are sent as headers: <code>tocsin-
- * namespace</code>, <code>tocsin-timer-id</code> (percent-encoded), <code>tocsin-execute-at</code>,
- * <code>tocsin-fired-at</code>, <code>tocsin-attempt</code>.
+ * A callback body that is sent, and signed, exactly as given; send one of <code>json</code>,
+ * <code>text</code> and <code>base64</code>. The fields that otherwise surround the payload are sent
+ * as headers: <code>tocsin-namespace</code>, <code>tocsin-timer-id</code> (percent-encoded),
+ * <code>tocsin-execute-at</code>, <code>tocsin-fired-at</code>, <code>tocsin-attempt</code>.
  *
  * @param json Any JSON, sent byte for byte as written; at most 102400 bytes.
  * @param text Text, sent in UTF-8.
  * @param base64 Bytes, in base64 with padding.
- * @param contentType The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream.
+ * @param contentType The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-
+ * stream.
  */
 public record RawBody(
         Field<Json> json,
@@ -109,7 +110,8 @@ public record RawBody(
     }
 
     /**
-     * The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream.
+     * The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-
+     * stream.
      *
      * @param value its value
      * @return a copy with it
@@ -121,7 +123,8 @@ public record RawBody(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param contentType The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-stream.
+     * @param contentType The body's media type. Default: application/json, text/plain; charset=utf-8 or application/octet-
+     * stream.
      * @return a copy with it
      */
     public RawBody contentType(Field<String> contentType) {

@@ -12,10 +12,11 @@ import java.util.Map;
  * @param method The method of the request.
  * @param url The http or https URL.
  * @param headers The request's headers.
- * @param body Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and
- * HEAD.
- * @param retryPolicy When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
- * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+ * @param body Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with
+ * GET and HEAD.
+ * @param retryPolicy When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a
+ * service may not tolerate repeated requests. Omitted members get their defaults when the call is
+ * submitted.
  */
 public record RequestSpec(
         ServiceCallMethod method,
@@ -66,8 +67,8 @@ public record RequestSpec(
     }
 
     /**
-     * Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and
-     * HEAD.
+     * Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with
+     * GET and HEAD.
      *
      * @param value its value
      * @return a copy with it
@@ -79,8 +80,8 @@ public record RequestSpec(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param body Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and
-     * HEAD.
+     * @param body Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with
+     * GET and HEAD.
      * @return a copy with it
      */
     public RequestSpec body(Field<Json> body) {
@@ -93,8 +94,9 @@ public record RequestSpec(
     }
 
     /**
-     * When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
-     * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+     * When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a
+     * service may not tolerate repeated requests. Omitted members get their defaults when the call is
+     * submitted.
      *
      * @param value its value
      * @return a copy with it
@@ -106,8 +108,9 @@ public record RequestSpec(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param retryPolicy When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
-     * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+     * @param retryPolicy When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a
+     * service may not tolerate repeated requests. Omitted members get their defaults when the call is
+     * submitted.
      * @return a copy with it
      */
     public RequestSpec retryPolicy(Field<RetryPolicy> retryPolicy) {

@@ -9,8 +9,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * How often and for how long failed attempts are retried. The delay grows from <code>initialInterval</code> by
- * <code>backoffMultiplier</code> up to <code>maxInterval</code>.
+ * How often and for how long failed attempts are retried. The delay grows from
+ * <code>initialInterval</code> by <code>backoffMultiplier</code> up to <code>maxInterval</code>.
  *
  * @param maxAttempts Maximum number of attempts, including the first. Default 10.
  * @param maxAttemptsDuration No attempt starts later than this after the first.

@@ -8,8 +8,8 @@ import java.util.List;
 
 /**
  * One run: what became of one instant of the timer. <code>pending</code> is the current run. After
- * <code>rescheduled</code> and <code>superseded</code> the timer went on, because its receiver asked for another
- * instant, or a client gave it one or created it again.
+ * <code>rescheduled</code> and <code>superseded</code> the timer went on, because its receiver asked
+ * for another instant, or a client gave it one or created it again.
  *
  * @param run The run's name, which is part of the webhook-id of its attempts.
  * @param executeAt An RFC 3339 instant with a time zone.

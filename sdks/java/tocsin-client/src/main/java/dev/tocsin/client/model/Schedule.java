@@ -19,8 +19,8 @@ import java.util.Map;
  * @param sentence When it runs, in words.
  * @param nextInstants Its next three instants.
  * @param counts Its ended occurrences by outcome.
- * @param missed Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous
- * occurrence had not finished), window (older than the catch-up window), paused.
+ * @param missed Instants that did not fire, by reason: late (they passed before it could fire), overlap (the
+ * previous occurrence had not finished), window (older than the catch-up window), paused.
  * @param triggersWaiting Triggers that wait to be fired.
  * @param backfillsWaiting Backfills that are not complete.
  * @param catchUp What becomes of instants that pass while it cannot fire.
@@ -33,8 +33,8 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
- * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
- * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly. Null if absent.
+ * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+ * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly. Null if absent.
  * @param timeZone The time zone of cron. Null if absent.
  * @param every An interval of 1s to 366d, by elapsed time, instead of cron. Null if absent.
  * @param anchor From which instant every counts. Null if absent.
@@ -42,8 +42,8 @@ import java.util.Map;
  * @param endAt All instants are earlier than this. Null if absent.
  * @param maxOccurrences How many instants it has. Null if absent.
  * @param catchUpWindow Instants that are later than this are missed; absent while the default applies. Null if absent.
- * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
- * then, any other as failed. Null if absent.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed. Null if absent.
  * @param payload Absent if the schedule has a body. Null if absent.
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
  * @param retryPolicy The schedule's own policy; absent while the namespace's applies. Null if absent.

@@ -5,7 +5,8 @@ import dev.tocsin.client.Json;
 import java.util.List;
 
 /**
- * Everything stored under the correlation id of a service call, in order of time, each entry after its cause.
+ * Everything stored under the correlation id of a service call, in order of time, each entry after its
+ * cause.
  *
  * @param serviceCallId A UUID of version 7.
  * @param correlationId Shared by every message and row that results from the submission.

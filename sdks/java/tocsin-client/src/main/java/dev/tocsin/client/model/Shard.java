@@ -6,8 +6,8 @@ import dev.tocsin.client.Values;
 import java.time.Instant;
 
 /**
- * A shard; the statistics of its window are present only if its owner could be reached. <code>version</code> is
- * its epoch.
+ * A shard; the statistics of its window are present only if its owner could be reached.
+ * <code>version</code> is its epoch.
  *
  * @param shardId shardId
  * @param version version
@@ -16,7 +16,8 @@ import java.time.Instant;
  * @param windowTimers windowTimers Null if absent.
  * @param inFlight inFlight Null if absent.
  * @param completeTo An RFC 3339 instant with a time zone. Null if absent.
- * @param lagMs How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later. Null if absent.
+ * @param lagMs How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if
+ * later. Null if absent.
  */
 public record Shard(
         long shardId,

@@ -5,8 +5,8 @@ import dev.tocsin.client.Json;
 import java.util.List;
 
 /**
- * Which node owns each shard, as the responding node last read it. <code>owners</code> has for each shard, by
- * its number, the index of its owner in <code>nodes</code>, or null while none is known.
+ * Which node owns each shard, as the responding node last read it. <code>owners</code> has for each
+ * shard, by its number, the index of its owner in <code>nodes</code>, or null while none is known.
  *
  * @param totalShards totalShards
  * @param nodes nodes

@@ -31,8 +31,8 @@ import java.util.Map;
  * @param executedAt When the timer finished. Null if absent.
  * @param lastError Why the last failed attempt failed: a stable code, then details. Null if absent.
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
- * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
- * then, any other as failed. Null if absent.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed. Null if absent.
  */
 public record Timer(
         String namespace,

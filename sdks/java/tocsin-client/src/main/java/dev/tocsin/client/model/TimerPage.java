@@ -5,8 +5,9 @@ import dev.tocsin.client.Json;
 import java.util.List;
 
 /**
- * A page of timers, ordered by <code>executeAt</code>. A page without <code>nextCursor</code> is the last. A
- * page may be empty without being the last, and is shorter than its limit if payloads are large.
+ * A page of timers, ordered by <code>executeAt</code>. A page without <code>nextCursor</code> is the
+ * last. A page may be empty without being the last, and is shorter than its limit if payloads are
+ * large.
  *
  * @param timers timers
  * @param nextCursor <code>nextCursor</code> of the previous page. Null if absent.

@@ -5,12 +5,13 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.OpenEnum;
 
 /**
- * Where a timer is. <code>scheduled</code>, <code>retrying</code>: its instant, or that of its next attempt, is
- * in the future. <code>waiting</code>: it is due and waits for its turn. <code>firing</code>: an attempt is in
- * flight. <code>writing</code>: a result or a change is being stored. <code>paused</code>: its namespace is
- * paused. <code>suspended</code>: its stored record can't be read. <code>blocked</code>: it is due, and no node
- * fires it now. <code>unknown</code>: it is due, and the owner of its shard could not be asked.
- * <code>finished</code>: it has its final status. Later servers may send values that have no constant here.
+ * Where a timer is. <code>scheduled</code>, <code>retrying</code>: its instant, or that of its next
+ * attempt, is in the future. <code>waiting</code>: it is due and waits for its turn.
+ * <code>firing</code>: an attempt is in flight. <code>writing</code>: a result or a change is being
+ * stored. <code>paused</code>: its namespace is paused. <code>suspended</code>: its stored record
+ * can't be read. <code>blocked</code>: it is due, and no node fires it now. <code>unknown</code>: it
+ * is due, and the owner of its shard could not be asked. <code>finished</code>: it has its final
+ * status. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */

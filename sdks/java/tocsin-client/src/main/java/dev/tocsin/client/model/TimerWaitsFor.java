@@ -5,11 +5,12 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.OpenEnum;
 
 /**
- * What has to happen before the timer moves on. <code>instant</code>: its time. <code>destination</code>,
- * <code>namespace</code>, <code>node</code>: a free slot there; a paused namespace: that it is resumed.
- * <code>response</code>: that of the receiver. <code>write</code>: that results or changes are stored.
- * <code>lease</code>, <code>clock</code>: that of the node that owns its shard. <code>owner</code>: a node that
- * owns its shard. <code>create</code>: that a client creates it again. Later servers may send values that have no constant here.
+ * What has to happen before the timer moves on. <code>instant</code>: its time.
+ * <code>destination</code>, <code>namespace</code>, <code>node</code>: a free slot there; a paused
+ * namespace: that it is resumed. <code>response</code>: that of the receiver. <code>write</code>: that
+ * results or changes are stored. <code>lease</code>, <code>clock</code>: that of the node that owns
+ * its shard. <code>owner</code>: a node that owns its shard. <code>create</code>: that a client
+ * creates it again. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */

@@ -11,29 +11,30 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces <code>every</code> and
- * the other way round. Null removes <code>anchor</code>, <code>startAt</code>, <code>endAt</code>,
- * <code>maxOccurrences</code>, <code>expireAfter</code> and <code>headers</code>, and restores the default of
- * <code>catchUpWindow</code> and <code>retryPolicy</code>.
+ * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
+ * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
+ * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code> and <code>headers</code>,
+ * and restores the default of <code>catchUpWindow</code> and <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
- * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
- * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+ * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+ * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
  * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
  * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
  * @param startAt No instant is earlier than this.
  * @param endAt All instants are earlier than this.
  * @param maxOccurrences How many instants it has; afterwards it ends.
- * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
- * instant. Default 0s.
- * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
- * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+ * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+ * schedule and the instant. Default 0s.
+ * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+ * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
- * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+ * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+ * objects.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
@@ -142,8 +143,8 @@ public record UpdateSchedule(
     }
 
     /**
-     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
-     * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      *
      * @param value its value
      * @return a copy with it
@@ -155,8 +156,8 @@ public record UpdateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
-     * first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      * @return a copy with it
      */
     public UpdateSchedule cron(Field<String> cron) {
@@ -438,8 +439,8 @@ public record UpdateSchedule(
     }
 
     /**
-     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
-     * instant. Default 0s.
+     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
      *
      * @param value its value
      * @return a copy with it
@@ -451,8 +452,8 @@ public record UpdateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
-     * instant. Default 0s.
+     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
      * @return a copy with it
      */
     public UpdateSchedule jitter(Field<Duration> jitter) {
@@ -482,8 +483,8 @@ public record UpdateSchedule(
     }
 
     /**
-     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
-     * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
      *
      * @param value its value
      * @return a copy with it
@@ -495,8 +496,8 @@ public record UpdateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
-     * finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
      * @return a copy with it
      */
     public UpdateSchedule catchUp(Field<CatchUp> catchUp) {
@@ -610,7 +611,8 @@ public record UpdateSchedule(
     }
 
     /**
-     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      *
      * @param value its value
      * @return a copy with it
@@ -622,7 +624,8 @@ public record UpdateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      * @return a copy with it
      */
     public UpdateSchedule payload(Field<Json> payload) {

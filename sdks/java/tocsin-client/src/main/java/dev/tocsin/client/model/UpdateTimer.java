@@ -11,16 +11,18 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. A null <code>headers</code> removes them; a null
- * <code>retryPolicy</code> returns to the namespace's policy. <code>payload</code> and <code>body</code> replace
- * one another. Send at most one of <code>executeAt</code> and <code>delay</code>.
+ * Changes to a pending timer; absent fields stay unchanged. A null <code>headers</code> removes them;
+ * a null <code>retryPolicy</code> returns to the namespace's policy. <code>payload</code> and
+ * <code>body</code> replace one another. Send at most one of <code>executeAt</code> and
+ * <code>delay</code>.
  *
  * @param namespace The namespace's name.
  * @param timerId The timer's id, unique in its namespace.
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
- * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+ * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+ * objects.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
@@ -168,7 +170,8 @@ public record UpdateTimer(
     }
 
     /**
-     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      *
      * @param value its value
      * @return a copy with it
@@ -180,7 +183,8 @@ public record UpdateTimer(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects.
      * @return a copy with it
      */
     public UpdateTimer payload(Field<Json> payload) {
