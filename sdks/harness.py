@@ -42,9 +42,17 @@ class Driver:
 
 
 _PYTHON = (sys.executable, "driver.py")
+#: `make test-sdks` builds it first.
+_JAVA = (
+    "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+    "-cp", "tocsin-client/target/classes:driver/target/classes:driver/target/lib/*", "dev.tocsin.client.Driver",
+)  # fmt: skip
+_JAVA_NEEDS = ("java", "javac", "mvn")
 DRIVERS = (
     Driver("python", "python", _PYTHON, env={"PYTHONPATH": "src"}),
     Driver("python-async", "python", _PYTHON, env={"PYTHONPATH": "src", "TOCSIN_SDK_MODE": "async"}),
+    Driver("java", "java", _JAVA, requires=_JAVA_NEEDS),
+    Driver("java-async", "java", _JAVA, requires=_JAVA_NEEDS, env={"TOCSIN_SDK_MODE": "async"}),
 )
 
 
