@@ -42,6 +42,7 @@ _SLOW = {
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
     "tests/upgrade/": 5.0,
+    "sdks/java/tests/test_java_docs.py": 4.0,
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,

@@ -76,6 +76,11 @@ def _written(type_: Type, value: str) -> str:
     return f"Values.toJson({value})" if type_.kind in ("instant", "duration") else f"Json.of({value})"
 
 
+def factory_order(fields: list[Field]) -> list[Field]:
+    """Required members in the order of a factory's parameters: what names the object comes first."""
+    return sorted(fields, key=lambda field: (field.name != "namespace", not field.name.lower().endswith("id")))
+
+
 def constant(value: str) -> str:
     """The name of an enum's value."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", value).upper()
@@ -117,7 +122,7 @@ def files(api: Api, templates: Path) -> dict[str, str]:
     )
     environment.filters.update(
         boxed=boxed, plain=plain, answered=answered, writer=writer, reader=reader, written=written, constant=constant,
-        comment=comment,
+        comment=comment, factory_order=factory_order,
     )  # fmt: skip
     environment.globals.update(imports=imports)
 

@@ -4,6 +4,7 @@ package dev.tocsin.client.error;
 public class TransportException extends TocsinException {
     private static final long serialVersionUID = 1L;
 
+    /** Whether the request may have been executed. */
     private final boolean maybeDone;
 
     /**

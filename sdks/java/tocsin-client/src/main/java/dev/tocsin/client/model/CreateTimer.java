@@ -55,11 +55,11 @@ public record CreateTimer(
      * Starts with the required members; the others are absent.
      *
      * @param namespace The namespace's name.
-     * @param callbackUrl The http or https URL to call. Responses redact its secrets.
      * @param id The timer's id, unique in its namespace.
+     * @param callbackUrl The http or https URL to call. Responses redact its secrets.
      * @return the request
      */
-    public static CreateTimer of(String namespace, String callbackUrl, String id) {
+    public static CreateTimer of(String namespace, String id, String callbackUrl) {
         return new CreateTimer(
                 namespace,
                 callbackUrl,
