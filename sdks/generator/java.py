@@ -88,9 +88,9 @@ def constant(value: str) -> str:
 
 def comment(text: str, indent: int = 0) -> str:
     """A description as text of Javadoc."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;").replace("*/", "*&#47;")
-    # A description in code font must stay on its line to remain readable; Javadoc itself allows breaks.
-    escaped = re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped)
+    for character, written_as in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("*/", "*&#47;")):
+        text = text.replace(character, written_as)
+    escaped = re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
     return ("\n" + " " * indent + " * ").join(textwrap.wrap(escaped, _PROSE_CHARS, break_long_words=False))
 
 

@@ -18,7 +18,6 @@ import pytest
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
-
 from tocsin_client.testing import TestServer
 
 ROOT = Path(__file__).parents[3]

@@ -48,15 +48,6 @@ public final class Driver {
         this.folder = folder;
     }
 
-    /** The step is one that this driver does not have. */
-    static final class UnknownStep extends RuntimeException {
-        private static final long serialVersionUID = 1L;
-
-        UnknownStep(String step) {
-            super(step);
-        }
-    }
-
     /** Asks for steps until there are no more. */
     public static void main(String[] arguments) throws Exception {
         System.setProperty("java.util.logging.config.class", Silence.class.getName()); // scenarios cause what is logged
@@ -244,13 +235,15 @@ public final class Driver {
     /** An error as the harness compares it. */
     static Json failure(Throwable thrown) {
         Throwable error = thrown;
-        while ((error instanceof CompletionException || error instanceof InvocationTargetException) && error.getCause() != null) {
+        while ((error instanceof CompletionException || error instanceof InvocationTargetException)
+                && error.getCause() != null) {
             error = error.getCause();
         }
         if (error instanceof TocsinException known) {
             return Vectors.failure(known);
         }
-        String kind = error instanceof CancellationException ? "Canceled" : error instanceof UnknownStep ? "UnknownStep" : "Crash";
+        String kind = error instanceof CancellationException ? "Canceled" : error instanceof Vectors.UnknownStep
+                ? "UnknownStep" : "Crash";
         StringWriter trace = new StringWriter();
         error.printStackTrace(new PrintWriter(trace));
         return Json.object().with("classes", Json.array(Json.of(kind))).with("message", trace.toString());

@@ -18,7 +18,7 @@ final class Reflection {
 
     static Method method(Class<?> type, String name) {
         return Arrays.stream(type.getMethods()).filter(each -> each.getName().equals(name)).findFirst()
-                .orElseThrow(() -> new Driver.UnknownStep(type.getSimpleName() + "." + name));
+                .orElseThrow(() -> new Vectors.UnknownStep(type.getSimpleName() + "." + name));
     }
 
     static List<CreateTimer> timers(Json given) {
@@ -55,7 +55,8 @@ final class Reflection {
         }
         return make(type, Arrays.stream(type.getRecordComponents()).map(each -> {
             boolean optional = each.getType() == Field.class;
-            return optional && !given.has(each.getName()) ? Field.absent() : read(each.getGenericType(), given.get(each.getName()));
+            return optional && !given.has(each.getName()) ? Field.absent() : read(each.getGenericType(),
+                    given.get(each.getName()));
         }).toArray());
     }
 

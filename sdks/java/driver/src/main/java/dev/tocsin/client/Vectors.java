@@ -20,6 +20,15 @@ import java.util.OptionalDouble;
 final class Vectors {
     private Vectors() {}
 
+    /** The step is one that this driver does not have. */
+    static final class UnknownStep extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        UnknownStep(String step) {
+            super(step);
+        }
+    }
+
     static Json run(String name, Json given) throws Exception {
         return switch (name) {
             case "placement" -> placed(given);
@@ -32,7 +41,7 @@ final class Vectors {
             case "answers" -> answered(given);
             case "errors" -> failure(replyOf(given).error());
             case "retries" -> delayed(given);
-            default -> throw new Driver.UnknownStep("vectors." + name);
+            default -> throw new UnknownStep("vectors." + name);
         };
     }
 

@@ -16,7 +16,10 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
-/** The service calls of a tenant: requests that the server sends, and whose answers it keeps; for programs that do not block. */
+/**
+ * The service calls of a tenant: requests that the server sends, and whose answers it keeps; for programs that
+ * do not block.
+ */
 public final class AsyncCalls {
     private static final Set<ServiceCallStatus> FINISHED = Set.of(ServiceCallStatus.SUCCEEDED, ServiceCallStatus.FAILED);
 

@@ -54,6 +54,7 @@ public final class AsyncNamespaces {
      * @return the namespaces
      */
     public CompletableFuture<List<Namespace>> list() {
-        return flows.ask(Call.of(Operation.LIST_NAMESPACES, Json.object()), NamespaceList::fromJson).thenApply(NamespaceList::namespaces);
+        return flows.ask(Call.of(Operation.LIST_NAMESPACES, Json.object()),
+                NamespaceList::fromJson).thenApply(NamespaceList::namespaces);
     }
 }

@@ -43,7 +43,8 @@ public final class AsyncSchedules {
      * @return the schedule; fails with {@link ScheduleNotFoundException} if there is none
      */
     public CompletableFuture<Schedule> get(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.GET_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()), Schedule::fromJson);
+        return flows.ask(Call.of(Operation.GET_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
+                Schedule::fromJson);
     }
 
     /**
@@ -96,7 +97,8 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> pause(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.PAUSE_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()), Schedule::fromJson);
+        return flows.ask(Call.of(Operation.PAUSE_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
+                Schedule::fromJson);
     }
 
     /**
@@ -107,7 +109,8 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> resume(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.RESUME_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()), Schedule::fromJson);
+        return flows.ask(Call.of(Operation.RESUME_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
+                Schedule::fromJson);
     }
 
     /**
@@ -119,7 +122,8 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> trigger(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.TRIGGER_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()).unsafe(), Schedule::fromJson);
+        return flows.ask(Call.of(Operation.TRIGGER_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()).unsafe(),
+                Schedule::fromJson);
     }
 
     /**

@@ -93,7 +93,8 @@ public final class Batcher implements AutoCloseable {
 
     /** Sends what is ready, and sees to it that this is called when more will be. Needs the lock. */
     private void dispatch() {
-        for (BatchQueue.Taken taken = queue.take(Session.monotonic()); taken != null; taken = queue.take(Session.monotonic())) {
+        for (BatchQueue.Taken taken = queue.take(Session.monotonic()); taken != null; taken =
+                queue.take(Session.monotonic())) {
             BatchQueue.Taken request = taken;
             notifyAll();
             CompletableFuture.runAsync(() -> send(request));

@@ -144,11 +144,13 @@ final class Batches {
             Call call = Call.of(Operation.BATCH_CREATE_TIMERS, retry == 0 ? body : Session.remaining(body, elapsed));
             boolean first = retry == 0 && waiting.stream().allMatch(index -> items.get(index).automatic);
             // Retries go to the client's own URL.
-            return (first ? call.firstHeaders(Flows.FIRST_TRY) : call).place(retry == 0 ? items.get(waiting.get(0)).place : null);
+            return (first ? call.firstHeaders(Flows.FIRST_TRY) : call).place(retry == 0
+                    ? items.get(waiting.get(0)).place : null);
         }
 
         private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
-            List<BatchResult> answers = reply.read(found -> found.read("results", each -> each.asList(BatchResult::fromJson)));
+            List<BatchResult> answers = reply.read(found -> found.read("results",
+                    each -> each.asList(BatchResult::fromJson)));
             List<ItemResult> results = new ArrayList<>();
             for (int i = 0; i < waiting.size(); i++) {
                 BatchResult answer = answers.get(i);

@@ -100,6 +100,7 @@ public final class ClientBuilder {
      * @throws IllegalArgumentException if the URL is none
      */
     public AsyncTocsinClient buildAsync() {
-        return new AsyncTocsinClient(new Flows(new Session(url, key, toOwners, onRequest, new Transport(sslContext)), options));
+        return new AsyncTocsinClient(new Flows(new Session(url, key, toOwners, onRequest, new Transport(sslContext)),
+                options));
     }
 }

@@ -91,7 +91,8 @@ record Flows(Session session, Options options) {
 
     /** Asks again and again until the object has finished; null as timeout: however long it takes. */
     <T> CompletableFuture<T> await(
-            Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, Duration timeout, String what) {
+            Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, Duration timeout,
+                    String what) {
         return Run.start(run -> {
             Waiting<T> waiting = new Waiting<>(run, get, read, isFinished, next, timeout, what);
             waiting.poll();
@@ -111,7 +112,8 @@ record Flows(Session session, Options options) {
         private double pause = WAIT_POLL_FIRST_S;
 
         Waiting(
-                Run run, Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, Duration timeout,
+                Run run, Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next,
+                        Duration timeout,
                 String what) {
             this.run = run;
             this.get = get;

@@ -28,7 +28,8 @@ record Reply(int status, Map<String, String> headers, byte[] body) {
             String start = text().substring(0, Math.min(text().length(), MESSAGE_CHARS_MAX));
             String message = "the answer can't be read (" + wrong.getMessage() + "): '" + start
                     + "'; check that the URL is that of a Tocsin server";
-            throw new ServerErrorException(new Problem(status, "", message, List.of(), headers.get("x-correlation-id"), null));
+            throw new ServerErrorException(new Problem(status, "", message, List.of(), headers.get("x-correlation-id"),
+                    null));
         }
     }
 

@@ -36,7 +36,8 @@ final class Session {
 
     Session(String url, String key, boolean toOwners, Consumer<Map<String, String>> onRequest, Transport transport) {
         if (!url.startsWith("http://") && !url.startsWith("https://")) {
-            throw new IllegalArgumentException("url: '" + url + "' is not an http or https URL, such as http://127.0.0.1:8080");
+            throw new IllegalArgumentException("url: '" + url
+                    + "' is not an http or https URL, such as http://127.0.0.1:8080");
         }
         this.url = withoutSlash(url);
         this.key = key;

@@ -78,7 +78,8 @@ final class Transport {
 
     private static Reply replyOf(HttpResponse<byte[]> response) {
         Map<String, String> headers = new HashMap<>();
-        response.headers().map().forEach((name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT), values.get(0)));
+        response.headers().map().forEach((name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT),
+                values.get(0)));
         return new Reply(response.statusCode(), headers, response.body());
     }
 

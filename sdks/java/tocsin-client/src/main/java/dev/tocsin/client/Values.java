@@ -43,7 +43,8 @@ public final class Values {
             ZoneOffset offset = zone.equalsIgnoreCase("Z") ? ZoneOffset.UTC : ZoneOffset.of(zone);
             Instant second = LocalDateTime.parse(found.group(1) + "T" + found.group(2)).toInstant(offset);
             String fraction = found.group(3) == null ? "0" : found.group(3);
-            long microseconds = new BigDecimal("0." + fraction).movePointRight(6).setScale(0, RoundingMode.CEILING).longValue();
+            long microseconds = new BigDecimal("0." + fraction).movePointRight(6).setScale(0,
+                    RoundingMode.CEILING).longValue();
             return checked(second.plus(microseconds, ChronoUnit.MICROS));
         } catch (DateTimeException wrong) {
             throw new JsonException("'" + text + "' is not an instant between the years 1 and 9999");

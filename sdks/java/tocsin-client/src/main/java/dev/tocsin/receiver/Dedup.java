@@ -96,7 +96,8 @@ public final class Dedup {
     }
 
     /**
-     * Calls the work with a connection, and commits what it did together with its answer. A repetition of the firing gets this
+     * Calls the work with a connection, and commits what it did together with its answer. A repetition of the firing
+     * gets this
      * answer again, without the work.
      *
      * @param firing that is handled

@@ -108,7 +108,8 @@ public final class Receiver {
         }
         try {
             Answer answer = handler.handle(firing);
-            return Objects.requireNonNull(answer, "the handler returned null; return done(), rescheduleAt(), retry() or fail()");
+            return Objects.requireNonNull(answer,
+                    "the handler returned null; return done(), rescheduleAt(), retry() or fail()");
         } catch (Exception failed) {
             if (failed instanceof InterruptedException) {
                 Thread.currentThread().interrupt();

@@ -26,7 +26,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * {@code tocsin dev} on a free port, with an empty folder of its own. One serves a class of tests; it starts in about a second.
+ * {@code tocsin dev} on a free port, with an empty folder of its own. One serves a class of tests; it starts in about a
+ * second.
  *
  * <p>The program is the environment's {@code TOCSIN_BIN}, else {@code tocsin} on the PATH, else {@code uvx tocsin}.
  */
@@ -118,7 +119,8 @@ public final class TestServer implements AutoCloseable {
     }
 
     /**
-     * Moves the clock from one due instant to the next until so much time has passed. Returns when everything that was due has
+     * Moves the clock from one due instant to the next until so much time has passed. Returns when everything that was
+     * due has
      * been answered and stored.
      *
      * @param by how far

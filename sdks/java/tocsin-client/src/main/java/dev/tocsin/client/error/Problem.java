@@ -32,7 +32,8 @@ public record Problem(
      * @return what it contains
      */
     public static Problem read(int status, String body, String correlationId, String retryAfter) {
-        Double seconds = retryAfter != null && retryAfter.matches("[0-9]+\\.?[0-9]*|\\.[0-9]+") ? Double.valueOf(retryAfter) : null;
+        Double seconds = retryAfter != null && retryAfter.matches("[0-9]+\\.?[0-9]*|\\.[0-9]+")
+                ? Double.valueOf(retryAfter) : null;
         try {
             Json found = Json.parse(body);
             if (found.has("error") && found.get("error").isString()) {
