@@ -12,10 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from sdks.generator import document, java, python, vectors
+from sdks.generator import document, go, java, python, vectors
 
 SDKS = Path(__file__).resolve().parent
-LANGUAGES = (python, java)
+LANGUAGES = (python, go, java)
 
 
 def made() -> dict[Path, str]:

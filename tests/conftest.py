@@ -47,14 +47,18 @@ _SLOW = {
     "test_the_clusters_nodes_work_together": 12.0,
     "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
+    "sdks/python/tests/test_migration_guides.py": 3.0,
+    "tests/repo/test_alerts.py::test_every_alert_fires": 2.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
+    "sdks/go/tests/": 15.0,
 }
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
 _WAITING = ("tests/crash/", "tests/integration/cluster/")
 #: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again.
 _SHARE_A_SERVER = {
+    "sdks/go/tests/test_go.py",
     "tests/e2e/test_bulk.py",
     "tests/e2e/test_calls.py",
     "tests/e2e/test_lists.py",

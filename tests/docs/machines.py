@@ -118,6 +118,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
+    ("docs/sdks/go.md", "go mod init example"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
+    ("docs/sdks/go.md", "go get tocsin.dev/go"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
+    ("docs/sdks/go.md", "go run ./first-timer"): "sdks/go/tests/test_go.py runs all programs of the page",
+    ("docs/sdks/go.md", "ADDRESS=127.0.0.1:9000 TOCSIN_SECRET=whsec_… go run ./reminders"): "the same",
     (
         "docs/how-to/nats.md",
         "nats sub",
@@ -132,9 +136,12 @@ TRIED = {
     "toml": "checked by `tocsin config check`",
 }
 NOT_TRIED = {
+    "js": "a program of a guide, which the tests of the Python SDK run",
+    "ts": "a program of another system, shown to compare",
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "a certificate of cert-manager, or values of the Helm chart, with which tests/deploy/test_helm.py renders it",
+    "yaml": "a certificate of cert-manager, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders",
+    "go": "a program of the Go SDK's page, which sdks/go/tests runs",
     "text": "a list of commands, or a command's own help",
 }

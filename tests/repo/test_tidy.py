@@ -44,9 +44,14 @@ def test_lock_files_pin_with_hashes_and_without_addresses() -> None:
         assert "://" not in text
 
 
+def prose_of(page: Path) -> str:
+    """The page without its code."""
+    return re.sub(r"^ *```.*?^ *```", "", read(page), flags=re.MULTILINE | re.DOTALL)
+
+
 def anchors(page: Path) -> set[str]:
     """The fragments by which links can name a place on the page."""
-    prose = re.sub(r"^ *```.*?^ *```", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    prose = prose_of(page)
     titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ (.*)$", prose, re.MULTILINE)]
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
     return slugs | set(re.findall(r'id="([^"]+)"', prose))
@@ -55,7 +60,7 @@ def anchors(page: Path) -> set[str]:
 def test_links_between_pages_resolve() -> None:
     dead = []
     for page in PAGES:
-        for target, fragment in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", read(page)):
+        for target, fragment in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", prose_of(page)):
             if "://" in target:
                 continue
             path = (ROOT / page.parent / target).resolve() if target else ROOT / page

@@ -1,0 +1,3 @@
+module tocsin.dev/go
+
+go 1.23

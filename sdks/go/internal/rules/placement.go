@@ -1,0 +1,69 @@
+package rules
+
+import (
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// UUID is one of any version.
+type UUID [16]byte
+
+// String is its usual form.
+func (u UUID) String() string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// The UUID namespace DNS of RFC 9562, and that of timers below it.
+var (
+	dns    = UUID{0x6b, 0xa7, 0xb8, 0x10, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}
+	timers = uuid5(dns, "timers.tocsin.dev")
+)
+
+func uuid5(space UUID, name string) UUID {
+	sum := sha1.Sum(append(space[:], name...))
+	return versioned(UUID(sum[:16]), 5)
+}
+
+func versioned(u UUID, version byte) UUID {
+	u[6] = u[6]&0x0f | version<<4
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// NewUUID4 is random.
+func NewUUID4() UUID {
+	var u UUID
+	fillRandom(u[:])
+	return versioned(u, 4)
+}
+
+// NewUUID7 begins with the time, in milliseconds.
+func NewUUID7(now time.Time) UUID {
+	var u UUID
+	fillRandom(u[6:])
+	var milliseconds [8]byte
+	binary.BigEndian.PutUint64(milliseconds[:], uint64(now.UnixMilli()))
+	copy(u[:6], milliseconds[2:])
+	return versioned(u, 7)
+}
+
+func fillRandom(bytes []byte) {
+	if _, err := rand.Read(bytes); err != nil {
+		panic("the system has no random numbers: " + err.Error()) // no key would be safe
+	}
+}
+
+// TimerUUID is the UUID of the timer with this id.
+func TimerUUID(namespace, id string) UUID { return uuid5(timers, namespace+"\x00"+id) }
+
+// ShardOf is the shard that has the timer: the n-th of its namespace's, which follow one another.
+func ShardOf(namespace, id string, numShards, totalShards int) int {
+	space := sha1.Sum([]byte(namespace))
+	timer := TimerUUID(namespace, id)
+	first := int(binary.BigEndian.Uint32(space[:4]))
+	nth := int(binary.BigEndian.Uint32(timer[:4])) % numShards
+	return (first + nth) % totalShards
+}

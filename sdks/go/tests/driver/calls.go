@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"tocsin.dev/go/tocsin"
+)
+
+var errUnknownStep = errors.New("unknown step")
+
+// named has the members that name an object, and what steps have beside a request.
+type named struct {
+	Namespace, TimerID, ScheduleID, TenantID, ServiceCallID, Tag string
+
+	TimeoutSeconds float64
+	Pages          bool
+}
+
+// call runs the method that has the step's name.
+func call(x context.Context, client *tocsin.Client, do string, with json.RawMessage) (any, error) {
+	var n named
+	if do != "calls.list" { // whose tag is a list
+		if err := json.Unmarshal(with, &n); err != nil {
+			return nil, err
+		}
+	}
+	if n.TimeoutSeconds > 0 {
+		limited, cancel := context.WithTimeout(x, time.Duration(n.TimeoutSeconds*float64(time.Second)))
+		defer cancel()
+		x = limited
+	}
+	switch do {
+	case "timers.createMany", "timers.batcher":
+		return createMany(x, client, do == "timers.batcher", with)
+	case "calls.list":
+		return listCalls(x, client, with)
+	}
+	family, verb, _ := strings.Cut(do, ".")
+	names := map[string][]string{
+		"timers": {n.Namespace, n.TimerID}, "schedules": {n.Namespace, n.ScheduleID}, "calls": {n.ServiceCallID, n.Tag},
+	}[family]
+	part, known := map[string]any{
+		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,
+		"calls": client.Calls(n.TenantID),
+	}[family]
+	if !known || verb == "" {
+		return nil, errUnknownStep
+	}
+	name := strings.ToUpper(verb[:1]) + verb[1:]
+	if n.Pages {
+		name += "Pages"
+	}
+	method := reflect.ValueOf(part).MethodByName(name)
+	if !method.IsValid() {
+		return nil, errUnknownStep
+	}
+	arguments, err := argumentsOf(x, method.Type(), names, with)
+	if err != nil {
+		return nil, err
+	}
+	return result(method.Call(arguments), n.Pages)
+}
+
+// argumentsOf are the context, then names, or the members of a request.
+func argumentsOf(x context.Context, method reflect.Type, names []string, with json.RawMessage) ([]reflect.Value, error) {
+	arguments := []reflect.Value{reflect.ValueOf(x)}
+	for i := 1; i < method.NumIn(); i++ {
+		argument := reflect.New(method.In(i))
+		if method.In(i).Kind() == reflect.String {
+			argument.Elem().SetString(names[0])
+			names = names[1:]
+		} else if err := json.Unmarshal(with, argument.Interface()); err != nil {
+			return nil, err
+		}
+		arguments = append(arguments, argument.Elem())
+	}
+	return arguments, nil
+}
+
+// result is what a method returned: a value, a list, an error.
+func result(returned []reflect.Value, pages bool) (any, error) {
+	if returned[0].Kind() == reflect.Func {
+		found := []any{}
+		for each, failed := range returned[0].Seq2() {
+			if !failed.IsNil() {
+				return nil, failed.Interface().(error)
+			}
+			found = append(found, each.Interface())
+		}
+		if pages {
+			return object{"pages": found}, nil
+		}
+		return object{"items": found}, nil
+	}
+	failed, _ := returned[len(returned)-1].Interface().(error)
+	if len(returned) == 1 {
+		return nil, failed
+	}
+	return returned[0].Interface(), failed
+}
+
+// listCalls: one status may stand alone.
+func listCalls(x context.Context, client *tocsin.Client, with json.RawMessage) (any, error) {
+	var filters struct {
+		TenantID string
+		Status   tocsin.ServiceCallStatus
+		Tag      []string
+	}
+	if err := json.Unmarshal(with, &filters); err != nil {
+		return nil, err
+	}
+	query := tocsin.ListCalls{Tags: filters.Tag}
+	if filters.Status != "" {
+		query.Status = []tocsin.ServiceCallStatus{filters.Status}
+	}
+	return result([]reflect.Value{reflect.ValueOf(client.Calls(filters.TenantID).List(x, query))}, false)
+}
+
+func createMany(x context.Context, client *tocsin.Client, batched bool, with json.RawMessage) (any, error) {
+	var given struct{ Timers, Items []tocsin.CreateTimer }
+	if err := json.Unmarshal(with, &given); err != nil {
+		return nil, err
+	}
+	var results []tocsin.ItemResult
+	var err error
+	if batched {
+		results = batch(x, client, given.Items)
+	} else {
+		results, err = client.Timers.CreateMany(x, slices.Values(given.Timers))
+	}
+	shown := make([]object, len(results))
+	for i, each := range results {
+		shown[i] = object{"timer": each.Timer}
+		if each.Err != nil {
+			shown[i] = object{"error": failure(each.Err)}
+		}
+	}
+	return shown, err
+}
+
+func batch(x context.Context, client *tocsin.Client, items []tocsin.CreateTimer) []tocsin.ItemResult {
+	batcher := client.Timers.NewBatcher()
+	results, added := make([]tocsin.ItemResult, len(items)), make([]*tocsin.Pending, len(items))
+	for i, timer := range items {
+		added[i], results[i].Err = batcher.Add(x, timer)
+	}
+	batcher.Close()
+	for i, pending := range added {
+		if pending != nil {
+			results[i].Timer, results[i].Err = pending.Wait(x)
+		}
+	}
+	return results
+}

@@ -1,0 +1,40 @@
+package tocsin
+
+import "context"
+
+// Namespaces have a secret, a retention and a default retry policy of their own.
+type Namespaces struct{ part }
+
+// Create creates a namespace. ErrNamespaceExists: there is one of this name. It is not repeated after a lost answer: the
+// *TransportError has MaybeDone.
+func (n *Namespaces) Create(ctx context.Context, namespace CreateNamespace) (*Namespace, error) {
+	return ask[Namespace](ctx, &n.part, &call{operation: "createNamespace", body: constant(namespace), once: true})
+}
+
+// Update changes the given fields; null removes Secret and RetryPolicy.
+func (n *Namespaces) Update(ctx context.Context, change UpdateNamespace) (*Namespace, error) {
+	return ask[Namespace](ctx, &n.part, &call{operation: "updateNamespace", body: constant(change)})
+}
+
+// RotateSecret signs with a new secret, and during Grace with the former one, too. Only this answer shows the secret. It is not
+// repeated after a lost answer.
+func (n *Namespaces) RotateSecret(ctx context.Context, rotation RotateSecret) (*RotatedSecret, error) {
+	return ask[RotatedSecret](ctx, &n.part, &call{operation: "rotateNamespaceSecret", body: constant(rotation), once: true})
+}
+
+// List returns all namespaces that the key may see.
+func (n *Namespaces) List(ctx context.Context) ([]Namespace, error) {
+	found, err := ask[NamespaceList](ctx, &n.part, &call{operation: "listNamespaces", body: constant(noMembers{})})
+	if err != nil {
+		return nil, err
+	}
+	return found.Namespaces, nil
+}
+
+// ClusterView shows the servers.
+type ClusterView struct{ part }
+
+// Get returns nodes and shards.
+func (c *ClusterView) Get(ctx context.Context) (*Cluster, error) {
+	return ask[Cluster](ctx, &c.part, &call{operation: "getCluster"})
+}
