@@ -143,5 +143,7 @@ NOT_TRIED = {
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
     "yaml": "a certificate of cert-manager, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders",
     "go": "a program of the Go SDK's page, which sdks/go/tests runs",
+    "java": "a program of the Java SDK's page, which sdks/java/tests runs",
+    "xml": "a fragment of a Maven project, which sdks/java/tests builds",
     "text": "a list of commands, or a command's own help",
 }
