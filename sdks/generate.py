@@ -12,10 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from sdks.generator import document, go, python, typescript, vectors
+from sdks.generator import document, go, java, python, typescript, vectors
 
 SDKS = Path(__file__).resolve().parent
-LANGUAGES = (python, typescript, go)
+LANGUAGES = (python, typescript, go, java)
 
 
 def made() -> dict[Path, str]:

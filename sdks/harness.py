@@ -54,12 +54,24 @@ _TYPESCRIPT = Driver(
     requires=("npm", "node", _JAVASCRIPT[0]),
     target="sdk-typescript",
 )
+_JAVA = Driver(
+    "java",
+    "java",
+    (
+        "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+        "-cp", "tocsin-client/target/classes:driver/target/classes:driver/target/lib/*", "dev.tocsin.client.Driver",
+    ),
+    requires=("java", "javac", "mvn"),
+    target="sdk-java",
+)  # fmt: skip
 DRIVERS = (
     Driver("python", "python", _PYTHON, env={"PYTHONPATH": "src"}),
     Driver("python-async", "python", _PYTHON, env={"PYTHONPATH": "src", "TOCSIN_SDK_MODE": "async"}),
-    Driver("go", "go/tests", ("go", "run", "./driver"), requires=("go",)),
     _TYPESCRIPT,
     replace(_TYPESCRIPT, name="typescript-edge", env={"TOCSIN_SDK_MODE": "edge"}),
+    Driver("go", "go/tests", ("go", "run", "./driver"), requires=("go",)),
+    _JAVA,
+    replace(_JAVA, name="java-async", env={"TOCSIN_SDK_MODE": "async"}),
 )
 
 

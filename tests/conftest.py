@@ -47,6 +47,7 @@ _SLOW = {
     "tests/integration/server/": 3.0,
     "tests/integration/test_wheel.py": 5.0,
     "tests/upgrade/": 5.0,
+    "sdks/java/tests/test_java_docs.py": 10.0,
     "test_the_clusters_nodes_work_together": 12.0,
     "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,

@@ -125,6 +125,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
+    (
+        "docs/sdks/java.md",
+        "mvn -q compile org.codehaus.mojo:exec-maven-plugin:3.5.0:java -Dexec.mainClass=FirstTimer",
+    ): "sdks/java/tests/test_java_docs.py runs it with the built jars",
     ("docs/sdks/go.md", "go mod init example"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
     ("docs/sdks/go.md", "go get tocsin.dev/go"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
     ("docs/sdks/go.md", "go run ./first-timer"): "sdks/go/tests/test_go.py runs all programs of the page",
@@ -157,5 +161,7 @@ NOT_TRIED = {
     "yaml": "settings for a server of Cassandra, a certificate, a scrape that promtool checks, or values with which "
     "tests/deploy/test_helm.py renders the chart",
     "go": "a program of the Go SDK's page, which sdks/go/tests runs",
+    "java": "a program of the Java SDK's page, which sdks/java/tests runs",
+    "xml": "a fragment of a Maven project, which sdks/java/tests builds",
     "text": "a list of commands, or a command's own help",
 }

@@ -1,0 +1,60 @@
+package dev.tocsin.client;
+
+import dev.tocsin.client.error.NamespaceExistsException;
+import dev.tocsin.client.model.CreateNamespace;
+import dev.tocsin.client.model.Namespace;
+import dev.tocsin.client.model.NamespaceList;
+import dev.tocsin.client.model.RotateSecret;
+import dev.tocsin.client.model.RotatedSecret;
+import dev.tocsin.client.model.UpdateNamespace;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/** Namespaces: timers with a secret, a retention and a default retry policy of their own; for programs that do not block. */
+public final class AsyncNamespaces {
+    private final Flows flows;
+
+    AsyncNamespaces(Flows flows) {
+        this.flows = flows;
+    }
+
+    /**
+     * Creates a namespace. A lost answer is not followed by a retry: a TransportException with {@code maybeDone}.
+     *
+     * @param namespace its name, and what differs from the defaults
+     * @return the namespace; fails with {@link NamespaceExistsException} if there is one of this name
+     */
+    public CompletableFuture<Namespace> create(CreateNamespace namespace) {
+        return flows.ask(Call.of(Operation.CREATE_NAMESPACE, namespace.toJson()).unsafe(), Namespace::fromJson);
+    }
+
+    /**
+     * Changes a namespace.
+     *
+     * @param change what to change; absent fields stay, {@code Field.ofNull()} removes
+     * @return the namespace after the change
+     */
+    public CompletableFuture<Namespace> update(UpdateNamespace change) {
+        return flows.ask(Call.of(Operation.UPDATE_NAMESPACE, change.toJson()), Namespace::fromJson);
+    }
+
+    /**
+     * Signs with a new secret, and for a while with the former one, too. A lost answer is not followed by a retry.
+     *
+     * @param rotation which namespace, and how
+     * @return the secret; no later answer shows it
+     */
+    public CompletableFuture<RotatedSecret> rotateSecret(RotateSecret rotation) {
+        return flows.ask(Call.of(Operation.ROTATE_NAMESPACE_SECRET, rotation.toJson()).unsafe(), RotatedSecret::fromJson);
+    }
+
+    /**
+     * Lists all namespaces that the key may see.
+     *
+     * @return the namespaces
+     */
+    public CompletableFuture<List<Namespace>> list() {
+        return flows.ask(Call.of(Operation.LIST_NAMESPACES, Json.object()),
+                NamespaceList::fromJson).thenApply(NamespaceList::namespaces);
+    }
+}

@@ -1,0 +1,87 @@
+package dev.tocsin.client;
+
+import java.time.Duration;
+
+/**
+ * The client whose calls return futures. Errors are not wrapped, and canceling a future ends its request. Long work
+ * belongs into the {@code …Async} methods of futures: other calls wait for the thread that reads answers.
+ */
+public final class AsyncTocsinClient implements AutoCloseable {
+    private final Flows flows;
+
+    AsyncTocsinClient(Flows flows) {
+        this.flows = flows;
+    }
+
+    /**
+     * Timers.
+     *
+     * @return its operations
+     */
+    public AsyncTimers timers() {
+        return new AsyncTimers(flows);
+    }
+
+    /**
+     * Schedules.
+     *
+     * @return its operations
+     */
+    public AsyncSchedules schedules() {
+        return new AsyncSchedules(flows);
+    }
+
+    /**
+     * Namespaces.
+     *
+     * @return its operations
+     */
+    public AsyncNamespaces namespaces() {
+        return new AsyncNamespaces(flows);
+    }
+
+    /**
+     * The servers.
+     *
+     * @return its operations
+     */
+    public AsyncClusterView cluster() {
+        return new AsyncClusterView(flows);
+    }
+
+    /**
+     * The service calls of a tenant.
+     *
+     * @param tenantId a UUID
+     * @return its operations
+     */
+    public AsyncCalls calls(String tenantId) {
+        return new AsyncCalls(flows, tenantId);
+    }
+
+    /**
+     * This client with another limit, for single calls. It shares the connections, and is closed with this client.
+     *
+     * @param timeout how long a call may take with all its retries
+     * @return a view of this client
+     */
+    public AsyncTocsinClient withTimeout(Duration timeout) {
+        return new AsyncTocsinClient(new Flows(flows.session(), new Options(timeout, flows.options().retries())));
+    }
+
+    /**
+     * This client with another limit, for single calls. It shares the connections, and is closed with this client.
+     *
+     * @param retries how often a call is repeated; 0 means none
+     * @return a view of this client
+     */
+    public AsyncTocsinClient withRetries(int retries) {
+        return new AsyncTocsinClient(new Flows(flows.session(), new Options(flows.options().timeout(), retries)));
+    }
+
+    /** Closes the connections. Calls fail afterwards. */
+    @Override
+    public void close() {
+        flows.session().close();
+    }
+}

@@ -1,0 +1,197 @@
+package dev.tocsin.client;
+
+import dev.tocsin.client.error.Problem;
+import dev.tocsin.client.error.TocsinException;
+import dev.tocsin.client.model.BatchResult;
+import dev.tocsin.client.model.CreateTimer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+
+/** Creates many timers: in requests of bounded size, each timer with its own key and result. */
+final class Batches {
+    private static final int ITEMS_MAX = 1_000;
+    static final int BYTES_MAX = 8 * 1024 * 1024;
+    /** Of a request around its timers. */
+    static final int ENVELOPE_BYTES = "{\"timers\":[]}".length();
+
+    /**
+     * A timer as it is sent, with its key.
+     *
+     * @param sizeBytes of the body, and a comma
+     * @param automatic whether the key was made here, so that no earlier request can have used it
+     */
+    record Item(Place place, Json body, int sizeBytes, boolean automatic) {
+        static Item of(CreateTimer timer) {
+            boolean automatic = !timer.idempotencyKey().isPresent();
+            Json body = (automatic ? timer.idempotencyKey(UUID.randomUUID().toString()) : timer).toJson();
+            int sizeBytes = body.toString().getBytes(StandardCharsets.UTF_8).length + 1;
+            return new Item(new Place(timer.namespace(), timer.id()), body, sizeBytes, automatic);
+        }
+    }
+
+    /** Gets the place of a timer in its batch, and what became of it. */
+    interface Settle {
+        void settle(int index, ItemResult result);
+    }
+
+    private final Flows flows;
+    private final Run run;
+
+    Batches(Flows flows, Run run) {
+        this.flows = flows;
+        this.run = run;
+    }
+
+    /** The results, in the timers' order. A failed request is the result of all its timers, and the next one follows. */
+    CompletableFuture<List<ItemResult>> createAll(Iterator<CreateTimer> timers) {
+        CompletableFuture<List<ItemResult>> all = new CompletableFuture<>();
+        nextChunk(timers, timers.hasNext() ? Item.of(timers.next()) : null, new ArrayList<>(), all);
+        return all;
+    }
+
+    private void nextChunk(
+            Iterator<CreateTimer> timers, Item first, List<ItemResult> results, CompletableFuture<List<ItemResult>> all) {
+        if (first == null) {
+            all.complete(results);
+            return;
+        }
+        List<Item> chunk = new ArrayList<>();
+        int sizeBytes = ENVELOPE_BYTES;
+        Item next = first;
+        do {
+            chunk.add(next);
+            sizeBytes += next.sizeBytes;
+            next = timers.hasNext() ? Item.of(timers.next()) : null;
+        } while (next != null && chunk.size() < ITEMS_MAX && sizeBytes + next.sizeBytes <= BYTES_MAX);
+        Item following = next;
+        ItemResult[] settled = new ItemResult[chunk.size()];
+        createChunk(chunk, (index, result) -> settled[index] = result).whenCompleteAsync(Run.guarded(all, done -> {
+            results.addAll(Arrays.asList(settled));
+            nextChunk(timers, following, results, all);
+        }));
+    }
+
+    /** One request for each owner, if owners are asked directly, else one. Each timer is settled once. */
+    CompletableFuture<Void> createChunk(List<Item> items, Settle settle) {
+        CompletableFuture<Void> grouped = CompletableFuture.completedFuture(null);
+        Map<String, List<Integer>> groups = new LinkedHashMap<>();
+        if (flows.session().router == null) {
+            groups.put("", IntStream.range(0, items.size()).boxed().toList());
+        } else {
+            // Only the first reads the map.
+            grouped = flows.session().ownerOf(run, items.get(0).place).thenAccept(first -> {
+                for (int i = 0; i < items.size(); i++) {
+                    String owner = flows.session().router.urlOf(items.get(i).place);
+                    groups.computeIfAbsent(owner, url -> new ArrayList<>()).add(i);
+                }
+            });
+        }
+        return grouped.thenCompose(ready -> {
+            CompletableFuture<Void> all = CompletableFuture.completedFuture(null);
+            for (List<Integer> group : groups.values()) {
+                all = all.thenCompose(before -> new Group(items, settle).create(group));
+            }
+            return all;
+        });
+    }
+
+    /** The timers of one owner: those that are refused for the moment go again, without those that have a result. */
+    private final class Group {
+        private final List<Item> items;
+        private final Settle settle;
+        private final double started = Session.monotonic();
+        private final CompletableFuture<Void> done = new CompletableFuture<>();
+        private int retry;
+
+        Group(List<Item> items, Settle settle) {
+            this.items = items;
+            this.settle = settle;
+        }
+
+        CompletableFuture<Void> create(List<Integer> waiting) {
+            double elapsed = Session.monotonic() - started;
+            Options limits = flows.options();
+            double left = Math.max(limits.timeoutSeconds() - elapsed, 0.001);
+            Options ofThis = new Options(Duration.ofNanos((long) (left * 1e9)), limits.retries());
+            flows.session().perform(run, call(waiting, elapsed), ofThis).thenApply(reply -> resultsOf(waiting, reply))
+                    .whenComplete((results, failure) -> {
+                        Throwable error = failure == null ? null : Run.unwrapped(failure);
+                        if (error instanceof TocsinException failed) { // after all its retries
+                            waiting.forEach(index -> settle.settle(index, ItemResult.failed(failed)));
+                            done.complete(null);
+                        } else {
+                            Run.<List<ItemResult>>guarded(done, each -> answered(waiting, each)).accept(results, error);
+                        }
+                    });
+            return done;
+        }
+
+        private Call call(List<Integer> waiting, double elapsed) {
+            Json timers = Json.array(waiting, index -> items.get(index).body);
+            Json body = Json.object().with("timers", timers);
+            Call call = Call.of(Operation.BATCH_CREATE_TIMERS, retry == 0 ? body : Session.remaining(body, elapsed));
+            boolean first = retry == 0 && waiting.stream().allMatch(index -> items.get(index).automatic);
+            // Retries go to the client's own URL.
+            return (first ? call.firstHeaders(Flows.FIRST_TRY) : call).place(retry == 0
+                    ? items.get(waiting.get(0)).place : null);
+        }
+
+        private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
+            List<BatchResult> answers = reply.read(found -> found.read("results",
+                    each -> each.asList(BatchResult::fromJson)));
+            List<ItemResult> results = new ArrayList<>();
+            for (int i = 0; i < waiting.size(); i++) {
+                BatchResult answer = answers.get(i);
+                if (answer.error() != null) {
+                    results.add(ItemResult.failed(Problem.of(answer.error()).toException()));
+                    continue;
+                }
+                if (flows.session().router != null) {
+                    flows.session().router.check(items.get(waiting.get(i)).place, answer.timer().shardId());
+                }
+                boolean existing = Boolean.TRUE.equals(answer.existing());
+                results.add(new ItemResult(answer.timer(), null, existing, Boolean.TRUE.equals(answer.replayed())));
+            }
+            return results;
+        }
+
+        private void answered(List<Integer> waiting, List<ItemResult> results) {
+            Session session = flows.session();
+            double left = flows.options().timeoutSeconds() - (Session.monotonic() - started);
+            OptionalDouble pause = retry < flows.options().retries()
+                    ? Retries.delay(retry, null, left, Session.RANDOM) : OptionalDouble.empty();
+            Set<Integer> again = new LinkedHashSet<>();
+            for (int i = 0; i < waiting.size(); i++) {
+                if (results.get(i).error() != null && Retries.isRepeated(results.get(i).error())) {
+                    again.add(waiting.get(i));
+                }
+            }
+            if (pause.isEmpty() || again.isEmpty() || !session.budget.spend()) {
+                again.clear();
+            }
+            for (int i = 0; i < waiting.size(); i++) {
+                if (!again.contains(waiting.get(i))) {
+                    settle.settle(waiting.get(i), results.get(i));
+                }
+            }
+            if (again.isEmpty()) {
+                done.complete(null);
+            } else {
+                retry++;
+                run.sleep(pause.getAsDouble()).whenCompleteAsync(Run.guarded(done, awake -> create(List.copyOf(again))));
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+package dev.tocsin.client;
+
+import java.util.List;
+
+/**
+ * A part of a list.
+ *
+ * @param items may be empty without being the last
+ * @param next of the page after this one; null: there is none
+ * @param <T> the type of an element
+ */
+public record Page<T>(List<T> items, String next) {}

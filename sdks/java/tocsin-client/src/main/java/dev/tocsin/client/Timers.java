@@ -1,0 +1,144 @@
+package dev.tocsin.client;
+
+import dev.tocsin.client.error.TimerNotFoundException;
+import dev.tocsin.client.error.TimerNotPendingException;
+import dev.tocsin.client.error.WaitTimeoutException;
+import dev.tocsin.client.model.CreateTimer;
+import dev.tocsin.client.model.Explanation;
+import dev.tocsin.client.model.ListTimers;
+import dev.tocsin.client.model.RunAnswer;
+import dev.tocsin.client.model.Timer;
+import dev.tocsin.client.model.TimerHistory;
+import dev.tocsin.client.model.UpdateTimer;
+import java.time.Duration;
+import java.util.List;
+
+/** Timers: each calls a URL at an instant. */
+public final class Timers {
+    private final AsyncTimers async;
+
+    Timers(AsyncTimers async) {
+        this.async = async;
+    }
+
+    /**
+     * Creates a timer; it is durable when the call succeeds. A pending timer with the same id is replaced, unless
+     * {@code onConflict} asks otherwise. If an answer is lost, the request is repeated with the same idempotency key: one
+     * call creates one timer, which fires once. Give a key of your own if your program itself may repeat the call, as after
+     * a crash.
+     *
+     * @param timer with one of executeAt and delay, and at most one of payload and body
+     * @return the timer
+     */
+    public Timer create(CreateTimer timer) {
+        return Run.join(async.create(timer));
+    }
+
+    /**
+     * Reads a timer, pending or finished.
+     *
+     * @param namespace its namespace
+     * @param timerId its id
+     * @return the timer
+     * @throws TimerNotFoundException if there is none, or it is no longer retained
+     */
+    public Timer get(String namespace, String timerId) {
+        return Run.join(async.get(namespace, timerId));
+    }
+
+    /**
+     * Changes a pending timer.
+     *
+     * @param change what to change; absent fields stay, {@code Field.ofNull()} removes
+     * @return the timer after the change
+     * @throws TimerNotPendingException if it has finished
+     */
+    public Timer update(UpdateTimer change) {
+        return Run.join(async.update(change));
+    }
+
+    /**
+     * Cancels a pending timer; an attempt in flight may still arrive.
+     *
+     * @param namespace its namespace
+     * @param timerId its id
+     * @throws TimerNotPendingException if it has finished
+     */
+    public void delete(String namespace, String timerId) {
+        Run.join(async.delete(namespace, timerId));
+    }
+
+    /**
+     * Lists timers, ordered by {@code executeAt}.
+     *
+     * @param query which timers; its limit is the size of a page
+     * @return the timers
+     */
+    public Pages<Timer> list(ListTimers query) {
+        return new Pages<>(async.list(query));
+    }
+
+    /**
+     * Explains where a timer is now, and what it waits for.
+     *
+     * @param namespace its namespace
+     * @param timerId its id
+     * @return the explanation
+     */
+    public Explanation explain(String namespace, String timerId) {
+        return Run.join(async.explain(namespace, timerId));
+    }
+
+    /**
+     * Lists a timer's runs, newest first.
+     *
+     * @param query which timer; its limit is the size of a page
+     * @return the runs
+     */
+    public Pages<RunAnswer> history(TimerHistory query) {
+        return new Pages<>(async.history(query));
+    }
+
+    /**
+     * Creates many timers, at most 1,000 or 8 MiB in a request. One that can't be created does not affect the others. Each
+     * has an idempotency key, as in {@code create}.
+     *
+     * @param timers any number; they are read as requests are filled
+     * @return the results, in the order of the timers
+     */
+    public List<ItemResult> createMany(Iterable<CreateTimer> timers) {
+        return Run.join(async.createMany(timers));
+    }
+
+    /**
+     * Waits until a timer has finished.
+     *
+     * @param namespace its namespace
+     * @param timerId its id
+     * @param timeout how long at most; null: however long it takes
+     * @return the finished timer
+     * @throws WaitTimeoutException if that took longer
+     */
+    public Timer await(String namespace, String timerId, Duration timeout) {
+        return Run.join(async.await(namespace, timerId, timeout));
+    }
+
+    /**
+     * Collects single creates into requests. While 10,000 timers wait, adding another blocks.
+     *
+     * @return a batcher to close
+     */
+    public Batcher batcher() {
+        return async.batcher();
+    }
+
+    /**
+     * Collects single creates into requests.
+     *
+     * @param whenFull what adding does while 10,000 timers wait
+     * @return a batcher to close
+     */
+    public Batcher batcher(Batcher.WhenFull whenFull) {
+        return async.batcher(whenFull);
+    }
+}

@@ -1,0 +1,20 @@
+package dev.tocsin.client;
+
+/**
+ * The entry: {@code Tocsin.client("http://127.0.0.1:8080").build()}.
+ *
+ * <p>A program makes one client, for all its threads, and keeps it.
+ */
+public final class Tocsin {
+    private Tocsin() {}
+
+    /**
+     * Starts to make a client.
+     *
+     * @param url of a server, or of any node of a cluster
+     * @return options, and {@code build}
+     */
+    public static ClientBuilder client(String url) {
+        return new ClientBuilder(url);
+    }
+}

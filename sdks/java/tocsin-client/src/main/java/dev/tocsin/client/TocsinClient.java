@@ -1,0 +1,96 @@
+package dev.tocsin.client;
+
+import java.time.Duration;
+
+/**
+ * Speaks to a Tocsin server, or to any node of a cluster. Calls block; an interrupt of the thread cancels the call. Make one
+ * client for the whole program: it keeps connections, until it is closed.
+ */
+public final class TocsinClient implements AutoCloseable {
+    private final AsyncTocsinClient async;
+
+    TocsinClient(AsyncTocsinClient async) {
+        this.async = async;
+    }
+
+    /**
+     * The same calls as futures. It shares the connections, and is closed with this client.
+     *
+     * @return the asynchronous client
+     */
+    public AsyncTocsinClient async() {
+        return async;
+    }
+
+    /**
+     * Timers.
+     *
+     * @return its operations
+     */
+    public Timers timers() {
+        return new Timers(async.timers());
+    }
+
+    /**
+     * Schedules.
+     *
+     * @return its operations
+     */
+    public Schedules schedules() {
+        return new Schedules(async.schedules());
+    }
+
+    /**
+     * Namespaces.
+     *
+     * @return its operations
+     */
+    public Namespaces namespaces() {
+        return new Namespaces(async.namespaces());
+    }
+
+    /**
+     * The servers.
+     *
+     * @return its operations
+     */
+    public ClusterView cluster() {
+        return new ClusterView(async.cluster());
+    }
+
+    /**
+     * The service calls of a tenant.
+     *
+     * @param tenantId a UUID
+     * @return its operations
+     */
+    public Calls calls(String tenantId) {
+        return new Calls(async.calls(tenantId));
+    }
+
+    /**
+     * This client with another limit, for single calls. It shares the connections, and is closed with this client.
+     *
+     * @param timeout how long a call may take with all its retries
+     * @return a view of this client
+     */
+    public TocsinClient withTimeout(Duration timeout) {
+        return new TocsinClient(async.withTimeout(timeout));
+    }
+
+    /**
+     * This client with another limit, for single calls. It shares the connections, and is closed with this client.
+     *
+     * @param retries how often a call is repeated; 0 means none
+     * @return a view of this client
+     */
+    public TocsinClient withRetries(int retries) {
+        return new TocsinClient(async.withRetries(retries));
+    }
+
+    /** Closes the connections. Calls fail afterwards. */
+    @Override
+    public void close() {
+        async.close();
+    }
+}

@@ -1,0 +1,16 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.error;
+
+/** ROUTE_NOT_FOUND: No operation has this path, or the service agent is disabled on this server. */
+public class RouteNotFoundException extends NotFoundException {
+    private static final long serialVersionUID = 1L;
+
+    /**
+     * Made by the client.
+     *
+     * @param problem what the server answered
+     */
+    public RouteNotFoundException(Problem problem) {
+        super(problem);
+    }
+}

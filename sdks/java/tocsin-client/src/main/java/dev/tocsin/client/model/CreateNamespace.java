@@ -1,0 +1,229 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Field;
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * A namespace to create.
+ *
+ * @param name The namespace's name.
+ * @param numShards The number of shards that its timers are spread over. Cannot be changed later.
+ * @param history Which finished timers stay visible.
+ * @param retention How long finished timers stay visible; at most 3653d.
+ * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+ * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+ * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
+ * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ */
+public record CreateNamespace(
+        String name,
+        Field<Long> numShards,
+        Field<HistoryMode> history,
+        Field<Duration> retention,
+        Field<String> secret,
+        Field<CallbackAnswers> answers,
+        Field<RetryPolicy> retryPolicy) {
+
+    /**
+     * Starts with the required members; the others are absent.
+     *
+     * @param name The namespace's name.
+     * @return the request
+     */
+    public static CreateNamespace of(String name) {
+        return new CreateNamespace(
+                name,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent());
+    }
+
+    /**
+     * The number of shards that its timers are spread over. Cannot be changed later.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace numShards(long value) {
+        return numShards(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param numShards The number of shards that its timers are spread over. Cannot be changed later.
+     * @return a copy with it
+     */
+    public CreateNamespace numShards(Field<Long> numShards) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy);
+    }
+
+    /**
+     * Which finished timers stay visible.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace history(HistoryMode value) {
+        return history(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param history Which finished timers stay visible.
+     * @return a copy with it
+     */
+    public CreateNamespace history(Field<HistoryMode> history) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy);
+    }
+
+    /**
+     * How long finished timers stay visible; at most 3653d.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace retention(Duration value) {
+        return retention(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param retention How long finished timers stay visible; at most 3653d.
+     * @return a copy with it
+     */
+    public CreateNamespace retention(Field<Duration> retention) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy);
+    }
+
+    /**
+     * Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace secret(String value) {
+        return secret(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+     * @return a copy with it
+     */
+    public CreateNamespace secret(Field<String> secret) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy);
+    }
+
+    /**
+     * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+     * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace answers(CallbackAnswers value) {
+        return answers(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+     * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
+     * @return a copy with it
+     */
+    public CreateNamespace answers(Field<CallbackAnswers> answers) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy);
+    }
+
+    /**
+     * The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace retryPolicy(RetryPolicy value) {
+        return retryPolicy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+     * @return a copy with it
+     */
+    public CreateNamespace retryPolicy(Field<RetryPolicy> retryPolicy) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy);
+    }
+
+    /**
+     * The object to send: absent members stay out.
+     *
+     * @return the object
+     */
+    public Json toJson() {
+        Map<String, Json> sent = new LinkedHashMap<>();
+        sent.put("name", Json.of(name));
+        numShards.putInto(sent, "numShards", Json::of);
+        history.putInto(sent, "history", HistoryMode::toJson);
+        retention.putInto(sent, "retention", Values::toJson);
+        secret.putInto(sent, "secret", Json::of);
+        answers.putInto(sent, "answers", CallbackAnswers::toJson);
+        retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        return Json.object(sent);
+    }
+}

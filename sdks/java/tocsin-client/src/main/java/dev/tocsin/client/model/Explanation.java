@@ -1,0 +1,39 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+
+/**
+ * Where a timer is, what it waits for, and what happens next.
+ *
+ * @param state state
+ * @param shard The shard that holds the timer.
+ * @param owner The node that owns the shard; null if none does. Null if absent.
+ * @param sentence All of this in English.
+ * @param waitsFor What has to happen before the timer moves on; absent if it has finished, or that is not known. Null if absent.
+ * @param next When the next attempt is due, or the one in flight times out; absent if that is not known. Null if absent.
+ */
+public record Explanation(
+        TimerState state,
+        long shard,
+        String owner,
+        String sentence,
+        TimerWaitsFor waitsFor,
+        String next) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static Explanation fromJson(Json source) {
+        return new Explanation(
+                source.read("state", TimerState::fromJson),
+                source.read("shard", Json::asLong),
+                source.readOptional("owner", Json::asString),
+                source.read("sentence", Json::asString),
+                source.readOptional("waitsFor", TimerWaitsFor::fromJson),
+                source.readOptional("next", Json::asString));
+    }
+}

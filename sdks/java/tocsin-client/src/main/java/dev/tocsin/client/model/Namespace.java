@@ -1,0 +1,58 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Duration;
+import java.time.Instant;
+
+/**
+ * A namespace and its settings. The secret is never shown.
+ *
+ * @param name The namespace's name.
+ * @param numShards The number of shards that its timers are spread over. Cannot be changed later.
+ * @param history Which finished timers stay visible.
+ * @param retention How long finished timers stay visible.
+ * @param paused paused
+ * @param signed Whether it has a signing secret.
+ * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
+ * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
+ * @param retryPolicy The policy of timers without their own: the namespace's, or the default.
+ * @param createdAt An RFC 3339 instant with a time zone.
+ * @param updatedAt An RFC 3339 instant with a time zone.
+ * @param previousSecretUntil Until when the previous secret keeps signing; absent if none does. Null if absent.
+ */
+public record Namespace(
+        String name,
+        long numShards,
+        HistoryMode history,
+        Duration retention,
+        boolean paused,
+        boolean signed,
+        CallbackAnswers answers,
+        RetryPolicyAnswer retryPolicy,
+        Instant createdAt,
+        Instant updatedAt,
+        Instant previousSecretUntil) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static Namespace fromJson(Json source) {
+        return new Namespace(
+                source.read("name", Json::asString),
+                source.read("numShards", Json::asLong),
+                source.read("history", HistoryMode::fromJson),
+                source.read("retention", Values::toDuration),
+                source.read("paused", Json::asBoolean),
+                source.read("signed", Json::asBoolean),
+                source.read("answers", CallbackAnswers::fromJson),
+                source.read("retryPolicy", RetryPolicyAnswer::fromJson),
+                source.read("createdAt", Values::toInstant),
+                source.read("updatedAt", Values::toInstant),
+                source.readOptional("previousSecretUntil", Values::toInstant));
+    }
+}

@@ -1,0 +1,66 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+
+/**
+ * A node of the cluster. <code>self</code> marks the node that responds. Fields that only the node
+ * itself knows are null if it could not be reached: <code>version</code> (of its release),
+ * <code>dispatching</code>, <code>agent</code> (whether it runs the service agent),
+ * <code>windowTimers</code>, <code>lagMs</code>.
+ *
+ * @param node node
+ * @param incarnation incarnation
+ * @param address address
+ * @param alive alive
+ * @param self self
+ * @param shards shards
+ * @param leaving Whether the node is handing over its shards.
+ * @param skewed Whether its clock differs from the store's, so that other nodes take its shards if there are any.
+ * @param version version Null if absent.
+ * @param dispatching dispatching Null if absent.
+ * @param agent agent Null if absent.
+ * @param windowTimers windowTimers Null if absent.
+ * @param lagMs lagMs Null if absent.
+ * @param sharesName Whether another live node has the same name: then only one of them gets shards.
+ */
+public record Node(
+        String node,
+        String incarnation,
+        String address,
+        boolean alive,
+        boolean self,
+        long shards,
+        boolean leaving,
+        boolean skewed,
+        String version,
+        Boolean dispatching,
+        Boolean agent,
+        Long windowTimers,
+        Double lagMs,
+        boolean sharesName) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static Node fromJson(Json source) {
+        return new Node(
+                source.read("node", Json::asString),
+                source.read("incarnation", Json::asString),
+                source.read("address", Json::asString),
+                source.read("alive", Json::asBoolean),
+                source.read("self", Json::asBoolean),
+                source.read("shards", Json::asLong),
+                source.read("leaving", Json::asBoolean),
+                source.read("skewed", Json::asBoolean),
+                source.readOptional("version", Json::asString),
+                source.readOptional("dispatching", Json::asBoolean),
+                source.readOptional("agent", Json::asBoolean),
+                source.readOptional("windowTimers", Json::asLong),
+                source.readOptional("lagMs", Json::asDouble),
+                source.read("sharesName", Json::asBoolean));
+    }
+}

@@ -1,0 +1,46 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Instant;
+import java.util.List;
+
+/**
+ * One occurrence with its attempts. <code>pending</code> is the current one. <code>missed</code>:
+ * instants that did not fire, with no occurrence before them.
+ *
+ * @param run Its name, which is part of the webhook-id of its attempts.
+ * @param instant An RFC 3339 instant with a time zone.
+ * @param status status
+ * @param attemptsMade Number of attempts made, of which the latest are kept.
+ * @param attempts The latest attempts, oldest first.
+ * @param missed Instants between this occurrence and the next that did not fire.
+ * @param source Why it fired: regular, trigger or backfill; absent if it did not. Null if absent.
+ */
+public record OccurrenceRun(
+        String run,
+        Instant instant,
+        RunStatus status,
+        long attemptsMade,
+        List<AttemptOfRun> attempts,
+        List<MissedRange> missed,
+        OccurrenceSource source) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static OccurrenceRun fromJson(Json source) {
+        return new OccurrenceRun(
+                source.read("run", Json::asString),
+                source.read("instant", Values::toInstant),
+                source.read("status", RunStatus::fromJson),
+                source.read("attemptsMade", Json::asLong),
+                source.read("attempts", json -> json.asList(AttemptOfRun::fromJson)),
+                source.read("missed", json -> json.asList(MissedRange::fromJson)),
+                source.readOptional("source", OccurrenceSource::fromJson));
+    }
+}

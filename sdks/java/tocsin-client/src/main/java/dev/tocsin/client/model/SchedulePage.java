@@ -1,0 +1,28 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import java.util.List;
+
+/**
+ * A page of schedules, ordered by id. A page without <code>nextCursor</code> is the last.
+ *
+ * @param schedules schedules
+ * @param nextCursor <code>nextCursor</code> of the previous page. Null if absent.
+ */
+public record SchedulePage(
+        List<Schedule> schedules,
+        String nextCursor) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static SchedulePage fromJson(Json source) {
+        return new SchedulePage(
+                source.read("schedules", json -> json.asList(Schedule::fromJson)),
+                source.readOptional("nextCursor", Json::asString));
+    }
+}

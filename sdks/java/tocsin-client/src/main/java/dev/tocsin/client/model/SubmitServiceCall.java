@@ -1,0 +1,205 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Field;
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A service call to submit.
+ *
+ * @param name A display name.
+ * @param requestSpec requestSpec
+ * @param dueAt When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither
+ * <code>dueAt</code> nor <code>delay</code> is given: now.
+ * @param delay Delay from now, instead of <code>dueAt</code>.
+ * @param tags Labels to filter lists by.
+ * @param serviceCallId The call's id, a UUID of version 7. Without one, the server generates it.
+ * @param idempotencyKey Makes the submission safe to repeat.
+ */
+public record SubmitServiceCall(
+        String name,
+        RequestSpec requestSpec,
+        Field<Instant> dueAt,
+        Field<Duration> delay,
+        Field<List<String>> tags,
+        Field<String> serviceCallId,
+        Field<String> idempotencyKey) {
+
+    /**
+     * Starts with the required members; the others are absent.
+     *
+     * @param name A display name.
+     * @param requestSpec requestSpec
+     * @return the request
+     */
+    public static SubmitServiceCall of(String name, RequestSpec requestSpec) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent());
+    }
+
+    /**
+     * When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither
+     * <code>dueAt</code> nor <code>delay</code> is given: now.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall dueAt(Instant value) {
+        return dueAt(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param dueAt When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither
+     * <code>dueAt</code> nor <code>delay</code> is given: now.
+     * @return a copy with it
+     */
+    public SubmitServiceCall dueAt(Field<Instant> dueAt) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey);
+    }
+
+    /**
+     * Delay from now, instead of <code>dueAt</code>.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall delay(Duration value) {
+        return delay(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param delay Delay from now, instead of <code>dueAt</code>.
+     * @return a copy with it
+     */
+    public SubmitServiceCall delay(Field<Duration> delay) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey);
+    }
+
+    /**
+     * Labels to filter lists by.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall tags(List<String> value) {
+        return tags(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tags Labels to filter lists by.
+     * @return a copy with it
+     */
+    public SubmitServiceCall tags(Field<List<String>> tags) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey);
+    }
+
+    /**
+     * The call's id, a UUID of version 7. Without one, the server generates it.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall serviceCallId(String value) {
+        return serviceCallId(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param serviceCallId The call's id, a UUID of version 7. Without one, the server generates it.
+     * @return a copy with it
+     */
+    public SubmitServiceCall serviceCallId(Field<String> serviceCallId) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey);
+    }
+
+    /**
+     * Makes the submission safe to repeat.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall idempotencyKey(String value) {
+        return idempotencyKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param idempotencyKey Makes the submission safe to repeat.
+     * @return a copy with it
+     */
+    public SubmitServiceCall idempotencyKey(Field<String> idempotencyKey) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey);
+    }
+
+    /**
+     * The object to send: absent members stay out.
+     *
+     * @return the object
+     */
+    public Json toJson() {
+        Map<String, Json> sent = new LinkedHashMap<>();
+        sent.put("name", Json.of(name));
+        sent.put("requestSpec", requestSpec.toJson());
+        dueAt.putInto(sent, "dueAt", Values::toJson);
+        delay.putInto(sent, "delay", Values::toJson);
+        tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
+        serviceCallId.putInto(sent, "serviceCallId", Json::of);
+        idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
+        return Json.object(sent);
+    }
+}

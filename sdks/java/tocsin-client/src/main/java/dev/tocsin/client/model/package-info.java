@@ -1,0 +1,2 @@
+/** What requests and answers contain; generated from the OpenAPI document. */
+package dev.tocsin.client.model;

@@ -1,0 +1,2 @@
+/** Clients for Tocsin, the durable timer service. */
+package dev.tocsin.client;

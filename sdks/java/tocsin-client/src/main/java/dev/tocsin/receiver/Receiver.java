@@ -1,0 +1,155 @@
+package dev.tocsin.receiver;
+
+import java.lang.System.Logger;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Supplier;
+
+/**
+ * Verifies callbacks with the namespace's secrets (the current one, and the former one during a rotation) and calls handlers,
+ * whatever server received them.
+ */
+public final class Receiver {
+    /** The longest body of a callback. */
+    public static final int BODY_BYTES_MAX = 1024 * 1024;
+
+    private static final Logger LOG = System.getLogger("dev.tocsin.receiver");
+
+    private final Supplier<List<String>> secrets;
+    private final Duration tolerance;
+    private final Clock clock;
+
+    private Receiver(Supplier<List<String>> secrets, Duration tolerance, Clock clock) {
+        this.secrets = secrets;
+        this.tolerance = tolerance;
+        this.clock = clock;
+    }
+
+    /**
+     * A receiver with fixed secrets.
+     *
+     * @param secrets as {@code tocsin namespaces} printed them; none: every request is refused
+     * @return the receiver
+     */
+    public static Receiver of(String... secrets) {
+        List<String> fixed = List.of(secrets);
+        return of(() -> fixed);
+    }
+
+    /**
+     * A receiver that asks for the secrets at each request.
+     *
+     * @param secrets returns one or several
+     * @return the receiver
+     */
+    public static Receiver of(Supplier<List<String>> secrets) {
+        return new Receiver(Objects.requireNonNull(secrets), Duration.ofSeconds(300), Clock.systemUTC());
+    }
+
+    /**
+     * A receiver that verifies nothing: anybody who reaches it can call it.
+     *
+     * @return the receiver
+     */
+    public static Receiver unsigned() {
+        return new Receiver(null, Duration.ZERO, Clock.systemUTC());
+    }
+
+    /**
+     * This receiver with another tolerance; 300 s by default.
+     *
+     * @param tolerance how much the sender's clock may differ
+     * @return a copy
+     */
+    public Receiver tolerance(Duration tolerance) {
+        return new Receiver(secrets, tolerance, clock);
+    }
+
+    /**
+     * This receiver with another clock, for tests.
+     *
+     * @param clock instead of the system's
+     * @return a copy
+     */
+    public Receiver clock(Clock clock) {
+        return new Receiver(secrets, tolerance, clock);
+    }
+
+    /**
+     * The response to a request. An exception of the handler is logged, and answered 500: the server calls again.
+     *
+     * @param headers of the request
+     * @param body its raw bytes, before a parser has read them
+     * @param handler gets the firing, if the request is verified
+     * @return the response to send
+     */
+    public Answer handle(Map<String, String> headers, byte[] body, Handler handler) {
+        if (body.length > BODY_BYTES_MAX) {
+            return Answer.refused(413, "the body is too large for a callback");
+        }
+        Map<String, String> named = new HashMap<>();
+        headers.forEach((name, value) -> named.put(name.toLowerCase(Locale.ROOT), value));
+        Answer refusal = secrets == null ? null : refusal(named, body);
+        return refusal == null ? handled(named, body, handler) : refusal;
+    }
+
+    private static Answer handled(Map<String, String> headers, byte[] body, Handler handler) {
+        Firing firing;
+        try {
+            firing = Firing.read(headers, body);
+        } catch (IllegalArgumentException wrong) {
+            LOG.log(Logger.Level.ERROR, "callback " + headers.get("webhook-id") + " can't be read: " + wrong.getMessage());
+            return Answer.refused(500, "the callback can't be read; the receiver's log has the reason");
+        }
+        try {
+            Answer answer = handler.handle(firing);
+            return Objects.requireNonNull(answer,
+                    "the handler returned null; return done(), rescheduleAt(), retry() or fail()");
+        } catch (Exception failed) {
+            if (failed instanceof InterruptedException) {
+                Thread.currentThread().interrupt();
+            }
+            LOG.log(Logger.Level.ERROR, "handler failed for " + firing.webhookId() + ", timer " + firing.timerId(), failed);
+            return Answer.refused(500, "the handler failed; the receiver's log has the reason");
+        }
+    }
+
+    /** Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails. */
+    private Answer refusal(Map<String, String> headers, byte[] body) {
+        String webhookId = headers.get("webhook-id");
+        String timestamp = headers.get("webhook-timestamp");
+        String signature = headers.get("webhook-signature");
+        if (webhookId == null || timestamp == null || signature == null) {
+            return Answer.refused(401, "the request is not signed");
+        }
+        List<byte[]> keys;
+        try {
+            keys = secrets.get().stream().map(Signatures::keyOf).toList();
+        } catch (RuntimeException failed) {
+            LOG.log(Logger.Level.ERROR, "signing secrets can't be read; callbacks are refused until they can", failed);
+            return Answer.refused(503, "the receiver's secrets can't be read; its log has the reason");
+        }
+        if (keys.isEmpty()) {
+            LOG.log(Logger.Level.ERROR, "receiver has no signing secret; give one, or use Receiver.unsigned()");
+            return Answer.refused(503, "the receiver has no secret");
+        }
+        if (!timestamp.matches("[0-9]{1,18}")) {
+            return Answer.refused(503, "the request's timestamp is not a number");
+        }
+        long seconds = Long.parseLong(timestamp);
+        if (Math.abs(clock.millis() / 1e3 - seconds) > tolerance.toNanos() / 1e9) {
+            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: timestamp is outside the tolerance");
+            return Answer.refused(503, "the request's timestamp is outside the tolerance; check both clocks");
+        }
+        if (!Signatures.isSigned(keys, webhookId, seconds, body, signature)) {
+            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: wrong signature");
+            return Answer.refused(503, "no signature is of this receiver's secrets");
+        }
+        return null;
+    }
+}

@@ -1,0 +1,68 @@
+package dev.tocsin.receiver;
+
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+
+/** Signatures as Standard Webhooks specifies them. */
+public final class Signatures {
+    private Signatures() {}
+
+    /**
+     * Signs a callback: for tests of receivers.
+     *
+     * @param secrets of the namespace
+     * @param webhookId the header {@code webhook-id}
+     * @param timestampSeconds the header {@code webhook-timestamp}
+     * @param body the request's body
+     * @return the header {@code webhook-signature}: a signature for each secret, separated by spaces
+     * @throws IllegalArgumentException if a secret is not valid
+     */
+    public static String sign(List<String> secrets, String webhookId, long timestampSeconds, byte[] body) {
+        return String.join(
+                " ", secrets.stream().map(each -> signature(keyOf(each), webhookId, timestampSeconds, body)).toList());
+    }
+
+    static byte[] keyOf(String secret) {
+        byte[] key;
+        try {
+            key = Base64.getDecoder().decode(secret.startsWith("whsec_") ? secret.substring(6) : secret);
+        } catch (IllegalArgumentException wrong) {
+            key = new byte[0];
+        }
+        if (key.length == 0) {
+            throw new IllegalArgumentException(
+                    "a signing secret is not valid; it is whsec_ and base64, as `tocsin namespaces` printed it");
+        }
+        return key;
+    }
+
+    /** Whether one of the header's signatures is of one of the keys. Compares all, in constant time. */
+    static boolean isSigned(List<byte[]> keys, String webhookId, long timestampSeconds, byte[] body, String header) {
+        List<byte[]> wanted = new ArrayList<>();
+        keys.forEach(key -> wanted.add(signature(key, webhookId, timestampSeconds, body).getBytes(StandardCharsets.UTF_8)));
+        boolean signed = false;
+        for (String given : header.split(" ")) {
+            for (byte[] each : wanted) {
+                signed |= given.startsWith("v1,") && MessageDigest.isEqual(each, given.getBytes(StandardCharsets.UTF_8));
+            }
+        }
+        return signed;
+    }
+
+    private static String signature(byte[] key, String webhookId, long timestampSeconds, byte[] body) {
+        try {
+            Mac mac = Mac.getInstance("HmacSHA256");
+            mac.init(new SecretKeySpec(key, "HmacSHA256"));
+            mac.update((webhookId + "." + timestampSeconds + ".").getBytes(StandardCharsets.UTF_8));
+            return "v1," + Base64.getEncoder().encodeToString(mac.doFinal(body));
+        } catch (GeneralSecurityException missing) {
+            throw new IllegalStateException("every Java platform has HmacSHA256", missing);
+        }
+    }
+}

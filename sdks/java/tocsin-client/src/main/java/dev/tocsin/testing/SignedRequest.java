@@ -1,0 +1,59 @@
+package dev.tocsin.testing;
+
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import dev.tocsin.receiver.Firing;
+import dev.tocsin.receiver.Signatures;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+
+/**
+ * A callback as the server would send it: for tests of a handler without a server.
+ *
+ * @param headers of the request
+ * @param body of the request
+ */
+public record SignedRequest(Map<String, String> headers, byte[] body) {
+    /**
+     * A firing of the namespace {@code default}, for a handler's test.
+     *
+     * @param timerId the timer's id
+     * @param executeAt when it was due
+     * @param payload the timer's
+     * @return a first attempt
+     */
+    public static Firing firing(String timerId, Instant executeAt, Json payload) {
+        String webhookId = "msg_" + UUID.randomUUID().toString().replace("-", "");
+        return new Firing(webhookId, "default", timerId, executeAt, executeAt, 1, payload, new byte[0], Map.of());
+    }
+
+    /**
+     * The request that brings a firing, signed now.
+     *
+     * @param firing with a body of its own, or with a payload
+     * @param secret of the namespace
+     * @return headers and body to send
+     */
+    public static SignedRequest sign(Firing firing, String secret) {
+        Json envelope = Json.object()
+                .with("namespace", firing.namespace())
+                .with("timerId", firing.timerId())
+                .with("executeAt", Values.toJson(firing.executeAt()))
+                .with("firedAt", Values.toJson(firing.firedAt()))
+                .with("attempt", firing.attempt())
+                .with("payload", firing.payload());
+        byte[] body = firing.body().length > 0 ? firing.body() : envelope.toString().getBytes(StandardCharsets.UTF_8);
+        long timestamp = Instant.now().getEpochSecond();
+        Map<String, String> headers = new LinkedHashMap<>();
+        headers.put("content-type", "application/json");
+        headers.putAll(firing.headers());
+        headers.put("webhook-id", firing.webhookId());
+        headers.put("webhook-timestamp", Long.toString(timestamp));
+        headers.put("webhook-signature", Signatures.sign(List.of(secret), firing.webhookId(), timestamp, body));
+        return new SignedRequest(headers, body);
+    }
+}

@@ -1,0 +1,2 @@
+/** Receives callbacks in servlets. */
+package dev.tocsin.servlet;
