@@ -39,6 +39,7 @@ _SLOW = {
     "tests/integration/cli/test_examples.py": 3.0,
     "tests/integration/cli/test_real_server.py": 3.0,
     "tests/integration/stores/test_shared_server.py": 5.0,
+    "tests/integration/stores/test_readable_views.py": 3.0,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
     "tests/upgrade/": 5.0,
