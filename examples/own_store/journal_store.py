@@ -84,7 +84,9 @@ class JournalStore(MemoryStore):
                 types = get_type_hints(getattr(MemoryStore, entry.call))
                 values = {name: msgspec.json.decode(raw, type=types[name]) for name, raw in entry.arguments.items()}
             except (msgspec.DecodeError, AttributeError, KeyError) as error:
-                raise StoreCorrupted(f"{self._path}: line {number} can't be read ({error}); restore a backup") from error
+                raise StoreCorrupted(
+                    f"{self._path}: line {number} can't be read ({error}); restore a backup"
+                ) from error
             yield entry.call, values
 
     async def _write(self, call: str, **arguments: Any) -> Any:

@@ -14,6 +14,9 @@ from tocsin.testing.store_conformance_base import TOTAL_SHARDS, claimed
 
 
 class TestJournalStore(StoreConformance):
+    #: How many random histories are tried.
+    examples = 20
+
     def make_store(self, folder: Path) -> JournalStore:
         return JournalStore(folder / "timers.journal")
 

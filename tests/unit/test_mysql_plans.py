@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-
 from tests.support import tidb_grammar
+
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status

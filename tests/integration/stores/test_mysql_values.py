@@ -146,7 +146,7 @@ async def test_migration_needs_the_documented_rights_and_repeats_views(
             b"CREATE USER " + user,
             b"GRANT CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE, DELETE ON %b.* TO %b" % (name.encode(), user),
         )
-        with pytest.raises(ConfigError, match="grant .* CREATE VIEW"):
+        with pytest.raises(ConfigError, match=r"grant .* CREATE VIEW"):
             await MysqlStore(url).open(4)
         await other.run(b"GRANT CREATE VIEW ON %b.* TO %b" % (name.encode(), user))
         async with opened(url):

@@ -62,8 +62,8 @@ async def _define(connection: Connection, statement: bytes, safe_url: str) -> No
     except errors.MySQLError as error:
         if code_of(error) == DENIED:
             raise ConfigError(
-                f"store: {safe_url}: the user may not change the schema ({error.args[1]}); for `tocsin migrate`, grant CREATE, "
-                "ALTER, INDEX, CREATE VIEW, SELECT, INSERT, UPDATE and DELETE on the database"
+                f"store: {safe_url}: the user may not change the schema ({error.args[1]}); for `tocsin migrate`, grant "
+                "CREATE, ALTER, INDEX, CREATE VIEW, SELECT, INSERT, UPDATE and DELETE on the database"
             ) from error
         # A migration that was interrupted left the view. MySQL 8 can't create one only if it is missing.
         if code_of(error) != TABLE_EXISTS or not statement.startswith(_VIEW):
