@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,10 +44,19 @@ _SLOW = {
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
     "tests/upgrade/": 5.0,
+    "tests/simulation/": 1.0,
+    "tests/agent_simulation/": 1.0,
+    "tests/properties/": 1.0,
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
 }
+#: Fixtures of servers that a test starts: such tests are left out, too.
+_SERVERS = frozenset(
+    {
+        "shared_postgresql", "postgresql", "shared_mysql", "mysql", "shared_nats", "nats", "shared_dynamodb", "dynamodb",
+    }
+)  # fmt: skip
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
 _WAITING = ("tests/crash/", "tests/integration/cluster/")
@@ -78,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Marks the slow ones by where they stand. Where several processes share the tests, the long ones come first, so that
     at the end none of them has one left while the others have nothing to do."""
     for item in items:
-        if _place(item) is not None:
+        if _place(item) is not None or _starts_a_server(item):
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items[:] = _in_order(items)
@@ -86,6 +96,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _place(item: pytest.Item) -> str | None:
     return next((part for part in _SLOW if part in item.nodeid), None)
+
+
+def _starts_a_server(item: pytest.Item) -> bool:
+    """Parameters name a server that a fixture asks for by name."""
+    fixtures = getattr(item, "fixturenames", ())
+    return not _SERVERS.isdisjoint(fixtures) or re.search(r"[\[-](postgresql|mysql|nats)\b", item.name) is not None
 
 
 def _seconds(item: pytest.Item) -> float:
