@@ -34,6 +34,10 @@ web: ## build the web pages into src/tocsin/web/pages/static
 	@command -v npm >/dev/null && $(NODE_20) || { echo "Building the web pages requires Node.js 20 or newer with npm." >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(STATIC)
 
+.PHONY: wheel
+wheel: $(VENV)/.dev web ## build the wheel and the sdist, with the web pages, into dist
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+
 hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each push
 	@$(BIN)/pre-commit install
 
@@ -156,6 +160,24 @@ zones: $(VENV)/.dev ## try cron expressions around every change of every time zo
 
 mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test fails
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
+
+##@ Prove deployments
+
+.PHONY: image test-image drill drill-upgrade
+ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
+image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
+	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
+	@$(ENGINE) build --file deploy/docker/Dockerfile --build-arg REVISION=$$(git rev-parse HEAD) --tag tocsin:$$($(BIN)/tocsin version --json | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["tocsin"])') $(ARGS) .
+
+test-image: wheel ## build the image on a Debian made here and run it, as root, without a registry
+	@$(BIN)/python -m tests.deploy.image $(ARGS)
+
+drill: STORE := sqlite
+drill: $(VENV)/.dev ## destroy a store under traffic and restore its backup: make drill STORE=postgresql
+	@$(BIN)/python -m tests.drills.recovery --store $(STORE) $(ARGS)
+
+drill-upgrade: $(VENV)/.dev ## replace three nodes of an earlier revision under traffic
+	@$(BIN)/python -m tests.drills.upgrade $(ARGS)
 
 ##@ Measure
 

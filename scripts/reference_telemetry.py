@@ -12,7 +12,8 @@ from tocsin.service_calls import events as agent_events
 from tocsin.telemetry.agent_logs import AGENT_LEVELS
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
 from tocsin.telemetry.logs import LEVELS
-from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
+from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
 
 _METRICS_INTRO = """# Metrics
 
@@ -43,13 +44,14 @@ limited to twenty lines per second; the next line has the number of suppressed o
 
 def metrics_page(generated: str) -> str:
     """docs/reference/metrics.md."""
-    counters, histograms = {**COUNTERS, **AGENT_COUNTERS}, {**HISTOGRAMS, **AGENT_HISTOGRAMS}
+    counters = {**COUNTERS, **REQUEST_COUNTERS, **AGENT_COUNTERS}
+    histograms = {**HISTOGRAMS, **REQUEST_HISTOGRAMS, **AGENT_HISTOGRAMS}
     lines = [generated, _METRICS_INTRO, "## Counters", "", "| metric | labels | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{name}_total` | {_codes(labels)} | {text} |" for name, (labels, text) in counters.items()]
     lines += ["", "## Histograms", "", "| metric | buckets up to | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{name}` | {bounds[-1]:,} | {text} |" for name, (bounds, text) in histograms.items()]
     lines += ["", "## Gauges", "", "| metric | meaning |", "| --- | --- |"]
-    lines += [f"| `{name}` | {text} |" for name, text in {**GAUGES, **AGENT_GAUGES}.items()]
+    lines += [f"| `{name}` | {text} |" for name, text in {**GAUGES, **INFOS, **AGENT_GAUGES}.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -43,10 +43,13 @@ _SLOW = {
     "tests/integration/stores/test_readable_views.py": 3.0,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
+    "tests/integration/test_wheel.py": 5.0,
     "tests/upgrade/": 5.0,
     "tests/simulation/": 1.0,
     "tests/agent_simulation/": 1.0,
     "tests/properties/": 1.0,
+    "test_the_clusters_nodes_work_together": 12.0,
+    "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
@@ -71,6 +74,7 @@ _SHARE_A_SERVER = {
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
     "tests/integration/server/test_openapi_conformance.py",
+    "tests/integration/test_wheel.py",
 }
 
 

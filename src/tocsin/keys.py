@@ -27,6 +27,9 @@ _KEY_ID_BYTES = 6
 #: 32 random bytes are 43 URL-safe characters.
 _SECRET_BYTES = 32
 
+#: A secret that an operator chose: long enough not to be guessed, and short enough for a header.
+FIRST_SECRET_CHARS_MIN, FIRST_SECRET_CHARS_MAX = 32, 256
+
 #: Adds an entry to the audit trail: the action, the key's id, and details. If it raises, a new key is removed again.
 RecordAudit = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
 
@@ -70,6 +73,20 @@ def make(wanted: KeyRequest, now_us: int) -> NewKey:
         key_id, hash_key(secret), wanted.role, wanted.namespaces, tenants, now_us, wanted.name, wanted.expires_at
     )
     return NewKey(key, secret)
+
+
+def admin_key(secret: str, now_us: int) -> ApiKey:
+    """A key of role admin, without limits, whose secret an operator chose. Its id follows from the secret, so that nodes that
+    start at the same time store one key. Raises ValueError for a secret that could be guessed or that no header carries."""
+    if not FIRST_SECRET_CHARS_MIN <= len(secret) <= FIRST_SECRET_CHARS_MAX:
+        raise ValueError(
+            f"must have {FIRST_SECRET_CHARS_MIN} to {FIRST_SECRET_CHARS_MAX} characters, as from `openssl rand -hex 32`"
+        )
+    if not (secret.isascii() and secret.isprintable()) or " " in secret:
+        raise ValueError("must consist of visible ASCII characters without spaces")
+    hash = hash_key(secret)
+    # Of the hash of the hash: the stored one is what a client's key is looked up by.
+    return ApiKey(hash_key(hash)[: 2 * _KEY_ID_BYTES], hash, Role.ADMIN, created_at=now_us, note="admin_key_file")
 
 
 def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:

@@ -41,6 +41,12 @@ class ClusterLoad:
         self._stopping = True
         await asyncio.gather(*self._tasks)
 
+    async def abandon(self) -> None:
+        """Stops the clients at once, whose nodes are gone; what they wait for stays unacknowledged."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def _client(self, number: int) -> None:
         client = AnyNode(self._servers, number)
         client.gone = self.gone

@@ -65,7 +65,7 @@ MACHINES = {
         + _TIMER_IN_STORE.format(store="postgresql", port=8081)
         + _TIMER_IN_STORE.format(store="mysql", port=8082)
         + "wait $postgresql\nwait $mysql\n",
-        stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
+        stopped_before=("mv data data.before", "createdb --owner", "CREATE DATABASE tocsin_restored"),
         postgresql=True,
         mysql=True,
     ),
@@ -79,6 +79,9 @@ MACHINES = {
         postgresql=True,
         mysql=True,
     ),
+    "docs/how-to/capacity.md": Machine(),
+    "docs/how-to/deploy.md": Machine(),
+    "docs/how-to/upgrade.md": Machine(running=(_SERVE,)),
     "docs/how-to/idempotent-receivers.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
@@ -111,6 +114,19 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/dynamodb.md",
         "aws dynamodb create-table",
     ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
+    (
+        "docs/how-to/deploy.md",
+        "python3 -m venv /opt/tocsin",
+    ): "needs systemd; tests/deploy/test_systemd.py checks the unit",
+    ("docs/how-to/deploy.md", "install -d -m 0700 secrets"): "needs Docker; `make test-image` runs the image",
+    (
+        "docs/how-to/deploy.md",
+        "docker compose --file compose.cluster.yaml up",
+    ): "needs Docker; tests/deploy/test_compose.py runs the nodes as processes",
+    (
+        "docs/how-to/deploy.md",
+        "kubectl create namespace",
+    ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (
@@ -130,5 +146,6 @@ NOT_TRIED = {
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
+    "yaml": "a certificate of cert-manager, or values of the Helm chart, with which tests/deploy/test_helm.py renders it",
     "text": "a list of commands, or a command's own help",
 }

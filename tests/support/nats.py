@@ -17,12 +17,14 @@ START_ATTEMPTS = 5
 
 
 class NatsServer:
-    """One server with its streams, which survive `kill` and `start`. `config` is appended to its configuration."""
+    """One server with its streams, which survive `kill` and `start`. `config` is appended to its configuration, and `flags`,
+    which are formatted with its `port` and `folder`, replace that."""
 
-    def __init__(self, config: str = "") -> None:
+    def __init__(self, config: str = "", flags: list[str] | None = None) -> None:
         self._program = _program()
         self.folder = Path(tempfile.mkdtemp(prefix="tocsin-nats-"))
         self._config = config
+        self._flags = flags
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -35,8 +37,9 @@ class NatsServer:
                 f'host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: "{self.folder}/js" }}\n{self._config}\n'
             )
             with (self.folder / "log").open("ab") as log:
+                given = [flag.format(port=port, folder=self.folder) for flag in self._flags or ["-c", str(config)]]
                 self.process = subprocess.Popen(
-                    [self._program, "-c", str(config)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                    [self._program, *given], stdout=log, stderr=log, stdin=subprocess.DEVNULL
                 )
             try:
                 wait_for_port(port, self.process)

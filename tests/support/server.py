@@ -16,9 +16,17 @@ _LINE = re.compile(rb"serves on http://(.+?):(\d+) ")
 class ServerProcess:
     """`tocsin serve` under test, or another command that serves. Its log goes to `server.log` in the data folder."""
 
-    def __init__(self, data_dir: Path, *flags: str, env: dict[str, str] | None = None, command: str = "serve") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *flags: str,
+        env: dict[str, str] | None = None,
+        command: str = "serve",
+        program: tuple[str, ...] = (sys.executable, "-m", "tocsin"),
+    ) -> None:
         self.data_dir = data_dir
         self.command = command
+        self.program = program
         self.flags = flags
         self.env = env or {}
         self.port = 0
@@ -39,7 +47,7 @@ class ServerProcess:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         log = self.log_path.open("ab")
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tocsin", self.command, "--port", "0", "--data-dir", str(self.data_dir), *self.flags,
+            *self.program, self.command, "--port", "0", "--data-dir", str(self.data_dir), *self.flags,
             stdout=asyncio.subprocess.PIPE, stderr=log, env={**os.environ, **self.env},
         )  # fmt: skip
         log.close()

@@ -58,7 +58,7 @@ class Listener:
         self.end.opened(channel)
         return self.end
 
-    def _refused(self, address: str, reason: str) -> None:
+    def _refused(self, address: str, reason: str, kind: str) -> None:
         self.refusals.append(reason)
 
     async def __aenter__(self) -> Listener:

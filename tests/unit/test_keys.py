@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, grant_refusal, make
+from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.stores.memory import MemoryStore
@@ -144,3 +144,25 @@ def test_the_number_of_keys_is_limited() -> None:
             await ApiKeys(store).add(key(READ), record)
 
     asyncio.run(run())
+
+
+def test_the_first_admin_key_of_a_file_is_the_same_on_every_node() -> None:
+    one, two = admin_key("s" * 32, NOW), admin_key("s" * 32, NOW)
+    assert one == two
+    assert (one.hash, one.role, one.namespaces, one.expires_at) == (hash_key("s" * 32), ADMIN, (), None)
+    # The id is public.
+    assert not one.hash.startswith(one.key_id)
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        ("s" * 31, "32 to 256"),
+        ("s" * 257, "32 to 256"),
+        ("s" * 31 + " s", "without spaces"),
+        ("é" * 32, "visible ASCII"),
+    ],
+)
+def test_a_first_admin_key_that_could_be_guessed_or_is_no_header_is_refused(secret: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        admin_key(secret, NOW)

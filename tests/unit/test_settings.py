@@ -143,6 +143,76 @@ class TestSources:
             load_settings().port = 1
 
 
+class TestSecretFiles:
+    """`cluster.secret_file` and its like."""
+
+    SECRET = "a secret of sixteen or more"
+
+    def test_a_file_has_the_precedence_of_the_setting_that_names_it(self, file, tmp_path, monkeypatch):
+        secret = tmp_path / "url"
+        secret.write_text("postgresql://tocsin:hunter2@db.internal/tocsin\n")
+        path = file(f'store_file = "{secret}"\n[cluster]\nsecret = "{self.SECRET}"\n')
+        settings, found = load_settings({"config": path}), sources({"config": path})
+        assert settings.store == "postgresql://tocsin:hunter2@db.internal/tocsin"
+        assert found["store"] == (Origin.FILE, f"{path}, line 1: {secret}")
+        monkeypatch.setenv("TOCSIN_CLUSTER_SECRET_FILE", str(secret))
+        assert load_settings({"config": path}).cluster_secret == settings.store
+        assert sources({"config": path})["cluster_secret"].place == f"TOCSIN_CLUSTER_SECRET_FILE: {secret}"
+        # A file that isn't needed isn't read.
+        secret.unlink()
+        monkeypatch.setenv("TOCSIN_CLUSTER_SECRET", self.SECRET)
+        monkeypatch.delenv("TOCSIN_CLUSTER_SECRET_FILE")
+        assert load_settings({"config": path, "store": "memory://"}).store == "memory://"
+
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (None, "can't be read: No such file or directory"),
+            (b"", "is empty"),
+            (b"\n", "is empty"),
+            (b"\xff" * 20, "is not UTF-8 text"),
+            (b"a secret\nof two lines\n", "has several lines"),
+            (b"s" * 70_000, "has more than 65536 bytes"),
+        ],
+    )
+    def test_an_unusable_file_is_named_with_its_setting(self, tmp_path, monkeypatch, content, reason):
+        secret = tmp_path / "secret"
+        if content is not None:
+            secret.write_bytes(content)
+        monkeypatch.setenv("TOCSIN_CLUSTER_SECRET_FILE", str(secret))
+        text = refusal()
+        assert text.startswith(f"cluster.secret_file (TOCSIN_CLUSTER_SECRET_FILE): {secret} ")
+        assert reason in text
+
+    def test_a_wrong_value_is_not_shown(self, tmp_path, monkeypatch):
+        secret = tmp_path / "secret"
+        secret.write_text("hunter2")
+        for variable in ("TOCSIN_STORE_FILE", "TOCSIN_BROKER_FILE", "TOCSIN_CLUSTER_SECRET_FILE"):
+            monkeypatch.setenv(variable, str(secret))
+            text = refusal()
+            assert variable in text
+            assert "hunter2" not in text
+            monkeypatch.delenv(variable)
+
+    def test_a_value_and_a_file_for_it_contradict_one_another(self, file, tmp_path, monkeypatch):
+        path = file(f'[cluster]\nsecret = "{self.SECRET}"\nsecret_file = "{tmp_path}/secret"\n')
+        assert "are both set; remove one of them" in refusal(config=path)
+        monkeypatch.setenv("TOCSIN_STORE", "memory://")
+        monkeypatch.setenv("TOCSIN_STORE_FILE", "/nowhere")
+        assert "TOCSIN_STORE and TOCSIN_STORE_FILE are both set" in refusal()
+
+    def test_tls_between_nodes_takes_all_its_files(self, monkeypatch):
+        monkeypatch.setenv("TOCSIN_CLUSTER_TLS_KEY_FILE", "tls.key")
+        text = refusal()
+        assert "cluster.tls_certificate_file: is missing" in text
+        assert "cluster.tls_ca_file: is missing" in text
+        monkeypatch.delenv("TOCSIN_CLUSTER_TLS_KEY_FILE")
+        monkeypatch.setenv("TOCSIN_CLUSTER_TLS_OPTIONAL", "yes")
+        assert "cluster.tls_optional: requires" in refusal()
+        monkeypatch.setenv("TOCSIN_CLUSTER_TLS_NAME", "*.example")
+        assert "is not a DNS name" in refusal()
+
+
 class TestStore:
     @pytest.mark.parametrize(
         ("url", "path"),

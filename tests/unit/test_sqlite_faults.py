@@ -215,16 +215,27 @@ async def test_database_of_another_application_is_refused_unchanged(tmp_path: Pa
     theirs.close()
 
 
-async def test_a_newer_schema_is_refused_untouched(tmp_path: Path) -> None:
+async def test_a_newer_schema_is_used_if_it_is_readable_and_else_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "tocsin.db"
     store = SqliteStore(path)
     await store.open(4)
     await store.close()
     connection = apsw.Connection(str(path))
     connection.pragma("user_version", 999)
-    connection.close()
+    (newest, _) = sqlite_connection.migrations()[-1]
+    connection.execute("UPDATE meta SET meta_value = ? WHERE meta_name = 'readable_from'", (newest + 1,))
     with pytest.raises(SchemaTooNew, match="999"):
         await SqliteStore(path).open(None)
+    connection.execute("UPDATE meta SET meta_value = ? WHERE meta_name = 'readable_from'", (newest,))
+    earlier = SqliteStore(path)
+    await earlier.open(None)
+    await claimed(earlier)
+    await earlier.close()
+    assert connection.pragma("user_version") == 999
+    connection.execute("DELETE FROM meta WHERE meta_name = 'readable_from'")
+    with pytest.raises(SchemaTooNew, match="999"):
+        await SqliteStore(path).open(None)
+    connection.close()
 
 
 async def test_older_schema_is_migrated(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

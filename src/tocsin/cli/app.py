@@ -10,7 +10,9 @@ import typer
 
 from tocsin.cli import (
     audit,
+    backup,
     calls,
+    capacity,
     clock,
     cluster,
     config,
@@ -56,7 +58,10 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 command(app, "audit", example="audit --action key_created --limit 20")(audit.audit)
 command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.migrate)
+command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.backup)
+command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.restore)
 app.add_typer(config.app, name="config")
+command(app, "capacity", example="capacity --creates 500/s --pending 10M --payload 1KiB")(capacity.capacity)
 command(app, "version", example="version --json")(version.version)
 
 

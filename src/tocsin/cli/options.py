@@ -67,14 +67,26 @@ class Server:
     ] = "http://127.0.0.1:8080"
     key: Annotated[
         str | None,
-        typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server requires one."),
+        typer.Option(
+            "--key",
+            envvar="TOCSIN_KEY",
+            metavar="KEY",
+            help="API key, if the server requires one. TOCSIN_KEY_FILE names a file with it.",
+        ),
     ] = None
 
     def client(self) -> Client:
         """A client, to be closed."""
+        import os
+
         from tocsin.cli.client import Client
 
-        return Client(self.server, self.key)
+        key = self.key
+        if key is None and (path := os.environ.get("TOCSIN_KEY_FILE")):
+            from tocsin.settings.secret_files import read_secret
+
+            key = read_secret(path, "TOCSIN_KEY_FILE")
+        return Client(self.server, key)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded response to one `POST /api/v1<path>`."""

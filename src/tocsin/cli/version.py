@@ -9,12 +9,18 @@ from tocsin.cli.options import AsJson
 
 
 def version(as_json: AsJson = False) -> None:
-    """Show the versions of Tocsin, Python and SQLite."""
+    """Show the version of Tocsin and the commit it was built from, and the versions of Python and SQLite."""
     import apsw
 
     import tocsin
+    from tocsin.build_info import commit
 
-    versions = {"tocsin": tocsin.__version__, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()}
+    versions = {
+        "tocsin": tocsin.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
     if as_json:
         output.print_json(versions)
     else:

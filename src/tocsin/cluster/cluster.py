@@ -9,13 +9,15 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from tocsin.cluster.channel import Channel, Dial
+from tocsin.cluster.channel import CallerEnd, Channel, Dial
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import AcceptedConnection, dial
 from tocsin.cluster.this_node import ThisNode
+from tocsin.cluster.tls import PeerTls
+from tocsin.cluster.tls_listener import TlsListener
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
@@ -47,6 +49,7 @@ class Cluster:
         limits: ClusterLimits,
         observe: Callable[[Event], None],
         dial_with: Dial | None = None,
+        tls: PeerTls | None = None,
     ) -> None:
         self._own = own
         #: `serve` and `statistics` are set by those who can answer for the node.
@@ -54,11 +57,12 @@ class Cluster:
         self._placement = placement
         self._limits = limits
         self._secret = secret
-        self._dial: Dial = dial_with or partial(dial, limits, secret, own)
+        self._own_tls = tls
+        self._dial: Dial = dial_with or self._dial_node
         self._links: dict[bytes, PeerLink] = {}
         self._sessions: dict[bytes, PeerSession] = {}
         self._unauthenticated: dict[AcceptedConnection, None] = {}
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | TlsListener | None = None
         #: The node that was last found to run the service agent; None when that proved wrong.
         self._agent_at: bytes | None = None
         self._agent_takes_hashes = False
@@ -71,7 +75,10 @@ class Cluster:
 
     async def listen(self, listener: socket.socket) -> None:
         """Accepts connections of other nodes on a bound socket."""
-        self._server = await asyncio.get_running_loop().create_server(self._called, sock=listener, backlog=128)
+        if self._own_tls is None:
+            self._server = await asyncio.get_running_loop().create_server(self._called, sock=listener, backlog=128)
+        else:
+            self._server = TlsListener(listener, self._own_tls, self._called, self._limits, self._refused)
 
     async def leave(self, timeout_us: int) -> None:
         """Answers the pending requests of other nodes, for at most this long, and closes their connections in order.
@@ -111,8 +118,8 @@ class Cluster:
             self._limits, self._secret, self._own, self.arrived, self._refused, self._unauthenticated
         )
 
-    def _refused(self, address: str, reason: str) -> None:
-        self.here.observe(PeerRefused(address, reason))
+    def _refused(self, address: str, reason: str, kind: str = "secret") -> None:
+        self.here.observe(PeerRefused(address, reason, kind))
 
     def arrived(self, incarnation: bytes, channel: Channel) -> PeerSession:
         """Another node has connected. Its former connection is void from now on, including everything unread on it."""
@@ -121,7 +128,7 @@ class Cluster:
             former.void()
         session = PeerSession(channel, self.here, partial(self._ended, incarnation))
         if len(self._sessions) >= self._limits.connections_max:
-            self._refused("", f"{len(self._sessions)} nodes are already connected")
+            self._refused("", f"{len(self._sessions)} nodes are already connected", "connections")
             session.void()
             return session
         self._sessions[incarnation] = session
@@ -133,6 +140,12 @@ class Cluster:
             del self._sessions[incarnation]
 
     # ------------------------------------------------------------------ the requesting side
+
+    async def _dial_node(self, incarnation: bytes, address: str, end: CallerEnd) -> None:
+        tls = self._own_tls
+        if tls is not None and tls.optional and not self._placement.takes_tls(incarnation):
+            tls = None
+        await dial(self._limits, self._secret, self._own, incarnation, address, end, tls)
 
     def link(self, incarnation: bytes, address: str) -> PeerLink:
         """The link to a node; created if there is none."""

@@ -6,15 +6,19 @@ import asyncio
 import hmac
 import os
 import socket
+import ssl
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from tocsin.cluster.channel import CallerEnd, Channel, End, PeerUnreachable
 from tocsin.cluster.handshake import HELLO_BYTES, MAC_BYTES, PROOF_BYTES, WELCOME_BYTES, Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.tls import PeerTls, fault_of
 from tocsin.cluster.wire import PeerProtocolError
 
 _LENGTH_BYTES = 4
+#: The first bytes of a TLS connection: a record of the handshake, and the version that all releases write there.
+TLS_BEGINS = b"\x16\x03\x01"
 #: Sent instead of a welcome to a peer that does not know the secret.
 _REFUSED = b"\0" * WELCOME_BYTES
 
@@ -137,7 +141,7 @@ class AcceptedConnection(PeerConnection):
         secret: str,
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
-        refused: Callable[[str, str], None],
+        refused: Callable[[str, str, str], None],
         unauthenticated: dict[AcceptedConnection, None],
     ) -> None:
         super().__init__(limits)
@@ -146,10 +150,15 @@ class AcceptedConnection(PeerConnection):
         self._refused = refused
         self._unauthenticated = unauthenticated
         self._late: asyncio.TimerHandle | None = None
+        #: Returns whether the other side may begin the handshake: TLS has shown its certificate.
+        self.admits: Callable[[asyncio.BaseTransport], bool] = lambda transport: True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake and its timeout."""
         super().connection_made(transport)
+        if not self.admits(transport):
+            self.abort()
+            return
         if len(self._unauthenticated) >= self._limits.unauthenticated_connections_max:
             # Closes the oldest unauthenticated connection: a node of the cluster authenticates at once and must get in.
             eldest = next(iter(self._unauthenticated))
@@ -178,8 +187,10 @@ class AcceptedConnection(PeerConnection):
         assert self._transport is not None
         accepted = self._handshake.check_proof(proof)
         if accepted is None:
-            place = self._transport.get_extra_info("peername")
-            self._refused(f"{place[0]}:{place[1]}" if place else "", "wrong cluster.secret")
+            # What a node with TLS sends first is as long as a proof.
+            secured = proof.startswith(TLS_BEGINS)
+            fault = "it connects with TLS, which this node does not use" if secured else "wrong cluster.secret"
+            self._refused(place_of(self._transport), fault, "tls" if secured else "secret")
             self._transport.write(_REFUSED)
             self.close()
             return False
@@ -234,23 +245,38 @@ class DialedConnection(PeerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Fails a pending handshake and reports the end of the connection."""
         if not self.authenticated.done():
-            self.authenticated.set_exception(PeerUnreachable("the connection ended during the handshake"))
+            why = "" if exc is None else f": {exc}"
+            self.authenticated.set_exception(PeerUnreachable(f"the connection ended during the handshake{why}"))
         super().connection_lost(exc)
 
 
+def place_of(transport: asyncio.BaseTransport) -> str:
+    """The other side's address and port."""
+    place = transport.get_extra_info("peername")
+    return f"{place[0]}:{place[1]}" if place else ""
+
+
 async def dial(
-    limits: ClusterLimits, secret: str, own: bytes, incarnation: bytes, address: str, end: CallerEnd
+    limits: ClusterLimits,
+    secret: str,
+    own: bytes,
+    incarnation: bytes,
+    address: str,
+    end: CallerEnd,
+    tls: PeerTls | None = None,
 ) -> None:
-    """Opens a channel to the node. Raises PeerUnreachable."""
+    """Opens a channel to the node, with TLS if `tls` is given. Raises PeerUnreachable."""
     host, _, port = address.rpartition(":")
     caller: DialedConnection | None = None
+    secured: dict[str, Any] = {} if tls is None else {"ssl": tls.dialing, "server_hostname": tls.name}
     try:
         async with asyncio.timeout(limits.connect_timeout_us / 1e6):
             _, caller = await asyncio.get_running_loop().create_connection(
-                lambda: DialedConnection(limits, secret, own, incarnation, end), host.strip("[]"), int(port)
+                lambda: DialedConnection(limits, secret, own, incarnation, end), host.strip("[]"), int(port), **secured
             )
             await caller.authenticated
     except (OSError, TimeoutError, ValueError, OverflowError) as error:
         if caller is not None:
             caller.abort()
-        raise PeerUnreachable(str(error) or "no answer in time") from error
+        reason = fault_of(error) if isinstance(error, ssl.SSLError) else str(error)
+        raise PeerUnreachable(reason or "no answer in time") from error

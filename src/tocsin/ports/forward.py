@@ -99,6 +99,9 @@ class Placement(Protocol):
     def address(self, incarnation: bytes) -> str:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
 
+    def takes_tls(self, incarnation: bytes) -> bool:
+        """Whether the member announces that it can be connected to with TLS."""
+
     def others(self) -> Mapping[bytes, str]:
         """The addresses of the other living members that have one, by incarnation."""
 

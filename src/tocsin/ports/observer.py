@@ -266,10 +266,26 @@ class PeerLost(NamedTuple):
 
 
 class PeerRefused(NamedTuple):
-    """A connection was refused because the peer did not prove membership of the cluster."""
+    """A connection was refused because the peer did not prove membership of the cluster. `kind`: secret (it does not know the
+    cluster's secret), tls (the TLS handshake failed, or its certificate is not a node's), plain (it connects without TLS) or
+    connections (too many nodes)."""
 
     address: str
     reason: str
+    kind: str = "secret"
+
+
+class PeerCertificateLoaded(NamedTuple):
+    """The certificate for connections between nodes was read from its file, at the start or because it changed. `ends_at`:
+    when it ends, in seconds since 1970."""
+
+    ends_at: int
+
+
+class PeerCertificateNotLoaded(NamedTuple):
+    """Changed files of certificates can't be used; new connections use the former ones."""
+
+    error: str
 
 
 class ClientRefused(NamedTuple):
@@ -346,6 +362,8 @@ Event = (
     | PeerConnected
     | PeerLost
     | PeerRefused
+    | PeerCertificateLoaded
+    | PeerCertificateNotLoaded
     | ClientRefused
     | WritesSent
     | WritesForwarded

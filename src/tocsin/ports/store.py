@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError
+from tocsin.model.errors import ConfigError, SchemaTooNew
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 
@@ -223,6 +223,18 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
     return ConfigError(
         f"shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave the setting out, or set it "
         f"to {fixed}"
+    )
+
+
+def refuse_newer_schema(place: str, version: int, newest: int, readable_from: int | None) -> None:
+    """Raises SchemaTooNew if a release whose newest schema version is `newest` can't use one of this version. Whoever
+    migrates a schema stores with it the oldest version whose release still can, as `readable_from`; None: it did not."""
+    if version <= newest or (readable_from is not None and readable_from <= newest):
+        return
+    least = "" if readable_from is None else f", which requires a release that knows version {readable_from}"
+    raise SchemaTooNew(
+        f"{place} has schema version {version}{least}; this release supports versions up to {newest}; run the newer "
+        "release, or restore a backup"
     )
 
 

@@ -9,18 +9,22 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import structlog
 
+from tocsin.keys import ApiKeys, admin_key
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
 from tocsin.ports.store import Store
-from tocsin.server.audit import Audit
+from tocsin.server.audit import Audit, new_entry_id
 from tocsin.server.observers import Observers
 from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
 from tocsin.settings import Settings
+from tocsin.settings.secret_files import read_secret
 from tocsin.web.http.auth_failures import AuthFailures
 
 _log = structlog.get_logger("tocsin.server")
@@ -156,11 +160,15 @@ async def open_access(
         expiry_notice_s=settings.keys_expiry_notice_s,
     )
     await keys.refresh()
+    if settings.admin_key_file is not None and keys.empty:
+        await _create_admin_key(store, settings.admin_key_file, node)
+        await keys.refresh()
     if keys.required and keys.empty:
         why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
         raise ConfigError(
             f"host: the server is reachable from other machines ({why}) and has no API key; create one with "
-            "`tocsin keys create`, listen on 127.0.0.1 without ui.origins, or accept the risk with --insecure"
+            "`tocsin keys create`, name a file with the first one in admin_key_file, listen on 127.0.0.1 without "
+            "ui.origins, or accept the risk with --insecure"
         )
     count = observers.metrics.count
     sign_ins = SignIns(store, settings.ui_limits())
@@ -172,6 +180,23 @@ async def open_access(
     return Access(
         store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published
     )
+
+
+async def _create_admin_key(store: Store, path: Path, node: str) -> None:
+    """Stores the first key. Raises ConfigError for an unusable file, StoreError."""
+    try:
+        key = admin_key(read_secret(path, "admin_key_file"), time.time_ns() // 1_000)
+    except ValueError as error:
+        raise ConfigError(f"admin_key_file: the key in {path} {error}") from None
+
+    async def record(action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+        about = {**details, "file": str(path)}
+        await store.put_audit(
+            AuditEntry(key.created_at, new_entry_id(), action, None, key_id, AuditSource.CLI, "", node, about)
+        )
+
+    await ApiKeys(store).add(key, record)
+    _log.info("admin key created", key=key.key_id, file=str(path))
 
 
 async def _keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from tocsin.http_client.http import HttpCaller
-from tocsin.model.errors import StoreLocked
+from tocsin.model.errors import SchemaTooNew, StoreLocked
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.server.agent_modules import AgentModules
@@ -92,14 +92,19 @@ class ServiceAgent:
         return modules.calls if modules is not None and here else None
 
     async def open(self) -> None:
-        """Locks and migrates the database, or finds that another node holds it. Raises StoreError; StoreLocked if nodes
-        cannot take over from one another. Call it before the node announces itself."""
+        """Locks and migrates the database, or finds that another node holds it, or that one of a newer release has migrated
+        it: then nodes of that release run the agent, and this one serves its timers. Raises StoreError; StoreLocked and
+        SchemaTooNew if nodes cannot take over from one another. Call it before the node announces itself."""
         database = self._new_database()
         try:
             await database.open(standing_by=self._stands_by)
         except StoreLocked:
             if not self._can_stand_by(database):
                 raise
+        except SchemaTooNew as error:
+            if not (self._timers_shared and self._can_stand_by(database)):
+                raise
+            self._step_failed("start", error)
         else:
             self._database = database
 

@@ -45,6 +45,7 @@ class Engine:
     supervisor: Supervisor
     service: TimerService
     cluster: Cluster | None
+    total_shards: int
 
     def gauges(self) -> dict[str, float]:
         """The gauges of engine, service and cluster."""
@@ -59,6 +60,7 @@ class Engine:
             "tocsin_writes_waiting": self.service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
             "tocsin_writes_without_owner": 0 if self.cluster is None else self.cluster.router.waiting,
+            "tocsin_shards_without_owner": self.supervisor.placement.without_owner(self.total_shards),
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
 
@@ -99,6 +101,7 @@ async def start_engine(
         node=identity.name,
         address=identity.address,
         api_url=settings.advertise_api or "",
+        tls=peers is not None and peers.tls is not None,
         total_shards=total_shards,
         fatal=on_fatal,
     )
@@ -120,6 +123,7 @@ async def start_engine(
             clock=machine,
             limits=settings.cluster_limits(),
             observe=observers.observe,
+            tls=peers.tls,
         )
         cluster.here.serve = serve
         cluster.here.statistics = observers.statistics.report
@@ -127,7 +131,7 @@ async def start_engine(
         service.connect(cluster.router, cluster)
         stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
         await cluster.listen(peers.listener)
-    engine = Engine(context, supervisor, service, cluster)
+    engine = Engine(context, supervisor, service, cluster, total_shards)
     observers.gauges.add(engine.gauges)
     stack.push_async_callback(supervisor.close)
     await service.ensure_default_namespace()

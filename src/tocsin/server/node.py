@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from tocsin.cluster.tls import PeerTls
 from tocsin.keys import ApiKeys
 from tocsin.ports.clock import Clock
 from tocsin.ports.store import Store
@@ -26,14 +27,15 @@ from tocsin.server.engine import Engine, Identity, start_engine
 from tocsin.server.front import HttpServer
 from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
-from tocsin.server.peers import Peers, loopback, peering_of
+from tocsin.server.peers import Peers, loopback, peering_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import open_store
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
-from tocsin.settings import Settings
+from tocsin.settings import Settings, secret_files
+from tocsin.settings.secret_files import open_to_everybody
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
@@ -77,6 +79,7 @@ class Server:
         self.engine: Engine | None = None
         self.fatal: BaseException | None = None
         self.url = ""
+        self._tls: PeerTls | None = None
 
     @property
     def service(self) -> TimerService | None:
@@ -93,6 +96,12 @@ class Server:
         """Waits for requests in flight, releases the shards, closes everything. Idempotent."""
         await self._ends.aclose()
 
+    def reload(self) -> None:
+        """Reads again what can change while the server runs: the certificates for other nodes."""
+        if self._tls is not None:
+            self._tls.refresh(always=True)
+        self._log.info("reload done", other_settings="need a restart")
+
     async def _start(self, ends: AsyncExitStack) -> None:
         settings, dev = self._settings, self._dev
         if dev is None:
@@ -104,13 +113,15 @@ class Server:
         self.url = url_of(settings.host, port)
         for path in tighten_folder(settings.data_dir):
             self._log.warning("data file readable by other users", path=str(path), remedy="chmod 600")
+        for name, path in open_to_everybody(secret_files(settings)):
+            self._log.warning("secret file readable by every user", setting=name, path=str(path), remedy="chmod o-r")
         machine = SystemClock() if dev is None else dev.clock
         clock = ConfirmedClock(machine, settings.engine_limits().clock_skew_max_us)
         watching = observers(settings, clock, () if dev is None else (dev.observe,))
         store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
         total_shards = await store.open(settings.shards)
-        peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store)
+        peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(port, peers)
         access = await open_access(ends, settings, store, identity.name, watching)
         signed_by = None if dev is None else dev.real
@@ -155,14 +166,15 @@ class Server:
             node=identity.name,
         )
 
-    async def _listen_to_peers(self, ends: AsyncExitStack, store: Store) -> Peers:
+    async def _listen_to_peers(self, ends: AsyncExitStack, store: Store, watching: Observers) -> Peers:
         """The socket at which the other nodes of the store reach this one."""
         settings = self._settings
+        tls = self._tls = tls_of(settings, watching.observe)
         secret = settings.cluster_secret or await store.shared_secret("cluster", secrets.token_hex(32))
         peering = peering_of(settings, secret=secret, worker=self._worker)
         listener = bind(peering.host, peering.port, "cluster.port")
         ends.callback(listener.close)
-        return Peers(peering, listener)
+        return Peers(peering, listener, tls)
 
     def _identity(self, port: int, peers: Peers | None) -> Identity:
         settings = self._settings
@@ -282,6 +294,7 @@ class Server:
             hosts=hosts,
             clients=clients,
             extra=ui,
+            measure=watching.metrics.requests,
             more=() if self._dev is None else (DevHandlers(self._dev),),
         )
         http = HttpServer(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tocsin.cluster.tls import PeerTls, TlsFiles
+from tocsin.ports.observer import Event
 from tocsin.settings import Settings
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")
@@ -33,6 +36,8 @@ class Peers:
 
     peering: Peering
     listener: socket.socket
+    #: None: nodes connect without TLS.
+    tls: PeerTls | None = None
 
     @property
     def address(self) -> str:
@@ -48,6 +53,20 @@ def loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def tls_of(settings: Settings, observe: Callable[[Event], None]) -> PeerTls | None:
+    """TLS between nodes; None without it. Raises ConfigError for files that can't be used."""
+    certificate, key, ca = (
+        settings.cluster_tls_certificate_file,
+        settings.cluster_tls_key_file,
+        settings.cluster_tls_ca_file,
+    )
+    # The settings were checked: all three or none.
+    if certificate is None or key is None or ca is None:
+        return None
+    name, optional = settings.cluster_tls_name, settings.cluster_tls_optional
+    return PeerTls(TlsFiles(certificate, key, ca, name, optional), observe)
 
 
 def peering_of(settings: Settings, *, secret: str, worker: int = 0) -> Peering:

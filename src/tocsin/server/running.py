@@ -97,6 +97,8 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START
+    if line is None:
+        loop.add_signal_handler(signal.SIGHUP, server.reload)
     reduce_collections()
     if line is None:
         print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=dev is None)

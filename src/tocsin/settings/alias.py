@@ -33,9 +33,3 @@ def read_aliases(environment: Mapping[str, str]) -> dict[str, Entry]:
         if variable in environment:
             found.setdefault(field, Entry(convert(environment[variable]), variable))
     return found
-
-
-def alias_of(field: str, environment: Mapping[str, str]) -> str | None:
-    """The variable that sets the field under another name, if one does."""
-    entry = read_aliases(environment).get(field)
-    return None if entry is None else entry.place

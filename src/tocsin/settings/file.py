@@ -14,10 +14,11 @@ from tocsin.settings.former import fate_of
 
 
 class Entry(NamedTuple):
-    """A value, and where it comes from: the file and line, or a variable."""
+    """A value, and where it comes from: the file and line, or a variable. `secret`: it must not be shown."""
 
     value: Any
     place: str
+    secret: bool = False
 
 
 def read_file(path: str | Path, known: Mapping[str, str]) -> dict[str, Entry]:

@@ -11,15 +11,16 @@ from pydantic import ValidationError
 
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
-from tocsin.settings.alias import alias_of
-from tocsin.settings.file import fault_of, read_file
+from tocsin.settings.file import fault_of
 from tocsin.settings.former import fate_of
 from tocsin.settings.names import ENV_PREFIX, env_name, flag_name, setting_name
-from tocsin.settings.settings import SECRETS, Settings, fields_by_name
+from tocsin.settings.settings import SECRETS, Settings, entries_of
 from tocsin.settings.values import PORT_MAX, redacted
 
 #: Variables with the prefix that are not settings: those of the client commands, of worker processes and of the tests.
-OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"})
+OTHER_ENV = frozenset(
+    {"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_KEY_FILE", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"}
+)
 
 
 class Origin(Enum):
@@ -58,16 +59,15 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
 def sources(flags: Mapping[str, Any] | None = None) -> dict[str, Source]:
     """Where each field's value comes from, for the flags that were given to `load_settings`."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    path = given.get("config") or os.environ.get(env_name("config"))
-    entries = read_file(path, fields_by_name()) if path else {}
+    environment, entries = entries_of(given)
     found = {}
     for field in Settings.model_fields:
         if field in given:
             found[field] = Source(Origin.FLAG, flag_name(field))
         elif any(variable.upper() == env_name(field) for variable in os.environ):
             found[field] = Source(Origin.ENVIRONMENT, env_name(field))
-        elif (alias := alias_of(field, os.environ)) is not None:
-            found[field] = Source(Origin.ENVIRONMENT, alias)
+        elif field in environment:
+            found[field] = Source(Origin.ENVIRONMENT, environment[field].place)
         elif field in entries:
             found[field] = Source(Origin.FILE, entries[field].place)
         else:
@@ -91,7 +91,8 @@ def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
     reason = problem["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     place = f" ({source.place})" if source and source.place else ""
-    shown = "…" if field in SECRETS else problem["input"]
+    from_secret_file = any(field in entries and entries[field].secret for entries in entries_of(flags))
+    shown = "…" if field in SECRETS or from_secret_file else problem["input"]
     return f"{setting_name(field)}{place}: {redacted(shown) if isinstance(shown, str) else shown!r} {reason}"
 
 
@@ -121,10 +122,27 @@ def _check_together(settings: Settings) -> None:
             f"payload_bytes_max: {allowed.payload_bytes_max} must be at most {payload_bytes_max}, what a message between "
             "nodes can carry"
         )
+    wrong += _about_tls(settings)
     if settings.workers > 1:
         wrong += _against_workers(settings)
     if wrong:
         raise ConfigError("\n".join(wrong))
+
+
+def _about_tls(settings: Settings) -> list[str]:
+    """Settings of TLS between nodes that lack others."""
+    files = ("cluster_tls_certificate_file", "cluster_tls_key_file", "cluster_tls_ca_file")
+    missing = [setting_name(field) for field in files if getattr(settings, field) is None]
+    if missing and len(missing) < len(files):
+        return [
+            f"{name}: is missing; TLS between nodes requires a certificate, its key and an authority"
+            for name in missing
+        ]
+    if missing and settings.cluster_tls_optional:
+        return [
+            "cluster.tls_optional: requires cluster.tls_certificate_file, cluster.tls_key_file and cluster.tls_ca_file"
+        ]
+    return []
 
 
 def _against_workers(settings: Settings) -> list[str]:

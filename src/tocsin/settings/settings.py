@@ -30,7 +30,8 @@ from tocsin.settings.groups.http import Requests, WebPages
 from tocsin.settings.groups.server import LoggingAndShutdown, Server
 from tocsin.settings.groups.timers import Callbacks, MemoryAndThroughput, Retention, TimerLimits
 from tocsin.settings.limits import filled
-from tocsin.settings.names import ENV_PREFIX, setting_name
+from tocsin.settings.names import ENV_PREFIX, env_name, setting_name
+from tocsin.settings.secret_files import SECRET_FIELDS, SUFFIX, secrets_of_environment, secrets_of_file
 from tocsin.settings.values import byte_count, duration, has_rule
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.timers.engine.limits import EngineLimits
@@ -145,19 +146,29 @@ class Settings(
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags, then environment, then its aliases, then the file. Not `.env`, which would make settings depend on the
-        working directory."""
+        working directory. A secret from a file has the precedence of the setting that names the file."""
         flags = cast(Any, init_settings).init_kwargs
-        path = flags.get("config") or os.environ.get(ENV_PREFIX + "CONFIG")
+        from_environment, from_file = entries_of(flags)
         return (
             init_settings,
             env_settings,
-            _EntrySource(settings_cls, read_aliases(os.environ)),
-            _EntrySource(settings_cls, read_file(path, fields_by_name()) if path else {}),
+            _EntrySource(settings_cls, from_environment),
+            _EntrySource(settings_cls, from_file),
         )
 
 
 #: The groups, in the order in which they are listed.
 GROUPS: tuple[type[Group], ...] = tuple(base for base in Settings.__bases__ if issubclass(base, Group))
+
+
+def entries_of(flags: Mapping[str, Any]) -> tuple[dict[str, Entry], dict[str, Entry]]:
+    """What aliases and secret files of the environment set, and what the settings file sets. Raises ConfigError."""
+    path = flags.get("config") or os.environ.get(ENV_PREFIX + "CONFIG")
+    environment = read_aliases(os.environ) | secrets_of_environment(os.environ, flags)
+    entries = read_file(path, fields_by_name()) if path else {}
+    variables = {name.upper() for name in os.environ}
+    known = {field for field in SECRET_FIELDS if field in flags or env_name(field) in variables} | environment.keys()
+    return environment, secrets_of_file(entries, known) | entries
 
 
 class _EntrySource(PydanticBaseSettingsSource):
@@ -176,6 +187,12 @@ class _EntrySource(PydanticBaseSettingsSource):
 def fields_by_name() -> dict[str, str]:
     """The field of each setting, by the setting's name. The name of the file itself is none."""
     return {setting_name(field): field for field in Settings.model_fields if field != "config"}
+
+
+def secret_files(settings: Settings) -> dict[str, Path | None]:
+    """The files with secrets that the settings name, by setting."""
+    fields = [field + SUFFIX for field in SECRET_FIELDS] + ["admin_key_file", "cluster_tls_key_file"]
+    return {setting_name(field): getattr(settings, field) for field in fields}
 
 
 def holds_duration(field: str) -> bool:

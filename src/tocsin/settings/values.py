@@ -272,6 +272,18 @@ def name_of_node(value: object) -> str | None:
     return value or None
 
 
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\Z", re.ASCII)
+_DNS_NAME_CHARS_MAX = 253
+
+
+def dns_name(value: object) -> str:
+    """A host name in lower case, without a wildcard."""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if len(text) > _DNS_NAME_CHARS_MAX or not _DNS_NAME.match(text):
+        raise ValueError("is not a DNS name; write it as tocsin-node or node.tocsin.example")
+    return text
+
+
 _PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.ASCII)
 
 

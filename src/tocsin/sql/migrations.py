@@ -1,13 +1,18 @@
-"""Numbered migrations of a store's schema, forward only: the files NNNN_name.sql in the folder `migrations` of a package."""
+"""Numbered migrations of a store's schema, forward only: the files NNNN_name.sql in the folder `migrations` of a package.
+
+A migration adds, so that the nodes of the release before still run on its schema. One that they can't run on states the
+oldest schema version whose release can, in a comment of its own line: `-- readable from: 12`.
+"""
 
 from __future__ import annotations
 
 import re
 from importlib import resources
 
-from tocsin.model.errors import SchemaTooNew
+from tocsin.ports.store import refuse_newer_schema
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
+_READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
 
 
 def migrations_of(package: str) -> list[tuple[int, str]]:
@@ -17,13 +22,16 @@ def migrations_of(package: str) -> list[tuple[int, str]]:
     return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
 
 
-def pending(known: list[tuple[int, str]], version: int, place: str) -> list[tuple[int, str]]:
-    """The migrations that a schema of this version lacks. Raises SchemaTooNew for a schema of a newer release; `place` names
-    it."""
-    newest = known[-1][0]
-    if version > newest:
-        raise SchemaTooNew(
-            f"{place} has schema version {version}, this release supports versions up to {newest}; run the newer release, or "
-            "restore a backup"
-        )
+def readable_from(known: list[tuple[int, str]]) -> int:
+    """The oldest schema version whose release can use a schema with all these migrations."""
+    stated = [int(found[1]) for _, sql in known if (found := _READABLE_FROM.search(sql))]
+    return max(stated, default=known[0][0])
+
+
+def pending(
+    known: list[tuple[int, str]], version: int, place: str, stored_readable_from: int | None
+) -> list[tuple[int, str]]:
+    """The migrations that a schema of this version lacks; none if a newer release has migrated it. Raises SchemaTooNew if
+    that release's schema can't be used by this one, by its `stored_readable_from`; `place` names the schema."""
+    refuse_newer_schema(place, version, known[-1][0], stored_readable_from)
     return [(number, sql) for number, sql in known if number > version]

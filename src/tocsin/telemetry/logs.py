@@ -54,6 +54,8 @@ LEVELS: dict[type, int] = {
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
+    events.PeerCertificateLoaded: logging.INFO,
+    events.PeerCertificateNotLoaded: logging.ERROR,
     events.ClientRefused: logging.WARNING,
     events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,

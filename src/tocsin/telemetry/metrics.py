@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from tocsin import __version__
+from tocsin.build_info import commit
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
+from tocsin.telemetry.requests import RequestMetrics
 from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
 
 _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
@@ -74,7 +80,15 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         "Clients refused before their request was complete, by reason: not HTTP, too many connections, bodies take too much "
         "memory; and the number of seconds without a free file descriptor.",
     ),
-    "tocsin_peers_refused": ((), "Connections refused because the peer does not know the cluster's secret."),
+    "tocsin_peers_refused": (
+        ("reason",),
+        "Connections refused because the peer did not prove to be a node of the cluster, by reason: secret, tls (no valid "
+        "certificate), plain (without TLS), connections (too many).",
+    ),
+    "tocsin_peer_certificate_reads": (
+        ("result",),
+        "Reads of the files with the certificate for other nodes, at the start and after changes, by result: loaded, failed.",
+    ),
     "tocsin_store_requests_repeated": (
         ("reason",),
         "Requests sent to DynamoDB again, by reason: throttled, conflict, unprocessed, unanswered, unreachable.",
@@ -107,12 +121,18 @@ GAUGES: dict[str, str] = {
     "tocsin_client_connections": "Open connections of clients.",
     "tocsin_request_bodies_bytes": "Bytes reserved for incomplete request bodies.",
     "tocsin_shards_owned": "Shards that this node owns.",
+    "tocsin_shards_without_owner": "Shards that no node owns, as this node sees it.",
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
     "tocsin_shard_size_bytes_max": "Estimated size of the largest DynamoDB shard that this node writes. The limit is 10 GiB.",
+    "tocsin_peer_certificate_expiry_timestamp_seconds": "When the certificate for other nodes expires; 0 without TLS.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
+
+
+#: Metrics whose value is always 1, and whose labels have the information: name, help.
+INFOS: dict[str, str] = {"tocsin_build_info": "Always 1. Its labels are the version, the commit and Python's version."}
 
 
 class Metrics(Tally):
@@ -121,20 +141,34 @@ class Metrics(Tally):
 
     def __init__(self, gauges: Callable[[], dict[str, float]], beside: Collector | None = None) -> None:
         self._clock_offset_s = 0.0
+        self._certificate_ends_s = 0
         self._shard_bytes: dict[int, int] = {}
         super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned())
+        #: Gets each response of the API.
+        self.requests = RequestMetrics()
         self.registry = CollectorRegistry()
         self.registry.register(self)
+        self.registry.register(self.requests)
         if beside is not None:
             self.registry.register(beside)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
+    def collect(self) -> Iterator[Metric]:
+        """All metric families, for the registry."""
+        yield from super().collect()
+        for name, text in INFOS.items():
+            build = {"version": __version__, "commit": commit(), "python": platform.python_version()}
+            family = GaugeMetricFamily(name, text, labels=list(build))
+            family.add_metric(list(build.values()), 1)
+            yield family
+
     def _learned(self) -> dict[str, float]:
         """The gauges whose values come with events."""
         return {
             "tocsin_clock_offset_seconds": self._clock_offset_s,
+            "tocsin_peer_certificate_expiry_timestamp_seconds": self._certificate_ends_s,
             "tocsin_shard_size_bytes_max": max(self._shard_bytes.values(), default=0),
         }
 
@@ -173,6 +207,10 @@ class Metrics(Tally):
         self.count("tocsin_shards_lost", event.reason)
         self._left(event)
 
+    def _certificate(self, event: events.PeerCertificateLoaded) -> None:
+        self.count("tocsin_peer_certificate_reads", "loaded")
+        self._certificate_ends_s = event.ends_at
+
     def _offset(self, event: events.ClockOffset) -> None:
         self._clock_offset_s = event.offset_us / 1e6
 
@@ -202,7 +240,9 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.HeartbeatFailed: lambda m, e: m.count("tocsin_heartbeat_failures"),
     events.HistoryPurged: lambda m, e: m.count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
     events.PeerLost: lambda m, e: m.count("tocsin_peer_losses"),
-    events.PeerRefused: lambda m, e: m.count("tocsin_peers_refused"),
+    events.PeerRefused: lambda m, e: m.count("tocsin_peers_refused", e.kind),  # type: ignore[union-attr]
+    events.PeerCertificateLoaded: Metrics._certificate,  # type: ignore[dict-item]
+    events.PeerCertificateNotLoaded: lambda m, e: m.count("tocsin_peer_certificate_reads", "failed"),
     events.ClientRefused: lambda m, e: m.count("tocsin_clients_refused", e.reason),  # type: ignore[union-attr]
     events.WritesSent: lambda m, e: m.count("tocsin_forward_messages"),
     events.WritesForwarded: lambda m, e: m.count("tocsin_writes_forwarded", e.outcome, by=e.writes),  # type: ignore[union-attr]

@@ -22,7 +22,9 @@ LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 
 DURATION_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class _Histogram:
+class Histogram:
+    """Observations by bucket, and their sum. The bounds ascend."""
+
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -31,10 +33,12 @@ class _Histogram:
         self.total = 0.0
 
     def add(self, value: float) -> None:
+        """Adds an observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def cumulative(self) -> list[tuple[str, float]]:
+        """Each bound, +Inf last, with the number of observations up to it."""
         buckets, sum_so_far = [], 0
         for bound, count in zip((*map(str, map(float, self.bounds)), "+Inf"), self.counts, strict=True):
             sum_so_far += count
@@ -57,7 +61,7 @@ class Tally(Collector):
         self._gauge_table = gauges
         self._read_gauges = read_gauges
         self._counters: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in counters}
-        self._histograms = {name: _Histogram(bounds) for name, (bounds, _) in histograms.items()}
+        self._histograms = {name: Histogram(bounds) for name, (bounds, _) in histograms.items()}
         for name, (labels, _) in counters.items():
             if not labels:
                 self._counters[name][()] = 0

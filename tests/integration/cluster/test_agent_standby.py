@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from standardwebhooks.webhooks import Webhook
 
@@ -231,3 +232,20 @@ async def test_no_node_stands_by_for_timers_it_does_not_share(tmp_path: Path, po
         with pytest.raises(AssertionError):
             await two.start()
         assert "in use by another agent" in two.log()
+
+
+async def test_a_node_whose_release_is_too_old_for_the_agents_database_serves_its_timers(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    one = node(tmp_path, "one", postgresql_url)
+    async with running(one):
+        pass
+    database = await asyncpg.connect(postgresql_url)
+    await database.execute("UPDATE alembic_version SET version_num = '9999'")
+    await database.close()
+    async with running(one):
+        client = Client(one.address)
+        timer = {"namespace": "default", "id": "t", "executeAt": FAR, "callbackUrl": "http://127.0.0.1:9/"}
+        assert (await client.post("/api/v1/timers/create", timer))[0] == 200
+        client.close()
+        assert "has schema 9999, this release supports up to" in one.log()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import signal
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +14,7 @@ import httpx
 import pytest
 
 from tests.support.calls import Api, Inbox
-from tests.support.cluster import node, running
+from tests.support.cluster import node, running, until
 from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.needs import lacking
@@ -72,6 +74,51 @@ async def test_a_public_server_without_a_key_starts_only_if_insecure(tmp_path: P
     await server.start()
     assert (await Caller(server, None)("namespaces/list"))[0] == 200
     assert await server.stop() == 0
+
+
+async def test_a_new_server_on_a_public_address_takes_its_first_admin_key_from_a_file(tmp_path: Path) -> None:
+    secret, file = "0123456789abcdef" * 4, tmp_path / "admin.key"
+    file.write_text(secret + "\n")
+    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", env={**REFRESH, "TOCSIN_ADMIN_KEY_FILE": str(file)})
+    await server.start()
+    admin = Caller(server, secret)
+    status, listed = await admin("keys/list")
+    assert (status, [key["role"] for key in listed["keys"]]) == (200, ["admin"])
+    assert (await Caller(server, None)("namespaces/list"))[0] == 401
+    assert "secret file readable by every user" in server.log()
+    # It is the first key only: another secret changes nothing while a key exists.
+    file.chmod(0o600)
+    file.write_text("f" * 64)
+    assert server.process is not None
+    # With one node, SIGHUP reads certificates again, and does not end the process.
+    server.process.send_signal(signal.SIGHUP)
+
+    async def reloaded() -> bool:
+        return "reload done" in server.log()
+
+    await until(reloaded)
+    assert (await Caller(server, "f" * 64)("keys/list"))[0] == 401
+    assert await server.stop() == 0
+    await server.start()
+    admin = Caller(server, secret)
+    assert (await admin("keys/list"))[1] == listed
+    assert (await Caller(server, "f" * 64)("keys/list"))[0] == 401
+    assert await _responses(server, secret) >= {("listKeys", "200"), ("listKeys", "401")}
+    assert await server.stop() == 0
+    file.write_text("short\n")
+    for name in ("tocsin.db", "agent.db"):
+        (server.data_dir / name).unlink()
+    with pytest.raises(AssertionError, match=r"admin_key_file: the key in .*admin\.key must have 32 to 256 characters"):
+        await server.start()
+
+
+async def _responses(server: ServerProcess, key: str) -> set[tuple[str, str]]:
+    """The operations and statuses that the server has counted."""
+    async with httpx.AsyncClient(headers={"authorization": f"Bearer {key}"}) as client:
+        text = (await client.get(f"{server.url}/metrics")).text
+    assert "tocsin_shards_without_owner 0.0" in text
+    assert re.search(r'tocsin_request_duration_seconds_bucket{le="\+Inf",operation="listKeys"} [23]\.0', text)
+    return set(re.findall(r'tocsin_requests_total{operation="(\w+)",status="(\d+)"}', text))
 
 
 async def test_created_and_revoked_keys_apply_to_a_running_server(reachable: tuple[ServerProcess, str]) -> None:

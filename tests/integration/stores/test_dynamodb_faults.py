@@ -459,6 +459,15 @@ async def test_tables_of_others_and_of_newer_releases_are_refused(shared_dynamod
         await client.update(
             key(META, b"meta"), "SET layout = :l", kind=RequestKind.WRITE, ExpressionAttributeValues={":l": {"N": "99"}}
         )
+        earlier = DynamoStore(shared_dynamodb.url(table))
+        await earlier.open(None)
+        await earlier.close()
+        await client.update(
+            key(META, b"meta"),
+            "SET readable_from = :l",
+            kind=RequestKind.WRITE,
+            ExpressionAttributeValues={":l": {"N": "98"}},
+        )
         with pytest.raises(SchemaTooNew, match="99"):
             await DynamoStore(shared_dynamodb.url(table)).open(None)
         await client.call(

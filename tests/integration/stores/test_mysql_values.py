@@ -216,9 +216,14 @@ async def test_missing_database_is_not_created_without_create(mysql_url: str) ->
             await MysqlStore(mysql_url, create=False).open(None)
 
 
-async def test_a_newer_schema_is_refused(mysql_url: str, store: MysqlStore) -> None:
+async def test_a_newer_schema_is_used_if_it_is_readable_and_else_refused(mysql_url: str, store: MysqlStore) -> None:
     async with session(mysql_url) as other:
         await other.run(b"UPDATE meta SET meta_value = 999 WHERE meta_name = 'schema_version'")
+        earlier = MysqlStore(mysql_url)
+        await earlier.open(None)
+        await claimed(earlier)
+        await earlier.close()
+        await other.run(b"UPDATE meta SET meta_value = 998 WHERE meta_name = 'readable_from'")
     with pytest.raises(SchemaTooNew, match="999"):
         await MysqlStore(mysql_url).open(None)
 

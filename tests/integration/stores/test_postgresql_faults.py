@@ -405,9 +405,15 @@ async def test_missing_schema_is_not_created_without_create(postgresql_url: str)
         assert await other.fetchval("SELECT to_regnamespace('tocsin') IS NULL")
 
 
-async def test_a_newer_schema_is_refused(postgresql_url: str, store: PostgresStore) -> None:
+async def test_a_newer_schema_is_used_if_it_is_readable_and_else_refused(
+    postgresql_url: str, store: PostgresStore
+) -> None:
     async with session(postgresql_url) as other:
         await other.execute("UPDATE tocsin.meta SET meta_value = 999 WHERE meta_name = 'schema_version'")
+        async with opened(postgresql_url) as earlier:
+            await claimed(earlier)
+        assert await other.fetchval("SELECT meta_value FROM tocsin.meta WHERE meta_name = 'schema_version'") == 999
+        await other.execute("UPDATE tocsin.meta SET meta_value = 998 WHERE meta_name = 'readable_from'")
     with pytest.raises(SchemaTooNew, match="999"):
         await PostgresStore(postgresql_url).open(None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
@@ -24,6 +25,11 @@ class Security(Group):
         False,
         description="Serve every request without an API key, even if other machines can reach the server or keys "
         "exist.",
+    )
+    admin_key_file: Path | None = Field(
+        None,
+        description="File with the first admin key: 32 to 256 visible characters, such as from `openssl rand -hex 32`. If "
+        "the store has no API key when the server starts, it creates this one. Later the file is ignored.",
     )
     metrics_open: YesNo | None = Field(
         None, description="Serve `/metrics` without an API key. Unset: only if no other request needs a key."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
@@ -46,6 +47,9 @@ class ServiceCalls(Group):
         description="Where service calls are stored: a path or `sqlite:///path`, or `postgresql://…`. Unset: "
         "`agent.db` in `data_dir`; with a PostgreSQL `store`, that database. Aliases for a file: `TIMER_DB_PATH`, "
         "`DB_PATH`.",
+    )
+    agent_database_file: Path | None = Field(
+        None, description="File with the value of `agent.database`, for a URL with a password."
     )
     agent_timer: Annotated[AgentTimer, BeforeValidator(partial(one_of, ("polling", "engine")))] = Field(
         "polling",
@@ -122,6 +126,9 @@ class Messaging(Group):
         None,
         description="Message broker of the service agent: `nats://host:port` for NATS JetStream. Unset: messages stay "
         "in the process. Alias: `TIMER_BROKER_URL`.",
+    )
+    broker_file: Path | None = Field(
+        None, description="File with the value of `broker`, for a URL with a password or token."
     )
     broker_prefix: Annotated[str, BeforeValidator(subject_prefix)] = Field(
         "svc",

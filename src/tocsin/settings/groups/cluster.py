@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.settings.groups.base import Group
-from tocsin.settings.values import Count, Duration, Port, api_url, name_of_node, peer_address, secret
+from tocsin.settings.values import (
+    Count,
+    Duration,
+    Port,
+    YesNo,
+    api_url,
+    dns_name,
+    name_of_node,
+    peer_address,
+    secret,
+)
 from tocsin.timers.engine.limits import EngineLimits
 
 _ENGINE, _CLUSTER = EngineLimits(), ClusterLimits()
@@ -48,6 +59,33 @@ class Cluster(Group):
         None,
         description="Shared secret by which nodes authenticate one another: at least 16 characters, the same on every "
         "node. Unset: a random one that the store keeps for all nodes.",
+    )
+    cluster_secret_file: Path | None = Field(
+        None, description="File with the value of `cluster.secret`. The server reads it at its start."
+    )
+    cluster_tls_certificate_file: Path | None = Field(
+        None,
+        description="PEM file with the certificate that this node shows to other nodes, then the intermediate ones. With it, "
+        "`cluster.tls_key_file` and `cluster.tls_ca_file`, nodes speak TLS with one another, and a connection without it is "
+        "refused. The files are read again when they change.",
+    )
+    cluster_tls_key_file: Path | None = Field(
+        None, description="PEM file with the private key of `cluster.tls_certificate_file`, without a passphrase."
+    )
+    cluster_tls_ca_file: Path | None = Field(
+        None,
+        description="PEM file with the certificates of the authorities that sign nodes' certificates. While an authority is "
+        "replaced, it has the former and the new one.",
+    )
+    cluster_tls_name: Annotated[str, BeforeValidator(dns_name)] = Field(
+        "tocsin-node",
+        description="DNS name that the certificate of every node has as a subject alternative name. A certificate of the "
+        "same authority without it is refused.",
+    )
+    cluster_tls_optional: YesNo = Field(
+        False,
+        description="Accept connections of nodes without TLS beside those with it, and connect without TLS to nodes that "
+        "don't announce it. Only while a running cluster changes to TLS, or back.",
     )
     heartbeat_interval: Duration = Field(
         _ENGINE.heartbeat_interval_us,

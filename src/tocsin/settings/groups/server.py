@@ -56,6 +56,10 @@ class Server(Group):
         "`dynamodb://table?region=…&endpoint=…` (both parameters optional), "
         "or `memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
     )
+    store_file: Path | None = Field(
+        None,
+        description="File with the value of `store`, for a URL with a password. The newline at its end is ignored.",
+    )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None,
         description="Number of partitions of all timers, fixed when the store is created. Unset: the store's number; "

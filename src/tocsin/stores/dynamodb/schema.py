@@ -6,13 +6,13 @@ import asyncio
 import time
 from typing import Any
 
-from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreError, StoreUnavailable
-from tocsin.ports.store import shards_are_fixed
+from tocsin.model.errors import ConfigError, DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.ports.store import refuse_newer_schema, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
-from tocsin.stores.dynamodb.settings import LAYOUT
+from tocsin.stores.dynamodb.settings import LAYOUT, LAYOUT_READABLE_FROM
 
 _KEYS = {"p": "HASH", "s": "RANGE"}
 _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
@@ -170,18 +170,17 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
     """Fixes the number. It can be changed until the first claim."""
     while True:
         item = await _meta(client)
-        if item is not None and int(item["layout"]["N"]) > LAYOUT:
-            raise SchemaTooNew(
-                f"{client.place} has layout {item['layout']['N']}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, "
-                "or restore a backup"
-            )
+        if item is not None:
+            readable_from = item.get("readable_from")
+            least = None if readable_from is None else int(readable_from["N"])
+            refuse_newer_schema(client.place, int(item["layout"]["N"]), LAYOUT, least)
         fixed = None if item is None else int(item["total_shards"]["N"])
         if fixed is not None and wanted in (None, fixed):
             return fixed
         if item is not None and "claimed" in item:
             raise shards_are_fixed(int(item["total_shards"]["N"]), wanted)
         number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
-        if await _put_total_shards(client, fixed, number):
+        if await _put_total_shards(client, fixed, number, item or {}):
             return number
 
 
@@ -199,9 +198,11 @@ async def _meta(client: DynamoClient) -> Item | None:
     return found
 
 
-async def _put_total_shards(client: DynamoClient, former: int | None, number: int) -> bool:
-    """False if another node has changed the number."""
-    item: Item = {**_META_KEY, "layout": {"N": str(LAYOUT)}, "total_shards": {"N": str(number)}}
+async def _put_total_shards(client: DynamoClient, former: int | None, number: int, found: Item) -> bool:
+    """False if another node has changed the number. The layout that was `found` stays, as a newer release may have written
+    it."""
+    layout: Item = {"layout": {"N": str(LAYOUT)}, "readable_from": {"N": str(LAYOUT_READABLE_FROM)}}
+    item: Item = {**layout, **found, **_META_KEY, "total_shards": {"N": str(number)}}
     condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(p)"}
     if former is not None:
         condition = {

@@ -10,6 +10,8 @@ from tocsin.model.errors import ConfigError
 
 #: The layout of the table that this release writes.
 LAYOUT = 1
+#: The oldest layout whose release can use this one.
+LAYOUT_READABLE_FROM = 1
 
 #: The parameters of an address.
 PARAMETERS = ("endpoint", "region")

@@ -8,7 +8,7 @@ from functools import partial
 from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
-from tocsin.sql.migrations import migrations_of, pending
+from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import DENIED, TABLE_EXISTS, UNKNOWN_DATABASE, code_of
@@ -48,11 +48,16 @@ async def migrate(connection: Connection, database: str, safe_url: str, *, creat
         )
     await _use(connection, database, safe_url, create=create)
     version = await _version(connection, safe_url)
-    for number, sql in pending(migrations(), version, f"{safe_url}: the schema"):
+    known, stored = migrations(), await _meta(connection, "readable_from")
+    steps = pending(known, version, f"{safe_url}: the schema", stored)
+    # Before the definitions, each of which commits by itself: an older release must not start on some of them. Missing: a
+    # release that did not store it has migrated the schema.
+    if steps or (stored is None and version == known[-1][0]):
+        await _put_meta(connection, "readable_from", readable_from(known))
+    for number, sql in steps:
         for statement in statements(sql):
             await _define(connection, statement, safe_url)
-        put = "INSERT INTO meta VALUES ('schema_version', ?)" + DIALECT.or_update("meta_name", "meta_value")
-        await connection.run(filled(put, (number,)))
+        await _put_meta(connection, "schema_version", number)
 
 
 async def _define(connection: Connection, statement: bytes, safe_url: str) -> None:
@@ -116,5 +121,14 @@ async def _version(connection: Connection, safe_url: str) -> int:
             b"CREATE TABLE meta (meta_name varchar(64) PRIMARY KEY, meta_value bigint NOT NULL) "
             b"ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
         )
-    rows = await connection.rows(b"SELECT meta_value FROM meta WHERE meta_name = 'schema_version'")
-    return int(rows[0][0]) if rows else 0
+    return await _meta(connection, "schema_version") or 0
+
+
+async def _meta(connection: Connection, name: str) -> int | None:
+    rows = await connection.rows(filled("SELECT meta_value FROM meta WHERE meta_name = ?", (name,)))
+    return int(rows[0][0]) if rows else None
+
+
+async def _put_meta(connection: Connection, name: str, value: int) -> None:
+    put = "INSERT INTO meta VALUES (?, ?)" + DIALECT.or_update("meta_name", "meta_value")
+    await connection.run(filled(put, (name, value)))

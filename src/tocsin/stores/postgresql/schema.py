@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
-from tocsin.sql.migrations import migrations_of, pending
+from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.stores.postgresql.driver import Connection
 
 #: The oldest release with the functions and settings that the store uses.
@@ -32,14 +32,16 @@ async def migrate(connection: Connection, schema: str, safe_url: str, *, create:
         if not create and await _is_missing(connection, schema):
             raise StoreUnavailable(f"{safe_url} has no schema {schema}; create it with `tocsin migrate`")
         version = await _version(connection, schema, safe_url)
-        steps = pending(migrations(), version, f"{safe_url}: the schema {schema}")
+        stored = await _meta(connection, "readable_from")
+        known = migrations()
+        steps = pending(known, version, f"{safe_url}: the schema {schema}", stored)
         for _, sql in steps:
             await connection.execute(sql)
         if steps:
-            await connection.execute(
-                "INSERT INTO meta VALUES ('schema_version', $1) ON CONFLICT (meta_name) DO UPDATE SET meta_value = $1",
-                steps[-1][0],
-            )
+            await _put_meta(connection, "schema_version", steps[-1][0])
+        # Missing: a release that did not store it has migrated the schema.
+        if steps or (stored is None and version == known[-1][0]):
+            await _put_meta(connection, "readable_from", readable_from(known))
 
 
 async def _check_server(connection: Connection, safe_url: str) -> None:
@@ -75,4 +77,15 @@ async def _version(connection: Connection, schema: str, safe_url: str) -> int:
             await connection.execute(f'CREATE SCHEMA "{schema}"')
         await connection.execute("CREATE TABLE meta (meta_name text PRIMARY KEY, meta_value bigint NOT NULL)")
         await connection.execute(f"COMMENT ON SCHEMA \"{schema}\" IS 'Timers of Tocsin'")
-    return await connection.fetchval("SELECT meta_value FROM meta WHERE meta_name = 'schema_version'") or 0
+    return await _meta(connection, "schema_version") or 0
+
+
+async def _meta(connection: Connection, name: str) -> int | None:
+    found: int | None = await connection.fetchval("SELECT meta_value FROM meta WHERE meta_name = $1", name)
+    return found
+
+
+async def _put_meta(connection: Connection, name: str, value: int) -> None:
+    await connection.execute(
+        "INSERT INTO meta VALUES ($1, $2) ON CONFLICT (meta_name) DO UPDATE SET meta_value = $2", name, value
+    )

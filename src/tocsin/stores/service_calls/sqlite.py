@@ -52,7 +52,7 @@ class SqliteDatabase(AgentDatabase):
                 "timeout": settings.busy_timeout_ms / 1_000,
             },
         )
-        self._lock = None if self._path is None else _file_lock(self._path)
+        self._lock = None if self._path is None else file_lock(self._path)
         self._writer: Writer[Connection] | None = None
         self._readers: Readers[Connection] | None = None
 
@@ -175,7 +175,8 @@ class SqliteDatabase(AgentDatabase):
         return translate_sqlite_error(error, self._name, in_commit=in_commit)
 
 
-def _file_lock(database: Path) -> FileLock:
+def file_lock(database: Path) -> FileLock:
+    """The lock of an agent on its database."""
     return FileLock(
         database.with_name(database.name + ".lock"),
         subject=str(database),

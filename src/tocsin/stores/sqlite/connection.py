@@ -12,8 +12,9 @@ import apsw
 import msgspec
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
-from tocsin.sql.migrations import migrations_of, pending
+from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.sql.sqlite_errors import CODES, store_error
+from tocsin.stores.sqlite.dialect import DIALECT
 
 E = TypeVar("E", bound=BaseException)
 T = TypeVar("T")
@@ -81,20 +82,38 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
     Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's.
     """
-    steps = pending(migrations(), connection.pragma("user_version"), str(path))
+    known = migrations()
+    version = connection.pragma("user_version")
+    ours = version > 0 and connection.pragma("application_id") == APPLICATION_ID
+    steps = pending(known, version, str(path), _stored_readable_from(connection) if ours else None)
     foreign = connection.pragma("application_id") != APPLICATION_ID
     if foreign and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StoreCorrupted(f"{path} is a SQLite database of another application; use another file")
-    for number, sql in steps:
-        transact(connection, partial(_migrate_step, connection, number, sql))
+    for count, (number, sql) in enumerate(known, 1):
+        if (number, sql) in steps:
+            transact(connection, partial(_migrate_step, connection, number, sql, readable_from(known[:count])))
+    if version == known[-1][0] and _stored_readable_from(connection) is None:
+        # Migrated by a release that did not store it.
+        transact(connection, partial(_put_readable_from, connection, readable_from(known)))
 
 
-def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:
+def _migrate_step(connection: apsw.Connection, number: int, sql: str, readable: int) -> None:
     # Another process may have migrated first; only the version read inside the transaction counts.
     if connection.pragma("user_version") < number:
         connection.execute(sql)
         connection.pragma("user_version", number)
         connection.pragma("application_id", APPLICATION_ID)
+        _put_readable_from(connection, readable)
+
+
+def _put_readable_from(connection: apsw.Connection, version: int) -> None:
+    put = "INSERT INTO meta VALUES ('readable_from', ?)" + DIALECT.or_update("meta_name", "meta_value")
+    connection.execute(put, (version,))
+
+
+def _stored_readable_from(connection: apsw.Connection) -> int | None:
+    found: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = 'readable_from'").get
+    return found
 
 
 def transact(connection: apsw.Connection, work: Callable[[], T]) -> T:

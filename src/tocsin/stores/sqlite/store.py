@@ -103,7 +103,7 @@ class SqliteStore(SqlStore):
         )
         self._read_cache_bytes = read_cache_bytes
         self._read_bytes_max = read_bytes_max
-        self._lock = _folder_lock(self._path.parent) if node else None
+        self._lock = folder_lock(self._path.parent) if node else None
         self._writer: Writer[apsw.Connection] | None = None
         self._loader: Readers[apsw.Connection] | None = None
         self._reader: Readers[apsw.Connection] | None = None
@@ -265,7 +265,8 @@ class SqliteStore(SqlStore):
         return meaning
 
 
-def _folder_lock(folder: Path) -> FileLock:
+def folder_lock(folder: Path) -> FileLock:
+    """The lock of a node on its data folder."""
     return FileLock(
         folder / LOCK_FILE,
         subject=f"the data folder {folder}",

@@ -27,6 +27,7 @@ class NodeLease:
         node: str,
         address: str,
         api_url: str = "",
+        tls: bool = False,
     ) -> None:
         #: This node stops: it claims nothing any more and hands its shards over. Heartbeats announce it.
         self.leaving = False
@@ -38,6 +39,7 @@ class NodeLease:
         self._node = node
         self._address = address
         self._api_url = api_url
+        self._tls = tls
         self._counter = 0
         self._beating = asyncio.Lock()
         # When the last successful heartbeat was sent, in boot time.
@@ -103,7 +105,8 @@ class NodeLease:
         context = self._context
         self._counter += 1
         flags = {"leaving": self.leaving, "skewed": self._skew.lasting, "outdated": self.outdated}
-        address = announced(self._address, **flags, beside_earlier=not self._membership.format_2, api_url=self._api_url)
+        earlier = not self._membership.format_2
+        address = announced(self._address, **flags, beside_earlier=earlier, api_url=self._api_url, tls=self._tls)
         member = Member(context.incarnation, self._node, address, self._counter)
         try:
             return await context.bounded(context.store.heartbeat(member)), None

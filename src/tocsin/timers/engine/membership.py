@@ -23,6 +23,8 @@ class Flag(StrEnum):
     OUTDATED = "outdated"
     #: It reads timers of record format 2. Earlier releases don't, and have no such flag.
     FORMAT_2 = "format2"
+    #: Other nodes can connect to it with TLS.
+    TLS = "tls"
 
 
 #: The word with the URL of a member's API begins so.
@@ -37,16 +39,19 @@ def announced(
     outdated: bool = False,
     beside_earlier: bool = False,
     api_url: str = "",
+    tls: bool = False,
 ) -> str:
     """The address with the flags and the URL of the API, as the member row has it.
 
     Earlier releases understand at most one flag. Beside such a member (`beside_earlier`), the flag that concerns the shards
-    has precedence; record format 2 isn't in use then, and the URL is left out.
+    has precedence; record format 2 isn't in use then, and the URL is left out. TLS is announced beside no other flag then.
     """
     raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
     words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
     if not (words and beside_earlier):
         words.append(Flag.FORMAT_2)
+        # Also in the first row, before the others' rows are known: they may connect at once.
+        words += [Flag.TLS] if tls else []
     if api_url and not beside_earlier:
         words.append(_API_URL + api_url)
     return f"{address}{_SEPARATOR}{' '.join(words)}"

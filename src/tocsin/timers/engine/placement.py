@@ -12,7 +12,7 @@ from tocsin.ports.observer import LoadFailed, NodeNameShared
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.lease import NodeLease
-from tocsin.timers.engine.membership import Membership
+from tocsin.timers.engine.membership import Flag, Membership
 from tocsin.timers.engine.shard import Shard
 
 
@@ -125,11 +125,23 @@ class ObservedPlacement:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         return self.membership.address(incarnation)
 
+    def takes_tls(self, incarnation: bytes) -> bool:
+        """Whether the member announces that it can be connected to with TLS."""
+        return self.membership.has(incarnation, Flag.TLS)
+
     def others(self) -> Mapping[bytes, str]:
         """The addresses of the other living members that have one, by incarnation."""
         living = (m.incarnation for m in self.membership.members() if self.membership.alive(m.incarnation))
         found = {incarnation: self.membership.address(incarnation) for incarnation in living}
         return {i: address for i, address in found.items() if address and i != self.incarnation}
+
+    def without_owner(self, total_shards: int) -> int:
+        """How many of the shards no living node owns, as last read."""
+        return sum(not self._has_owner(shard_id) for shard_id in range(total_shards))
+
+    def _has_owner(self, shard_id: int) -> bool:
+        owner = self.owner(shard_id)
+        return owner is not None and (owner.incarnation == self.incarnation or self.membership.alive(owner.incarnation))
 
     # ------------------------------------------------------------------ what changes
 

@@ -31,6 +31,7 @@ class Supervisor:
         node: str,
         address: str,
         api_url: str = "",
+        tls: bool = False,
         total_shards: int,
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -47,7 +48,9 @@ class Supervisor:
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
         self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results)
-        self.lease = NodeLease(context, self.membership, self.dispatcher, node=node, address=address, api_url=api_url)
+        self.lease = NodeLease(
+            context, self.membership, self.dispatcher, node=node, address=address, api_url=api_url, tls=tls
+        )
         self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
         self.ownership = Ownership(
             context, self.placement, self.lease, self.dispatcher, self.results, self._spawn, total_shards

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
@@ -58,10 +59,14 @@ Relayed = tuple[int, Headers, bytes] | None
 #: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 
+#: Gets each response: its operation (`_OTHER`: none), its status, and the seconds since the request.
+Measure = Callable[[str, int, float], None]
+
 _log = logging.getLogger("tocsin.api")
 
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _NOT_MODIFIED = 304
+_OTHER = "other"
 _JSON = (b"content-type", b"application/json")
 _NOT_RELAYED: Mapping[str, Any] = MappingProxyType({})
 
@@ -75,6 +80,7 @@ class Api:
     `hosts` are the hosts for which requests without a key are accepted; None: any.
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
+    `measure` gets each response of an operation.
     """
 
     def __init__(
@@ -97,6 +103,7 @@ class Api:
         proxies: Proxies | None = None,
         extra: Asgi | None = None,
         more: Sequence[object] = (),
+        measure: Measure | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -106,6 +113,7 @@ class Api:
         self._clock = clock
         self._gate = RequestGate(limits, keys, auth_failures or AuthFailures(), hosts, proxies or Proxies())
         self._extra = extra
+        self._measure = measure or _measure_nothing
         self._agent = agent
         self._relay = relay
         self._new_id = CountedUuid7(clock.now_us)
@@ -139,8 +147,11 @@ class Api:
         correlation_id = self._correlation_id(headers)
         raw_path = scope.get("raw_path") or scope["path"].encode()
         failure: Exception | None = None
+        operation, begun_s = _OTHER, perf_counter()
         try:
             found = self._routes.find(raw_path)
+            if found is not None and (route := found.by_method.get(scope["method"])) is not None:
+                operation = route.operation.name
             if found is not None or self._extra is None:
                 response = await self._serve(found, scope, headers, receive, correlation_id)
         except ClientGone:
@@ -155,6 +166,7 @@ class Api:
         if failure is not None:
             instance = raw_path.decode("ascii", "replace")
             response = self._problem(failure, scope["method"], scope["path"], instance, correlation_id)
+        self._measure(operation, response.status, perf_counter() - begun_s)
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
 
@@ -162,7 +174,7 @@ class Api:
         """Serves a complete request; `respond` is called once, now or when the result is available."""
         route, headers = head.route, head.headers
         request = ApiRequest(headers, self._correlation_id(headers))
-        short = route.short
+        short, begun_s = route.short, perf_counter()
         assert route.reader is not None
 
         def done(result: object) -> None:
@@ -176,6 +188,7 @@ class Api:
                 path = route.operation.path
                 response = self._problem(error, route.operation.method, path, path, request.correlation_id)
             respond(response)
+            self._measure(route.operation.name, response.status, perf_counter() - begun_s)
 
         try:
             if not head.accepted:
@@ -293,6 +306,10 @@ class Api:
     def refusal(self, error: TocsinError) -> Response:
         """The response to input that did not become a request."""
         return problem(error, instance="", correlation_id=self._new_id(), now_us=self._clock.now_us())
+
+
+def _measure_nothing(operation: str, status: int, seconds: float) -> None:
+    pass
 
 
 async def _finish(handling: Awaitable[object], done: Callable[[object], None]) -> None:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import Response
 
 from tocsin import __version__
+from tocsin.build_info import short_commit
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
@@ -72,6 +73,7 @@ class Pages:
             asset=assets.url,
             navigation=NAVIGATION,
             version=__version__,
+            commit=short_commit(),
             calls=calls,
             schedules=schedules,
             schedule_sentence=sentence,

@@ -1,3 +1,5 @@
+-- readable from: 6
+--
 -- Schedules are timers of a namespace's name followed by "/schedule". No index can have them alone, so this table has their
 -- ids in order. Its rows are hints: a list reads what the timers' rows are, and one without a timer's row is ignored.
 CREATE TABLE IF NOT EXISTS schedules (

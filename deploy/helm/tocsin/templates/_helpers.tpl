@@ -1,0 +1,102 @@
+{{- define "tocsin.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "tocsin.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains (include "tocsin.name" .) .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "tocsin.name" .) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "tocsin.selector" -}}
+app.kubernetes.io/name: {{ include "tocsin.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* Of the nodes alone: the migration's pod has another component. */}}
+{{- define "tocsin.nodeSelector" -}}
+{{ include "tocsin.selector" . }}
+app.kubernetes.io/component: node
+{{- end }}
+
+{{- define "tocsin.labels" -}}
+{{ include "tocsin.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "tocsin.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{/* Seconds that Kubernetes waits for a stopping node: it leaves (twice the delay), drains, and ends. */}}
+{{- define "tocsin.grace" -}}
+{{ add .Values.drainTimeoutSeconds (mul 2 .Values.leaveDelaySeconds) 15 }}
+{{- end }}
+
+{{/* Fails for values that contradict one another. */}}
+{{- define "tocsin.check" -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.secrets.store.name) }}
+{{- fail "replicas: more than one node requires a database server; name a Secret with its URL in secrets.store.name" }}
+{{- end }}
+{{- if and .Values.migrationJob.enabled (not .Values.migrationJob.store.name) }}
+{{- fail "migrationJob.store.name: name an existing Secret with the database URL of the tables' owner" }}
+{{- end }}
+{{- if and .Values.migrationJob.enabled (not .Values.secrets.store.name) }}
+{{- fail "migrationJob.enabled: SQLite needs no Job, the node migrates its file; set secrets.store.name or disable it" }}
+{{- end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
+{{- fail "httpRoute.parentRefs: name the Gateway, such as [{name: public, namespace: infra}]" }}
+{{- end }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
+{{- fail "ingress.host: name the host, such as tocsin.example" }}
+{{- end }}
+{{- $own := regexFind "(?m)^\\s*(host|port|node_name|advertise|advertise_api|data_dir|drain_timeout|leave_delay|workers)\\s*=" .Values.settings }}
+{{- if $own }}
+{{- fail (printf "settings: the chart sets %s itself; see drainTimeoutSeconds, leaveDelaySeconds and service.port" (trimSuffix "=" (trim $own) | trim)) }}
+{{- end }}
+{{- end }}
+
+{{- define "tocsin.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "tocsin.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* The secrets that are set, as files of one volume: (dict "secrets" …). The names are those of the variables. */}}
+{{- define "tocsin.secretSources" -}}
+{{- range $name, $secret := . }}
+{{- if $secret.name }}
+- secret:
+    name: {{ $secret.name }}
+    items: [{key: {{ $secret.key }}, path: {{ $name }}}]
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "tocsin.secretVariables" -}}
+{{- $variables := dict "adminKey" "TOCSIN_ADMIN_KEY_FILE" "store" "TOCSIN_STORE_FILE" "agentDatabase" "TOCSIN_AGENT_DATABASE_FILE" "broker" "TOCSIN_BROKER_FILE" "clusterSecret" "TOCSIN_CLUSTER_SECRET_FILE" }}
+{{- range $name, $secret := . }}
+{{- if $secret.name }}
+- {name: {{ get $variables $name }}, value: /run/secrets/tocsin/{{ $name }}}
+{{- end }}
+{{- end }}
+{{- end }}

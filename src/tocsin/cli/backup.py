@@ -1,0 +1,60 @@
+"""`tocsin backup` and `tocsin restore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.options import LOCAL_STORE, AgentDatabase, AsJson, StoreOptions
+
+if TYPE_CHECKING:
+    from tocsin.server.backup import Backup
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder for the backup.")],
+    store: StoreOptions = LOCAL_STORE,
+    agent_database: AgentDatabase = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the SQLite databases of a server, timers and service calls, while it runs. The copies contain secrets.
+    PostgreSQL, MySQL and DynamoDB have tools of their own."""
+    from tocsin.server.backup import back_up, elsewhere
+
+    settings = store.settings(agent_database=agent_database)
+    _show(back_up(settings, folder), as_json=as_json)
+    if others := elsewhere(settings):
+        output.note(others)
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `tocsin backup` has filled.")],
+    pause: Annotated[
+        bool, typer.Option("--pause", help="Pause all namespaces, so that no timer fires at first.")
+    ] = False,
+    store: StoreOptions = LOCAL_STORE,
+    agent_database: AgentDatabase = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup into place. Refused while a server uses the data folder, and where data are already. Stop every server of
+    the former data first: it would fire the same timers."""
+    from tocsin.server.backup import restore as put_back
+
+    settings = store.settings(agent_database=agent_database)
+    _show(put_back(settings, folder, pause=pause), as_json=as_json)
+    if pause:
+        output.note("All namespaces are paused; `tocsin namespaces update NAME --resume` resumes one.")
+
+
+def _show(backup: Backup, *, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        output.print_json(msgspec.to_builtins(backup))
+    else:
+        output.print_table(
+            ("file", "bytes", "SHA-256"), [(file.name, file.bytes, file.sha256) for file in backup.files]
+        )

@@ -1,0 +1,201 @@
+"""Backups of the SQLite databases of a server, and their restoration.
+
+A backup is a folder with a copy of each database and, written last, a list of them. A folder without the list is not a whole
+backup.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tocsin import __version__
+from tocsin.model.errors import ConfigError, StoreCorrupted
+from tocsin.model.instants import format_instant
+from tocsin.private_files import make_database, make_folder
+from tocsin.server.dev_folder import MARK
+from tocsin.settings import Settings
+from tocsin.sql.file_lock import FileLock
+from tocsin.stores.sqlite.copying import BESIDE, copy_database, pause_namespaces
+from tocsin.stores.sqlite.store import folder_lock
+
+LIST = "backup.json"
+TIMERS, CALLS = "tocsin.db", "agent.db"
+_FORMAT = 1
+_FILE_SCHEME = "sqlite:///"
+
+
+class CopiedFile(msgspec.Struct, frozen=True):
+    """A file of a backup."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Backup(msgspec.Struct, frozen=True, rename="camel"):
+    """The list of a backup. `tocsin` is the version that took it."""
+
+    format: int
+    created_at: str
+    tocsin: str
+    files: tuple[CopiedFile, ...]
+
+
+def back_up(settings: Settings, folder: Path) -> Backup:
+    """Copies the databases that are files, while the server may run. The folder has to be missing or empty. Raises
+    ConfigError, StoreError, OSError."""
+    present = {name: path for name, path in _databases(settings).items() if path.is_file()}
+    if not present:
+        places = " or ".join(map(str, _databases(settings).values())) or "settings name no SQLite database"
+        raise ConfigError(f"store: there is nothing to back up: no {places}. {elsewhere(settings)}".rstrip())
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} is not an empty folder; name a new one for each backup")
+    make_folder(folder)
+    for name, path in present.items():
+        copy_database(path, folder / name)
+    if (mark := settings.data_dir / MARK).is_file():
+        shutil.copy(mark, folder / MARK)
+        present[MARK] = mark
+    files = tuple(_described(folder / name) for name in present)
+    backup = Backup(_FORMAT, format_instant(time.time_ns() // 1_000), __version__, files)
+    _write_whole(folder / LIST, msgspec.json.format(msgspec.json.encode(backup)) + b"\n")
+    return backup
+
+
+def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
+    """Puts the files of a backup into place, all or none. With `pause`, all namespaces are paused, so that nothing fires
+    before it was checked. Raises ConfigError if data are there already, StoreLocked if a server runs, StoreCorrupted for a
+    damaged backup, OSError."""
+    backup = _read(folder)
+    targets = _targets(settings, backup)
+    with contextlib.ExitStack() as stack:
+        for lock in _locks(targets):
+            lock.acquire()
+            stack.callback(lock.release)
+        for target in targets.values():
+            for path in (target, *(target.with_name(target.name + suffix) for suffix in BESIDE)):
+                if path.exists():
+                    raise ConfigError(
+                        f"{path} exists; a backup is restored only where no data are: move them away, or name another folder"
+                    )
+        made = stack.enter_context(_removed_on_failure())
+        for name, target in targets.items():
+            new = target.with_name(target.name + ".restoring")
+            made.append(new)
+            make_database(new)
+            shutil.copyfile(folder / name, new)
+            if pause and name == TIMERS:
+                pause_namespaces(new)
+            _sync(new)
+        # The timers last: without them a server would create an empty store, which is noticed at once.
+        for name in sorted(targets, key=lambda name: name == TIMERS):
+            target = targets[name]
+            target.with_name(target.name + ".restoring").rename(target)
+            made.append(target)
+            _sync(target.parent)
+    return backup
+
+
+def elsewhere(settings: Settings) -> str:
+    """What has to be backed up with the tools of its database server; empty if there is nothing."""
+    places = []
+    if _path_of(settings.store_url()) is None:
+        places.append(f"the timers ({settings.store_url_redacted()})")
+    if settings.has_agent() and _path_of(settings.agent_database_url()) is None:
+        places.append("the service calls (agent.database)")
+    if not places:
+        return ""
+    return (
+        f"Back up {' and '.join(places)} with the tools of the database server; docs/how-to/backup.md has the commands."
+    )
+
+
+def _databases(settings: Settings) -> dict[str, Path]:
+    """The databases that are files, by their names in a backup."""
+    places = {TIMERS: _path_of(settings.store_url()), CALLS: _path_of(settings.agent_database_url())}
+    return {name: path for name, path in places.items() if path is not None}
+
+
+def _path_of(url: str) -> Path | None:
+    return Path(url.removeprefix(_FILE_SCHEME)) if url.startswith(_FILE_SCHEME) else None
+
+
+def _targets(settings: Settings, backup: Backup) -> dict[str, Path]:
+    """Where each file of the backup belongs."""
+    places = {**_databases(settings), MARK: settings.data_dir / MARK}
+    for file in backup.files:
+        if file.name not in places:
+            setting = "store" if file.name == TIMERS else "agent.database"
+            raise ConfigError(f"{setting}: the backup has {file.name}, but the setting names no SQLite file; set one")
+    targets = {file.name: places[file.name] for file in backup.files}
+    for target in targets.values():
+        make_folder(target.parent)
+    return targets
+
+
+def _locks(targets: dict[str, Path]) -> Iterator[FileLock]:
+    if TIMERS in targets:
+        yield folder_lock(targets[TIMERS].parent)
+    if CALLS in targets:
+        from tocsin.stores.service_calls.sqlite import file_lock
+
+        yield file_lock(targets[CALLS])
+
+
+def _read(folder: Path) -> Backup:
+    """The list of a backup whose files are as they were written."""
+    try:
+        backup = msgspec.json.decode((folder / LIST).read_bytes(), type=Backup)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} is not a whole backup: it has no {LIST}, which `tocsin backup` writes last"
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StoreCorrupted(f"{folder / LIST} can't be read ({error}); use another backup") from error
+    if backup.format != _FORMAT:
+        raise ConfigError(f"{folder} has the format {backup.format}; restore it with Tocsin {backup.tocsin} or newer")
+    for file in backup.files:
+        if not (folder / file.name).is_file() or _described(folder / file.name) != file:
+            raise StoreCorrupted(f"{folder / file.name} is not as it was written; use another backup")
+    return backup
+
+
+def _described(path: Path) -> CopiedFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return CopiedFile(path.name, path.stat().st_size, digest)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    make_database(path)
+    path.write_bytes(content)
+    _sync(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _removed_on_failure() -> Iterator[list[Path]]:
+    """A list of files that are removed if the block fails."""
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,75 @@
+"""Consistent copies of SQLite databases that other processes may be using."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from tocsin.model.errors import StoreError, StoreUnavailable
+from tocsin.private_files import make_database
+from tocsin.stores.sqlite.connection import translate_error
+
+#: How long the copy waits for another process's lock, such as that of a database which is being opened.
+_BUSY_TIMEOUT_MS = 30_000
+#: Of the WAL of a database that no longer has one, and of one whose server was killed.
+BESIDE = ("-wal", "-shm", "-journal")
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copies the state of one moment into a new private file, durably, while other processes read and write the source. The
+    source's log can't be truncated meanwhile. Raises StoreError, OSError."""
+    make_database(target)
+    try:
+        # Not read-only: the last connection to close removes the log, which opening a database creates.
+        reading = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            _copy(reading, target)
+        finally:
+            reading.close()
+    except apsw.Error as error:
+        raise _meaning(error, source) from error
+    _sync(target)
+    _sync(target.parent)
+
+
+def _copy(reading: apsw.Connection, target: Path) -> None:
+    reading.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    reading.pragma("query_only", True)
+    writing = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        # In one step: a write of another process between two steps would start it over.
+        with writing.backup("main", reading, "main") as copying:
+            copying.step(-1)
+    finally:
+        writing.close()
+
+
+def pause_namespaces(path: Path) -> None:
+    """Pauses all namespaces of a timers' database that no server uses. Raises StoreError."""
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            # Without a log of its own: the file alone is the database.
+            connection.pragma("journal_mode", "delete")
+            connection.execute(
+                "UPDATE namespaces SET namespace_record = json_set(namespace_record, '$.paused', json('true'))"
+            )
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise _meaning(error, path) from error
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _meaning(error: apsw.Error, path: Path) -> StoreError:
+    meaning = translate_error(error, path)
+    return meaning if isinstance(meaning, StoreError) else StoreUnavailable(f"{path}: {error}")

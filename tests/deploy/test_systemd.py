@@ -1,0 +1,46 @@
+"""The systemd unit: systemd accepts it, and finds it well confined."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.files import DEPLOY, unknown_settings
+from tests.support.needs import lacking
+
+UNIT = DEPLOY / "systemd" / "tocsin.service"
+#: Tenths of systemd's points, of which 100 is no confinement at all.
+EXPOSURE_MAX = 20
+
+
+@pytest.fixture
+def analyze() -> str:
+    """systemd's own check of units."""
+    found = shutil.which("systemd-analyze")
+    if found is None:
+        lacking("systemd-analyze", "Debian's package systemd has it")
+    return found
+
+
+def test_systemd_accepts_the_unit(analyze: str, tmp_path: Path):
+    # It requires that the program exists.
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/tocsin/bin/tocsin", "/bin/true"))
+    checked = subprocess.run([analyze, "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_the_unit_is_confined(analyze: str):
+    command = [analyze, "security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", "--no-pager", str(UNIT)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout[-2000:] + checked.stderr
+
+
+def test_the_units_variables_are_settings():
+    variables = set(re.findall(r"^Environment=(\w+)=", UNIT.read_text(), re.MULTILINE))
+    assert len(variables) > 2
+    assert unknown_settings(variables - {"TOCSIN_CONFIG"}) == set()

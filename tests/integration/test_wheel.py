@@ -1,0 +1,104 @@
+"""The wheel alone, installed outside of the checkout, serves the API and the pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.needs import lacking
+from tests.support.server import ServerProcess
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "src" / "tocsin" / "web" / "pages" / "static" / "manifest.json"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+UV = Path(sys.executable).with_name("uv")
+
+
+def _run(*command: object, **env: str) -> str:
+    ran = subprocess.run(
+        [str(word) for word in command], env=os.environ | env, capture_output=True, text=True, timeout=100
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the programs of a new environment with the wheel, which was built from the sdist."""
+    if not PAGES.exists():
+        lacking("pages", "the web pages are not built; run `make web`")
+    folder = tmp_path_factory.mktemp("wheel")
+    _run(
+        UV, "build", "--quiet", "--offline", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, ROOT,
+        TOCSIN_BUILD_COMMIT=COMMIT,
+    )  # fmt: skip
+    (wheel,) = folder.glob("*.whl")
+    assert list(folder.glob("*.tar.gz"))
+    _run(UV, "venv", "--quiet", "--offline", "--python", sys.executable, folder / "env")
+    _run(
+        UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", folder / "env" / "bin" / "python", wheel
+    )
+    (packages,) = folder.glob("env/lib/python*/site-packages")
+    # The dependencies are those of this environment; its editable install of Tocsin is not found on this path.
+    (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    yield folder / "env" / "bin"
+
+
+async def test_serves_the_api_and_the_pages_and_names_its_build(installed: Path, tmp_path: Path) -> None:
+    version = json.loads(_run(installed / "tocsin", "version", "--json"))
+    assert version["commit"] == COMMIT
+    assert str(installed.parent) in _run(installed / "python", "-c", "import tocsin; print(tocsin.__file__)")
+    server = ServerProcess(tmp_path, "--no-agent", program=(str(installed / "tocsin"),))
+    await server.start()
+    try:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            timer = {
+                "namespace": "default",
+                "id": "t",
+                "executeAt": "2040-01-01T00:00:00Z",
+                "callbackUrl": "http://a.example",
+            }
+            assert (await client.post("/api/v1/timers/create", json=timer)).status_code == 200
+            page = await client.get("/timers", headers={"accept": "text/html"})
+            assert f"Tocsin {version['tocsin']} ({COMMIT[:12]})" in page.text
+            assets = re.findall(r'(?:src|href)="(/[^"]+\.(?:js|css))"', page.text)
+            assert assets
+            for asset in assets:
+                assert (await client.get(asset)).status_code == 200
+            metrics = (await client.get("/metrics")).text
+            assert re.search(
+                rf'tocsin_build_info{{commit="{COMMIT}",python="[\d.]+",version="{version["tocsin"]}"}} 1', metrics
+            )
+    finally:
+        assert await server.stop() == 0
+
+
+def test_has_a_bill_of_materials_of_the_locked_dependencies(installed: Path) -> None:
+    (found,) = installed.parent.glob("lib/python*/site-packages/tocsin-*.dist-info/sboms/*.json")
+    bill = json.loads(found.read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    purls = {component["purl"] for component in bill["components"]}
+    assert set(bill["dependencies"][0]["dependsOn"]) == purls
+    locked = re.findall(r"^([a-z0-9._-]+)==([^\s;]+)", (ROOT / "requirements" / "main.txt").read_text(), re.MULTILINE)
+    assert {f"pkg:pypi/{name}@{release}" for name, release in locked} <= purls
+    assert any(purl.startswith("pkg:npm/htmx.org@") for purl in purls)
+    assert not any("esbuild" in purl for purl in purls)
+
+
+def test_the_build_is_refused_without_the_pages(tmp_path: Path) -> None:
+    for path in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src/tocsin/__init__.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((ROOT / path).read_bytes())
+    command = [UV, "build", "--offline", "--no-build-isolation", "--python", sys.executable, tmp_path]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert ran.returncode != 0
+    assert "src/tocsin/web/pages/static/manifest.json is missing: build the web pages with `make web`" in ran.stderr
