@@ -147,6 +147,25 @@ $(TIDB_GRAMMAR): tests/tidb_grammar/go.mod tests/tidb_grammar/go.sum tests/tidb_
 .PHONY: tidb-grammar
 tidb-grammar: $(TIDB_GRAMMAR) ## build TiDB's grammar, with which tests parse the MySQL store's statements
 
+# The documentation site, and the programs that build it.
+SITE_TOOLS := build/site-tools
+
+$(SITE_TOOLS)/.ready: requirements/site.txt
+	@echo "Installing MkDocs …"
+	@$(PYTHON) -m venv --clear $(SITE_TOOLS)
+	@$(SITE_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	@touch $@
+
+.PHONY: site site-tools
+site-tools: $(SITE_TOOLS)/.ready
+
+site: $(SITE_TOOLS)/.ready ## build the documentation site into build/site
+	@$(SITE_TOOLS)/bin/python scripts/site.py build/site
+
+.PHONY: test-alerts
+test-alerts: $(VENV)/.dev ## cause troubles on real nodes, and see that Prometheus raises their alerts
+	@$(BIN)/python -m pytest tests/crash/alerts_on_nodes.py $(ARGS)
+
 ##@ Prove the engine and the agent
 
 simulate: $(VENV)/.dev ## simulate the engine under faults: make simulate SEEDS=10000
@@ -189,9 +208,10 @@ bench-cluster: $(VENV)/.dev ## measure 1, 2 and 4 nodes on one PostgreSQL server
 
 ##@ Remake what is generated
 
-docs: $(VENV)/.dev ## generate the reference pages and the generated parts of the SDKs
+docs: $(VENV)/.dev ## generate the reference pages, the generated parts of the SDKs and the dashboards
 	@$(BIN)/python scripts/reference.py
 	@$(BIN)/python -m sdks.generate
+	@$(BIN)/python scripts/dashboards.py
 
 screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/images
 	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)
@@ -200,6 +220,7 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/build.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/build.txt $(ARGS)
 	@$(BIN)/uv pip compile pyproject.toml --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
+	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)

@@ -51,6 +51,8 @@ _SLOW = {
     "test_the_clusters_nodes_work_together": 12.0,
     "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
+    "sdks/python/tests/test_migration_guides.py": 3.0,
+    "tests/repo/test_alerts.py::test_every_alert_fires": 2.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
 }

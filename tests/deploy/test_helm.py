@@ -66,6 +66,7 @@ MATRIX: dict[str, dict[str, Any]] = {
                 "key": {"name": "keys", "key": "metrics"},
             },
             "prometheusRule": {"enabled": True, "labels": {"release": "prom"}},
+            "dashboards": {"enabled": True},
         },
         "podLabels": {"team": "timers"},
         "podAnnotations": {"example": "yes"},

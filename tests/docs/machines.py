@@ -143,9 +143,11 @@ TRIED = {
     "toml": "checked by `tocsin config check`",
 }
 NOT_TRIED = {
+    "js": "a program of a guide, which the tests of the Python SDK run",
+    "ts": "a program of another system, shown to compare",
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "a certificate of cert-manager, or values of the Helm chart, with which tests/deploy/test_helm.py renders it",
+    "yaml": "a certificate of cert-manager, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders",
     "text": "a list of commands, or a command's own help",
 }

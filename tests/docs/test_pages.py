@@ -17,10 +17,12 @@ from tests.support.nats import NatsServer
 from tests.support.needs import lacking
 from tests.support.postgresql import PostgresServer
 
+#: Those of runbooks are run by tests/integration/server/test_runbooks.py, each once for all pages.
 RUN = [
     page
     for page in pages()
-    if any(block.language in SHELLS and not reason_not_to_run(page, block) for block in blocks_of(page))
+    if not page.startswith("docs/runbooks/")
+    and any(block.language in SHELLS and not reason_not_to_run(page, block) for block in blocks_of(page))
 ]
 
 

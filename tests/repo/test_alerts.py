@@ -1,39 +1,131 @@
-"""The alert rules: Prometheus accepts them, and the metrics that they name exist."""
+"""The alert rules: Prometheus accepts them, each fires in its trouble and only then, and each has a runbook."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.needs import lacking
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
-from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
+from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
 
-RULES = sorted((Path(__file__).parents[2] / "deploy" / "prometheus").glob("*.rules.yml"))
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "deploy/prometheus"
+RULES = sorted(FOLDER.glob("*.rules.yml"))
+RUNBOOKS = ROOT / "docs/runbooks"
+ALERTS_OF = {
+    path: {
+        rule["alert"]: rule
+        for group in yaml.safe_load(path.read_text())["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+    for path in RULES
+}
+ALERTS = {name: rule for rules in ALERTS_OF.values() for name, rule in rules.items()}
+_HISTOGRAMS = (*HISTOGRAMS, *AGENT_HISTOGRAMS, *REQUEST_HISTOGRAMS)
+METRICS = {
+    *(f"{name}_total" for name in (*COUNTERS, *AGENT_COUNTERS, *REQUEST_COUNTERS)),
+    *(f"{name}{part}" for name in _HISTOGRAMS for part in ("", "_bucket", "_count", "_sum")),
+    *INFOS,
+    *GAUGES,
+    *AGENT_GAUGES,
+}  # fmt: skip
+#: A metric of the server; `job:tocsin_…` is one that a rule records.
+_METRIC = re.compile(r"(?<![\w:])tocsin_\w+")
 
 
-def test_there_are_rules():
-    assert RULES
-
-
-@pytest.mark.parametrize("rules", RULES, ids=lambda path: path.name)
-def test_every_metric_that_a_rule_names_exists(rules: Path):
-    known = {f"{name}_total" for name in (*COUNTERS, *AGENT_COUNTERS)}
-    known |= {f"{name}_bucket" for name in (*HISTOGRAMS, *AGENT_HISTOGRAMS)}
-    known |= {*GAUGES, *AGENT_GAUGES}
-    named = set(re.findall(r"\btocsin_\w+", rules.read_text()))
-    assert named
-    assert named <= known
-
-
-@pytest.mark.parametrize("rules", RULES, ids=lambda path: path.name)
-def test_prometheus_accepts_them(rules: Path):
-    promtool = shutil.which("promtool")
-    if promtool is None:
+def promtool(*arguments: str | Path) -> None:
+    program = shutil.which("promtool")
+    if program is None:
         lacking("promtool", "Debian's package prometheus has it")
-    checked = subprocess.run([promtool, "check", "rules", str(rules)], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_every_metric_that_a_rule_or_a_runbook_names_exists():
+    for path in (*RULES, *RUNBOOKS.glob("*.md")):
+        named = {name.rstrip("_") for name in _METRIC.findall(path.read_text())} - {
+            "tocsin_late_firings",
+            "tocsin_failed_requests",
+        }
+        assert named <= METRICS, path.name
+
+
+def test_prometheus_accepts_the_rules_and_the_configuration(tmp_path: Path):
+    promtool("check", "rules", *RULES)
+    promtool("check", "config", FOLDER / "prometheus.yml")
+    shown = re.search("^```yaml\n(.*?)^```$", (ROOT / "docs/how-to/monitor.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    key = tmp_path / "tocsin-key"
+    key.write_text("tk_key")
+    config = tmp_path / "prometheus.yml"
+    config.write_text(shown[1].replace("/etc/prometheus/tocsin-key", str(key)))
+    promtool("check", "config", config)
+
+
+def test_every_alert_has_a_case():
+    assert sorted(case.alert for case in CASES) == sorted(ALERTS)
+
+
+def _promtool_test(case: Case) -> dict[str, object]:
+    firing = f'count(ALERTS{{alertname="{case.alert}",alertstate="firing"}})'
+    times = {CALM_MIN - 0.25: False, CALM_MIN + case.fires_min: True}
+    if case.quiet_min >= 0:
+        times[CALM_MIN + case.quiet_min] = False
+    after = max(case.over_min, 0)
+    if case.over_min >= 0:
+        times[CALM_MIN + case.lasts_min + after] = False
+    return {
+        "interval": "15s",
+        "name": case.alert,
+        "input_series": [
+            {"series": series.labelled(), "values": series.values(case.lasts_min, after + 5)} for series in case.series
+        ],
+        "promql_expr_test": [
+            {
+                "expr": firing,
+                "eval_time": f"{int(minutes * 60)}s",
+                "exp_samples": [{"labels": "{}", "value": 1}] if fires else [],
+            }
+            for minutes, fires in sorted(times.items())
+        ],
+    }
+
+
+@pytest.mark.parametrize("rules", RULES, ids=lambda path: path.name)
+def test_every_alert_fires_in_its_trouble_and_only_then(rules: Path, tmp_path: Path):
+    """Not before, not before its `for` has passed, and not for long after."""
+    file = tmp_path / "alerts.test.yml"
+    tests = [_promtool_test(case) for case in CASES if case.alert in ALERTS_OF[rules]]
+    assert tests
+    file.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "15s", "tests": tests}))
+    promtool("test", "rules", file)
+
+
+def test_every_alert_names_its_severity_and_its_runbook():
+    for name, rule in ALERTS.items():
+        assert rule["labels"]["severity"] in {"critical", "warning"}, name
+        assert rule["annotations"]["runbook_url"] == f"https://tocsin.dev/docs/latest/runbooks/{name}"
+        assert rule["annotations"]["summary"], name
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert():
+    assert sorted(path.stem for path in RUNBOOKS.glob("Tocsin*.md")) == sorted(ALERTS)
+    listed = re.findall(r"^\| \[(\w+)\]\(\1\.md\) \| (\w+) ", (RUNBOOKS / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted((name, rule["labels"]["severity"]) for name, rule in ALERTS.items())
+
+
+@pytest.mark.parametrize("name", sorted(ALERTS))
+def test_a_runbook_answers_the_four_questions(name: str):
+    text = (RUNBOOKS / f"{name}.md").read_text()
+    assert text.startswith(f"# {name}\n")
+    assert re.findall("^## (.*)$", text, re.MULTILINE) == ["Meaning", "Impact", "Check", "Mend"]

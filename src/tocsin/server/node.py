@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import uuid
@@ -37,6 +38,7 @@ from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
 from tocsin.settings.secret_files import open_to_everybody
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
+from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients
@@ -117,7 +119,9 @@ class Server:
             self._log.warning("secret file readable by every user", setting=name, path=str(path), remedy="chmod o-r")
         machine = SystemClock() if dev is None else dev.clock
         clock = ConfirmedClock(machine, settings.engine_limits().clock_skew_max_us)
-        watching = observers(settings, clock, () if dev is None else (dev.observe,))
+        tracer = self._open_tracer(ends)
+        more = [part.observe for part in (dev, tracer) if part is not None]
+        watching = observers(settings, clock, more)
         store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
         total_shards = await store.open(settings.shards)
@@ -139,7 +143,7 @@ class Server:
             ends,
             settings,
             store,
-            sending.client,
+            sending.client if tracer is None else tracer.traced(sending.client),
             {NAMESPACE: due_caller} if peers is not None or settings.agent_timer == "engine" else {},
             machine,
             clock,
@@ -157,7 +161,7 @@ class Server:
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)
-        await self._start_front(ends, listener, access, sending, relay, clock, watching)
+        await self._start_front(ends, listener, access, sending, relay, clock, watching, tracer)
         self._log.info(
             "server started",
             url=self.url,
@@ -165,6 +169,14 @@ class Server:
             shards=total_shards,
             node=identity.name,
         )
+
+    def _open_tracer(self, ends: AsyncExitStack) -> Tracer | None:
+        endpoint = self._settings.tracing_endpoint
+        if endpoint is None:
+            return None
+        tracer = open_tracer(endpoint, self._settings.tracing_sample_ratio, self._settings.node_name or self.url)
+        ends.push_async_callback(asyncio.to_thread, tracer.close)
+        return tracer
 
     async def _listen_to_peers(self, ends: AsyncExitStack, store: Store, watching: Observers) -> Peers:
         """The socket at which the other nodes of the store reach this one."""
@@ -238,6 +250,7 @@ class Server:
         relay: AgentRelay,
         clock: Clock,
         watching: Observers,
+        tracer: Tracer | None,
     ) -> None:
         """Serves the API and the pages."""
         settings, engine, agent = self._settings, self.engine, self.agent
@@ -296,6 +309,7 @@ class Server:
             extra=ui,
             measure=watching.metrics.requests,
             more=() if self._dev is None else (DevHandlers(self._dev),),
+            traces=tracer,
         )
         http = HttpServer(
             app,

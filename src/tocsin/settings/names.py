@@ -18,6 +18,7 @@ TABLES = (
     "mysql",
     "postgresql",
     "sqlite",
+    "tracing",
     "ui",
 )
 #: Settings outside any table whose names begin as a table's do.

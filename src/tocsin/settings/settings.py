@@ -27,7 +27,7 @@ from tocsin.settings.groups.base import Group
 from tocsin.settings.groups.cluster import Cluster
 from tocsin.settings.groups.databases import DatabaseServer, Dynamodb, Sqlite
 from tocsin.settings.groups.http import Requests, WebPages
-from tocsin.settings.groups.server import LoggingAndShutdown, Server
+from tocsin.settings.groups.server import LoggingAndShutdown, Server, Tracing
 from tocsin.settings.groups.timers import Callbacks, MemoryAndThroughput, Retention, TimerLimits
 from tocsin.settings.limits import filled
 from tocsin.settings.names import ENV_PREFIX, env_name, setting_name
@@ -47,6 +47,7 @@ class Settings(
     Security,
     Egress,
     LoggingAndShutdown,
+    Tracing,
     Callbacks,
     MemoryAndThroughput,
     TimerLimits,

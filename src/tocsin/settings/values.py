@@ -302,6 +302,17 @@ def peer_address(value: object) -> str:
     return match[0]
 
 
+def share(value: object) -> float:
+    """A number from 0 to 1, also as text."""
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ValueError("is not a share; write a number from 0 to 1, such as 0.01")
+    return number
+
+
 def api_url(value: object) -> str:
     """`http://host:port` or `https://…`, with a path if a proxy serves the API below one; without a slash at the end."""
     text = value.strip().rstrip("/") if isinstance(value, str) else ""

@@ -43,6 +43,11 @@ AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_step_failures": (("step",), "Failed steps of the agent's background work, which are retried."),
     "tocsin_agent_purged": (("kind",), "Rows removed by retention: calls or messages."),
 }
+#: Counters that start at 0 for each value of their label.
+_FROM_ZERO = {
+    "tocsin_agent_polls": ("done", "failed"),
+    "tocsin_agent_calls_rescued": ("dispatched", "repeated", "checked"),
+}
 #: Every histogram: name, bucket bounds, help.
 AGENT_HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
     "tocsin_agent_start_lag_seconds": (LAG_SECONDS, "From a call's due time to the command to execute it."),
@@ -74,6 +79,7 @@ class AgentMetrics(Tally):
             AGENT_HISTOGRAMS,
             AGENT_GAUGES,
             lambda: {**gauges(), "tocsin_agent_last_poll_timestamp_seconds": self.last_poll_s},
+            _FROM_ZERO,
         )
 
     def __call__(self, event: AgentEvent) -> None:

@@ -95,6 +95,13 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "tocsin_store_units": (("kind",), "Capacity units consumed in DynamoDB, by kind: read, write."),
 }
+#: Counters that start at 0 for each value of their label.
+_FROM_ZERO = {
+    "tocsin_commits": ("durable", "definite", "unavailable", "unknown", "read"),
+    "tocsin_timers_suspended": ("namespace", "destination", "bad_record"),
+    "tocsin_peers_refused": ("secret", "tls", "plain", "connections"),
+    "tocsin_peer_certificate_reads": ("loaded", "failed"),
+}
 #: Every histogram: name, bucket bounds, help.
 HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
     "tocsin_lag_seconds": (
@@ -143,7 +150,7 @@ class Metrics(Tally):
         self._clock_offset_s = 0.0
         self._certificate_ends_s = 0
         self._shard_bytes: dict[int, int] = {}
-        super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned())
+        super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned(), _FROM_ZERO)
         #: Gets each response of the API.
         self.requests = RequestMetrics()
         self.registry = CollectorRegistry()

@@ -47,7 +47,12 @@ class Histogram:
 
 
 class Tally(Collector):
-    """The metrics declared in three tables. Each scrape calls `read_gauges` for the values of the gauges."""
+    """The metrics declared in three tables. Each scrape calls `read_gauges` for the values of the gauges.
+
+    Counters without labels start at 0, and so do those of `from_zero`, for each of these values of their only label:
+    Prometheus cannot see the increase of a series that was not there before, so an alert on the first such event would never
+    fire.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class Tally(Collector):
         histograms: Histograms,
         gauges: Gauges,
         read_gauges: Callable[[], Mapping[str, float]],
+        from_zero: Mapping[str, tuple[str, ...]],
     ) -> None:
         self._counter_table = counters
         self._histogram_table = histograms
@@ -65,6 +71,8 @@ class Tally(Collector):
         for name, (labels, _) in counters.items():
             if not labels:
                 self._counters[name][()] = 0
+        for name, values in from_zero.items():
+            self._counters[name] = {(value,): 0 for value in values}
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Adds to a counter."""

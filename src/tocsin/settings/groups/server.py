@@ -18,9 +18,11 @@ from tocsin.settings.values import (
     LogFormat,
     LogLevel,
     Port,
+    api_url,
     count,
     one_of,
     redacted,
+    share,
     store_address,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
@@ -117,4 +119,22 @@ class LoggingAndShutdown(Group):
         ClusterLimits().leave_delay_us,
         description="How long a stopping node keeps serving requests while `/readyz` reports it as not ready, and "
         "then again as long without accepting connections. Set it to the time that the load balancer takes to notice.",
+    )
+
+
+class Tracing(Group):
+    """Traces for OpenTelemetry."""
+
+    title: ClassVar[str] = "Tracing"
+    intro: ClassVar[str] = "Where spans of creates and callbacks go. [How to trace](../how-to/trace.md)."
+
+    tracing_endpoint: Annotated[str, BeforeValidator(api_url)] | None = Field(
+        None,
+        description="URL of a collector for OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to its `/v1/traces`. "
+        "Requires the extra `tocsin[otel]`. Unset: no spans.",
+    )
+    tracing_sample_ratio: Annotated[float, BeforeValidator(share)] = Field(
+        0.01,
+        description="Share of requests without a `traceparent` of their own that are traced, from 0 to 1, with all callbacks "
+        "of the timers that they create. Higher values show more and cost more processor time.",
     )

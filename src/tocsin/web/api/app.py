@@ -23,6 +23,7 @@ from tocsin.model.uuid7 import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.api.audit import AuditHandlers
@@ -81,6 +82,7 @@ class Api:
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
     `measure` gets each response of an operation.
+    `traces` gets the spans of requests that create timers.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Api:
         extra: Asgi | None = None,
         more: Sequence[object] = (),
         measure: Measure | None = None,
+        traces: CreateTraces | None = None,
     ) -> None:
         #: The limits in force.
         self.limits = limits = limits or ApiLimits()
@@ -120,10 +123,10 @@ class Api:
         self._encode = msgspec.json.Encoder().encode
         parser = RequestParser(rules)
         audit = audit or NoAudit()
-        timers = TimerHandlers(service, parser, limits)
+        timers = TimerHandlers(service, parser, limits, traces)
         families: list[object] = [
             timers,
-            ScheduleHandlers(Schedules(service), parser),
+            ScheduleHandlers(Schedules(service), parser, traces),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, rules),

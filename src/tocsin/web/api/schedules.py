@@ -10,11 +10,13 @@ from msgspec import UNSET
 
 from tocsin.model.access import Role
 from tocsin.model.schedule import Definition, ScheduleStatus, instants, next_instants
+from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules, ScheduleView
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
+from tocsin.web.api.tracing import traced
 from tocsin.web.http import schedule_wire as wire
-from tocsin.web.http.convert import RequestParser, traceparent_of
+from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.schedules import PREVIEW_MAX, ScheduleParser, history_answer, schedule_answer, sentence
 
@@ -33,7 +35,8 @@ _NAME = {"namespace": "default", "scheduleId": "nightly-report"}
 class ScheduleHandlers:
     """Handles create, get, update, delete and list, pause and resume, trigger and backfill, preview and history."""
 
-    def __init__(self, schedules: Schedules, parser: RequestParser) -> None:
+    def __init__(self, schedules: Schedules, parser: RequestParser, traces: CreateTraces | None = None) -> None:
+        self._traces = traces
         self._schedules = schedules
         self._parser = ScheduleParser(parser)
 
@@ -58,8 +61,8 @@ class ScheduleHandlers:
         its state: counts, history and anchor. If its timing changes, it is planned again, from now on; if nothing
         changes, nothing is written. So a deployment can create its schedules each time."""
         request.permit(Role.WRITE, sent.namespace)
-        traceparent = traceparent_of(request.headers.get(b"traceparent"))
-        return _changed(request, await self._schedules.create(*self._parser.new(sent, request.now_us, traceparent)))
+        with traced(self._traces, "createSchedule", request) as traceparent:
+            return _changed(request, await self._schedules.create(*self._parser.new(sent, request.now_us, traceparent)))
 
     @_operation("getSchedule", "/api/v1/schedules/get", "Get a schedule", Role.READ, errors=_READ_ERRORS, example=_NAME)
     async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:

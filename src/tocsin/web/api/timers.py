@@ -13,9 +13,11 @@ from tocsin.model.access import Role
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
+from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.service import TimerService, TimerView
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
+from tocsin.web.api.tracing import begin_traced, traced
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
 from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, timer_answer, traceparent_of
@@ -75,7 +77,10 @@ class BatchKey(NamedTuple):
 class TimerHandlers:
     """Handles create, get, history, update, delete, list, and create in batches."""
 
-    def __init__(self, service: TimerService, parser: RequestParser, limits: ApiLimits) -> None:
+    def __init__(
+        self, service: TimerService, parser: RequestParser, limits: ApiLimits, traces: CreateTraces | None = None
+    ) -> None:
+        self._traces = traces
         self._service = service
         self._parser = parser
         self._limits = limits
@@ -102,15 +107,27 @@ class TimerHandlers:
         """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
         forbids it; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
         it creates one timer, which fires once."""
-        return _created(request, await self._service.create(*self._timer(request, sent)))
+        with traced(self._traces, "createTimer", request) as traceparent:
+            return _created(request, await self._service.create(*self._timer(request, sent, traceparent)))
 
     def _begin_create(self, request: ApiRequest, sent: wire.CreateTimer, done: Callable[[object], None]) -> None:
-        timer, condition = self._timer(request, sent)
+        traceparent = traceparent_of(request.headers.get(b"traceparent"))
+        if self._traces is None:
+            self._begin(request, sent, traceparent, done)
+        else:
+            begin_traced(self._traces, "createTimer", traceparent, done, partial(self._begin, request, sent))
+
+    def _begin(
+        self, request: ApiRequest, sent: wire.CreateTimer, traceparent: str | None, done: Callable[[object], None]
+    ) -> None:
+        timer, condition = self._timer(request, sent, traceparent)
         self._service.begin_create(timer, done, condition)
 
-    def _timer(self, request: ApiRequest, sent: wire.CreateTimer) -> tuple[Timer, Condition | None]:
+    def _timer(
+        self, request: ApiRequest, sent: wire.CreateTimer, traceparent: str | None
+    ) -> tuple[Timer, Condition | None]:
         request.permit(Role.WRITE, sent.namespace)
-        timer = self._parser.timer(sent, request.now_us, traceparent_of(request.headers.get(b"traceparent")))
+        timer = self._parser.timer(sent, request.now_us, traceparent)
         headers = request.headers
         unconditional = sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in headers
         if unconditional and FIRST_TRY_HEADER not in headers:
@@ -215,10 +232,13 @@ class TimerHandlers:
     async def create_batch(self, request: ApiRequest) -> bytes:
         """Results are in the order of the timers sent. A timer that can't be created does not affect the others. The header
         Idempotency-Key applies to each timer without a key of its own."""
+        with traced(self._traces, "batchCreateTimers", request) as traceparent:
+            return await self._create_batch(request, traceparent)
+
+    async def _create_batch(self, request: ApiRequest, traceparent: str | None) -> bytes:
         key = BatchKey(key_in(request.headers.get(KEY_HEADER)), is_first_try(request.headers.get(FIRST_TRY_HEADER)))
         time_slice = TimeSlice()
         items = await self._items(request.body, time_slice)
-        traceparent = traceparent_of(request.headers.get(b"traceparent"))
         accepted: list[Timer] = []
         conditions: list[Condition | None] = []
         outcomes: list[TimerView | TocsinError | None] = []

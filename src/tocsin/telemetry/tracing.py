@@ -1,0 +1,265 @@
+"""Traces for OpenTelemetry: a span for each request that creates timers, and one for each attempt.
+
+A timer keeps the `traceparent` of the request that created it. Months may pass until it fires, too long for one trace, so
+each firing is a trace of its own with a link to that request. Its id is computed from the firing's `webhook-id`: attempts
+after a takeover, by another node, join the trace. A firing is sampled if its create was. Only this module knows
+OpenTelemetry's packages, and imports them when tracing is on.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tocsin import __version__
+from tocsin.model.answer import NotSent, Response
+from tocsin.model.errors import ConfigError, TocsinError, Unavailable
+from tocsin.ports.callback import Caller, Exchange, Invocation
+from tocsin.ports.observer import AttemptFinished, Event
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.trace import SpanContext
+
+#: Seconds for sending a batch of spans, its repetitions included: how long a collector that is down delays a node's stop.
+_EXPORT_TIMEOUT_S = 5.0
+#: Of a valid `traceparent`: 00-<32 digits>-<16 digits>-<2 digits>. The last bit is the flag "sampled".
+_TRACEPARENT_CHARS = 55
+_ODD_DIGITS = frozenset("13579bdf")
+#: Ended attempts that wait for the engine's verdict, which follows at once but for those that are superseded.
+_WAITING_MAX = 10_000
+
+
+def open_tracer(endpoint: str, sample_ratio: float, node: str) -> Tracer:
+    """Sends spans to the endpoint's `/v1/traces`. Raises ConfigError if OpenTelemetry is not installed."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise ConfigError("tracing.endpoint requires OpenTelemetry: install tocsin[otel]") from error
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
+    return Tracer(BatchSpanProcessor(exporter), sample_ratio, node)
+
+
+class _Unsampled(NamedTuple):
+    """The span of a request that is not sampled. Timers keep what the caller sent."""
+
+    traceparent: str | None
+
+    def end(self, error: BaseException | None) -> None:
+        """Nothing to report."""
+
+
+class _Request:
+    """A sampled request."""
+
+    __slots__ = ("_begun_ns", "_context", "_operation", "_parent", "_tracer", "traceparent")
+
+    def __init__(self, tracer: Tracer, operation: str, context: SpanContext, parent: SpanContext | None) -> None:
+        self._tracer = tracer
+        self._operation = operation
+        self._context = context
+        self._parent = parent
+        self._begun_ns = time.time_ns()
+        self.traceparent: str | None = _traceparent(context.trace_id, context.span_id)
+
+    def end(self, error: BaseException | None) -> None:
+        """Exports the span."""
+        attributes: dict[str, Any] = {"tocsin.operation": self._operation}
+        if error is not None:
+            attributes["error.type"] = error.code if isinstance(error, TocsinError) else type(error).__qualname__
+        self._tracer.export(
+            self._operation, "SERVER", self._context, self._parent, self._begun_ns, time.time_ns(), attributes,
+            # A refusal is no failure of the server.
+            failed=isinstance(error, Unavailable) or not isinstance(error, TocsinError | None),
+        )  # fmt: skip
+
+
+class _Attempt(NamedTuple):
+    """An attempt whose answer is there."""
+
+    context: SpanContext
+    created: SpanContext
+    begun_ns: int
+    ended_ns: int
+    attributes: dict[str, Any]
+
+
+class Tracer:
+    """Makes spans and hands them to `processor`, whose thread exports them: nothing here waits for the collector."""
+
+    def __init__(self, processor: SpanProcessor, sample_ratio: float, node: str) -> None:
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        self._processor = processor
+        self._ratio = sample_ratio
+        self._random = random.Random(os.urandom(16))
+        named = {"service.name": "tocsin", "service.version": __version__, "service.instance.id": node}
+        self._resource = Resource.create(named)
+        self._scope = InstrumentationScope("tocsin", __version__)
+        self._waiting: dict[tuple[str, str, int], _Attempt] = {}
+
+    def close(self) -> None:
+        """Exports what is left, for some seconds at most."""
+        while self._waiting:
+            self._export_attempt(self._waiting.pop(next(iter(self._waiting))), None)
+        self._processor.shutdown()
+
+    # ---------------------------------------------------------------- requests
+
+    def begin(self, operation: str, traceparent: str | None) -> _Unsampled | _Request:
+        """The span of a request: sampled as the caller's is, and without one by the ratio."""
+        parent = None
+        if traceparent is not None:
+            if not _is_sampled(traceparent):
+                return _Unsampled(traceparent)
+            parent = _context_of(traceparent)
+        elif self._random.random() >= self._ratio:
+            return _Unsampled(None)
+        trace_id = self._id(128) if parent is None else parent.trace_id
+        return _Request(self, operation, _context(trace_id, self._id(64)), parent)
+
+    # ---------------------------------------------------------------- attempts
+
+    def traced(self, caller: Caller) -> Caller:
+        """The caller, with a span for each attempt of a sampled timer."""
+        return _TracedCaller(caller, self)
+
+    def begin_attempt(self, invocation: Invocation) -> tuple[Invocation, Callable[[Exchange], None]] | None:
+        """The invocation with the span of this attempt as the receiver's parent, and what gets its end; None if it is not
+        sampled."""
+        if invocation.traceparent is None or not _is_sampled(invocation.traceparent):
+            return None
+        created = _context_of(invocation.traceparent)
+        trace_id = int.from_bytes(sha256(invocation.message_id.encode()).digest()[:16], "big") or 1
+        context = _context(trace_id, self._id(64))
+        begun_ns = time.time_ns()
+
+        def ended(exchange: Exchange) -> None:
+            outcome = exchange.outcome
+            if isinstance(outcome, NotSent):
+                return  # no attempt; it is made again
+            attributes: dict[str, Any] = {
+                "http.request.method": invocation.method,
+                "tocsin.namespace": invocation.namespace,
+                "tocsin.timer.id": invocation.timer_id,
+                "tocsin.attempt": invocation.attempt,
+                "tocsin.webhook_id": invocation.message_id,
+                "tocsin.lag_ms": max(invocation.fired_at - invocation.execute_at, 0) / 1e3,
+            }
+            if isinstance(outcome, Response):
+                attributes["http.response.status_code"] = outcome.status
+            else:
+                attributes["error.type"] = outcome.code
+            waiting = self._waiting
+            if len(waiting) >= _WAITING_MAX:
+                self._export_attempt(waiting.pop(next(iter(waiting))), None)
+            waiting[invocation.namespace, invocation.timer_id, invocation.attempt] = _Attempt(
+                context, created, begun_ns, time.time_ns(), attributes
+            )
+
+        return invocation._replace(traceparent=_traceparent(trace_id, context.span_id)), ended
+
+    def observe(self, event: Event) -> None:
+        """Exports an attempt when the engine has judged its answer."""
+        if self._waiting and isinstance(event, AttemptFinished):
+            attempt = self._waiting.pop((event.namespace, event.timer_id, event.attempt), None)
+            if attempt is not None:
+                self._export_attempt(attempt, event)
+
+    def _export_attempt(self, attempt: _Attempt, verdict: AttemptFinished | None) -> None:
+        attributes = attempt.attributes
+        if verdict is not None:
+            attributes |= {"tocsin.outcome": verdict.outcome, "server.address": verdict.destination}
+            if verdict.error is not None:
+                attributes["tocsin.error"] = verdict.error
+        failed = verdict is not None and verdict.outcome in {"retried", "failed"}
+        self.export(
+            "fire", "CLIENT", attempt.context, None, attempt.begun_ns, attempt.ended_ns, attributes,
+            failed=failed, link=attempt.created,
+        )  # fmt: skip
+
+    def export(
+        self,
+        name: str,
+        kind: str,
+        context: SpanContext,
+        parent: SpanContext | None,
+        begun_ns: int,
+        ended_ns: int,
+        attributes: dict[str, Any],
+        *,
+        failed: bool,
+        link: SpanContext | None = None,
+    ) -> None:
+        """Hands a span to the processor; if its queue is full, the span is dropped."""
+        from opentelemetry.sdk.trace import ReadableSpan
+        from opentelemetry.trace import Link, SpanKind, Status, StatusCode
+
+        self._processor.on_end(
+            ReadableSpan(
+                name=name,
+                context=context,
+                parent=parent,
+                resource=self._resource,
+                attributes=attributes,
+                links=() if link is None else (Link(link),),
+                kind=SpanKind[kind],
+                status=Status(StatusCode.ERROR if failed else StatusCode.UNSET),
+                start_time=begun_ns,
+                end_time=ended_ns,
+                instrumentation_scope=self._scope,
+            )
+        )
+
+    def _id(self, bits: int) -> int:
+        return self._random.getrandbits(bits) or 1
+
+
+class _TracedCaller:
+    """A Caller that reports the attempts of sampled timers."""
+
+    def __init__(self, caller: Caller, tracer: Tracer) -> None:
+        self._caller = caller
+        self._tracer = tracer
+        self.destination = caller.destination
+        self.close = caller.close
+
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """Starts the attempt."""
+        begun = self._tracer.begin_attempt(invocation)
+        if begun is None:
+            self._caller.invoke(invocation, done)
+            return
+        traced, ended = begun
+
+        def report(exchange: Exchange) -> None:
+            ended(exchange)
+            done(exchange)
+
+        self._caller.invoke(traced, report)
+
+
+def _traceparent(trace_id: int, span_id: int) -> str:
+    return f"00-{trace_id:032x}-{span_id:016x}-01"
+
+
+def _is_sampled(traceparent: str) -> bool:
+    return traceparent[-1:] in _ODD_DIGITS and len(traceparent) == _TRACEPARENT_CHARS
+
+
+def _context(trace_id: int, span_id: int) -> SpanContext:
+    from opentelemetry.trace import SpanContext, TraceFlags
+
+    return SpanContext(trace_id, span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+
+def _context_of(traceparent: str) -> SpanContext:
+    """Of a valid header that is sampled."""
+    _, trace_id, span_id, _ = traceparent.split("-")
+    return _context(int(trace_id, 16), int(span_id, 16))

@@ -1,0 +1,25 @@
+"""The dashboards in deploy/grafana are those that the tables make, and the metrics that they name exist."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from scripts.dashboards import FOLDER, made
+
+from tests.repo.test_alerts import METRICS
+
+
+def test_the_files_are_up_to_date():
+    assert {path: path.read_text() for path in FOLDER.glob("*.json")} == made()
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_every_panel_is_described_and_its_metrics_exist(path):
+    board = json.loads(path.read_text())
+    for panel in board["panels"]:
+        assert panel["description"], panel["title"]
+        assert all(
+            name in METRICS for query in panel["targets"] for name in re.findall(r"\btocsin_\w+", query["expr"])
+        ), panel["title"]
