@@ -148,6 +148,6 @@ NOT_TRIED = {
     "ini": "settings for a database server, sized for a real one",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "a certificate of cert-manager, a scrape that promtool checks, or values with which tests/deploy/test_helm.py renders",
+    "yaml": "a certificate of cert-manager, a scrape that promtool checks, or values that tests/deploy/test_helm.py renders",
     "text": "a list of commands, or a command's own help",
 }
