@@ -169,6 +169,16 @@ clients-go: $(CLIENTS)/go/oapi-codegen
 
 clients: clients-python clients-typescript clients-go ## install the client generators that tests/clients uses
 
+# TiDB's own parser: the tests of the MySQL store parse with it what they send.
+TIDB_GRAMMAR := build/tidb-grammar/parse
+
+$(TIDB_GRAMMAR): tests/tidb_grammar/go.mod tests/tidb_grammar/go.sum tests/tidb_grammar/parse.go
+	@echo "Building TiDB's grammar …"
+	@cd tests/tidb_grammar && go build -o $(CURDIR)/$@ .
+
+.PHONY: tidb-grammar
+tidb-grammar: $(TIDB_GRAMMAR) ## build TiDB's grammar, with which tests parse the MySQL store's statements
+
 # The documentation site, and the programs that build it.
 SITE_TOOLS := build/site-tools
 

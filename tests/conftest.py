@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ settings.load_profile("patient")
 _SLOW = {
     "tests/crash/": 30.0,
     "tests/clients/": 30.0,
+    "sdks/go/tests/": 15.0,
+    "sdks/java/tests/": 15.0,
     "tests/integration/cluster/": 10.0,
     "tests/e2e/": 3.0,
     "tests/conformance/test_cassandra.py": 0.5,
@@ -43,11 +46,14 @@ _SLOW = {
     "tests/integration/stores/test_shared_server.py": 5.0,
     "tests/integration/stores/test_mongodb_faults.py": 2.0,
     "tests/conformance/test_mongodb.py": 0.5,
+    "tests/integration/stores/test_readable_views.py": 3.0,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
     "tests/integration/test_wheel.py": 5.0,
     "tests/upgrade/": 5.0,
-    "sdks/java/tests/test_java_docs.py": 10.0,
+    "tests/simulation/": 1.0,
+    "tests/agent_simulation/": 1.0,
+    "tests/properties/": 1.0,
     "test_the_clusters_nodes_work_together": 12.0,
     "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
@@ -55,15 +61,22 @@ _SLOW = {
     "tests/repo/test_alerts.py::test_every_alert_fires": 2.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
-    "sdks/go/tests/": 15.0,
     "sdks/typescript/tests/": 5.0,
 }
+#: Fixtures of servers that a test starts: such tests are left out, too.
+_SERVERS = frozenset(
+    {
+        "shared_postgresql", "postgresql", "shared_mysql", "mysql", "shared_nats", "nats", "shared_dynamodb", "dynamodb",
+        "shared_mongodb", "mongodb", "shared_cassandra", "cassandra",
+    }
+)  # fmt: skip
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
 _WAITING = ("tests/crash/", "tests/integration/cluster/")
 #: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again.
 _SHARE_A_SERVER = {
     "sdks/go/tests/test_go.py",
+    "sdks/java/tests/test_java_docs.py",
     "tests/e2e/test_bulk.py",
     "tests/e2e/test_calls.py",
     "tests/e2e/test_lists.py",
@@ -93,7 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Marks the slow ones by where they stand. Where several processes share the tests, the long ones come first, so that
     at the end none of them has one left while the others have nothing to do."""
     for item in items:
-        if _place(item) is not None:
+        if _place(item) is not None or _starts_a_server(item):
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items[:] = _in_order(items)
@@ -101,6 +114,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _place(item: pytest.Item) -> str | None:
     return next((part for part in _SLOW if part in item.nodeid), None)
+
+
+def _starts_a_server(item: pytest.Item) -> bool:
+    """Parameters name a server that a fixture asks for by name."""
+    fixtures = getattr(item, "fixturenames", ())
+    return not _SERVERS.isdisjoint(fixtures) or re.search(r"[\[-](postgresql|mysql|nats)\b", item.name) is not None
 
 
 def _seconds(item: pytest.Item) -> float:

@@ -1,13 +1,15 @@
-"""The MySQL store, on MariaDB, passes the store conformance tests."""
+"""The MySQL store, on MariaDB, passes the store conformance tests, with statements that TiDB's grammar accepts."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.mysql import MysqlServer
+from tests.support.tidb_grammar import every_statement_is_parsed
 from tocsin.ports.store import Store
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.testing.store_conformance import StoreConformance
@@ -20,8 +22,10 @@ def database_of(folder: Path) -> str:
 
 class TestMysqlStore(StoreConformance):
     @pytest.fixture(autouse=True)
-    def _server(self, shared_mysql: MysqlServer) -> None:
+    def _server(self, shared_mysql: MysqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         self.server = shared_mysql
+        with every_statement_is_parsed(monkeypatch):
+            yield
 
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(self.server.url(database_of(folder)))

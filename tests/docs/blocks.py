@@ -40,7 +40,8 @@ def pages() -> list[str]:
 
 #: What differs from run to run in what a command prints: instants, times of day, durations, ids, secrets, numbers of bytes.
 _VARYING = re.compile(
-    r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d\d:\d\d:\d\d|[+-]?[\d.,]+ ?(?:ms|s|µs)\b|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z|\d{4}-\d\d-\d\d [\d:]{8}\.\d+(?:\+00)?"
+    r"|\d\d:\d\d:\d\d|[+-]?[\d.,]+ ?(?:ms|s|µs)\b|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|tk_\w+|whsec_[\w+/=]+|\b[0-9a-f]{12}\b|…"
 )
 

@@ -61,6 +61,7 @@ MACHINES = {
     "docs/tutorial/first-timer.md": Machine(bare=True),
     "docs/tutorial/first-schedule.md": Machine(bare=True),
     "docs/tutorial/service-calls.md": Machine(bare=True),
+    "docs/tutorial/your-own-store.md": Machine(),
     "docs/how-to/backup.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL
@@ -69,6 +70,16 @@ MACHINES = {
         + _TIMER_IN_STORE.format(store="mysql", port=8082)
         + "wait $postgresql\nwait $mysql\n",
         stopped_before=("mv data data.before", "createdb --owner", "CREATE DATABASE tocsin_restored"),
+        postgresql=True,
+        mysql=True,
+    ),
+    "docs/how-to/read-by-hand.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL
+        + _MYSQL
+        + _TIMER_IN_STORE.format(store="postgresql", port=8081)
+        + _TIMER_IN_STORE.format(store="mysql", port=8082)
+        + "wait $postgresql\nwait $mysql\n",
         postgresql=True,
         mysql=True,
     ),

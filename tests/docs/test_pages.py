@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.docs.__main__ import in_namespaces, reason_not_to_run
-from tests.docs.blocks import SHELLS, blocks_of, missing_lines, pages
+from tests.docs.blocks import ROOT, SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
@@ -70,6 +70,17 @@ def test_commands_print_what_the_page_shows(page, namespaces):
 @pytest.mark.parametrize("page", pages())
 def test_every_block_is_of_a_known_kind(page):
     assert {block.language for block in blocks_of(page)} <= SHELLS | set(TRIED) | set(NOT_TRIED)
+
+
+def test_the_tutorial_of_a_store_shows_parts_of_the_example():
+    def unindented(text):
+        return "\n".join(line.strip() for line in text.strip().splitlines())
+
+    example = "\n".join(unindented(path.read_text()) for path in (ROOT / "examples" / "own_store").glob("*.py"))
+    blocks = [block.text for block in blocks_of("docs/tutorial/your-own-store.md") if block.language == "python"]
+    parts = [unindented(part) for block in blocks for part in block.split("\n\n\n")]
+    assert parts
+    assert [part for part in parts if part not in example] == []
 
 
 def test_lists_of_pages_match_existing_pages():

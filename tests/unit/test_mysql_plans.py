@@ -1,5 +1,5 @@
 """Query plans in MySQL: every statement whose cost matters uses the intended index and does not sort, also with statistics of
-an empty table; and no statement uses a feature that TiDB lacks."""
+an empty table; and no statement uses a feature that TiDB lacks or that its grammar refuses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.support import tidb_grammar
 
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.namespace import Namespace
@@ -230,6 +231,17 @@ async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> N
     schema = [each for _, sql in mysql_schema.migrations() for each in mysql_schema.statements(sql)]
     settings = store._settings.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)
     assert len(recorder.statements) > 20
+    session.terminate()
     for statement in [*recorder.statements, *schema, *settings]:
         assert not _FOREIGN.search(statement.decode(errors="replace")), statement
-    session.terminate()
+    tidb_grammar.require()
+    assert tidb_grammar.complaints([*recorder.statements, *schema, *settings]) == {}
+
+
+def test_tidb_reads_its_own_hints() -> None:
+    tidb_grammar.require()
+    (ranged,) = mysql_write.range_deletes([BATCH], {1: (2, uuid_of(1))}, 100)
+    for statement in (ranged, mysql_write.uuid_delete(1, [hexed(uuid_of(1))])):
+        broken = statement.replace(b"/*T! FORCE INDEX (", b"/*T! FORCE INDEX ((")
+        assert tidb_grammar.complaints([statement]) == {}
+        assert len(tidb_grammar.complaints([broken])) == 1

@@ -42,7 +42,10 @@ class StoreSuite:
     def make_store(self, folder: Path) -> Store:
         """A store, not yet open, whose data belongs to the folder: the same folder has the same data, a new one has none.
         Adapters of database servers may use the folder's path as a unique name."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has no make_store: define make_store(self, folder), which returns a store "
+            "that is not yet open, with its data in the folder"
+        )
 
     @pytest_asyncio.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[Store]:

@@ -134,6 +134,29 @@ async def test_node_needs_no_ddl_rights(shared_mysql: MysqlServer, mysql_url: st
         assert await store.apply([replace(batch, upserts=[row(1)], deletes=[uuid_of(2)])]) == [Applied.DURABLE]
 
 
+async def test_migration_needs_the_documented_rights_and_repeats_views(
+    shared_mysql: MysqlServer, mysql_url: str
+) -> None:
+    name = MysqlStore(mysql_url)._settings.database
+    user = f"{name[:20]}@localhost".encode()
+    url = f"mysql://{name[:20]}@127.0.0.1:{shared_mysql.port}/{name}?socket={shared_mysql.folder}/socket"
+    async with session(mysql_url, database=False) as other:
+        await other.run(
+            f"CREATE DATABASE {name}".encode(),
+            b"CREATE USER " + user,
+            b"GRANT CREATE, ALTER, INDEX, SELECT, INSERT, UPDATE, DELETE ON %b.* TO %b" % (name.encode(), user),
+        )
+        with pytest.raises(ConfigError, match=r"grant .* CREATE VIEW"):
+            await MysqlStore(url).open(4)
+        await other.run(b"GRANT CREATE VIEW ON %b.* TO %b" % (name.encode(), user))
+        async with opened(url):
+            pass
+        # As a migration that was interrupted after its views leaves it.
+        await other.run(f"UPDATE {name}.meta SET meta_value = 6 WHERE meta_name = 'schema_version'".encode())
+        async with opened(url) as store:
+            assert await claimed(store)
+
+
 async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
     ca, other_ca = trustme.CA(), trustme.CA()
     issued = ca.issue_cert("localhost")

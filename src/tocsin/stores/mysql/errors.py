@@ -19,6 +19,8 @@ TRANSLATED: tuple[type[BaseException], ...] = (
 DUPLICATE = 1062
 #: A missing database, a missing table.
 UNKNOWN_DATABASE, UNKNOWN_TABLE = 1049, 1146
+#: A table or view that exists, a statement that the user may not run.
+TABLE_EXISTS, DENIED = 1050, 1142
 
 #: The whole transaction was rolled back in favour of another, and may be repeated: a deadlock (1213); in TiDB a write
 #: conflict (9007) or a commit that may be retried (8022, 8028).

@@ -11,11 +11,13 @@ from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
 from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
-from tocsin.stores.mysql.errors import UNKNOWN_DATABASE, code_of
+from tocsin.stores.mysql.errors import DENIED, TABLE_EXISTS, UNKNOWN_DATABASE, code_of
 from tocsin.stores.mysql.text import filled, text
 
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
+#: How the definition of a view begins.
+_VIEW = b"CREATE SQL SECURITY INVOKER VIEW "
 #: The oldest releases that support the statements.
 _MYSQL_MIN, _MARIADB_MIN = (8, 0), (10, 5)
 #: How long a node waits for others that migrate the same schema.
@@ -54,8 +56,23 @@ async def migrate(connection: Connection, database: str, safe_url: str, *, creat
         await _put_meta(connection, "readable_from", readable_from(known))
     for number, sql in steps:
         for statement in statements(sql):
-            await connection.run(statement)
+            await _define(connection, statement, safe_url)
         await _put_meta(connection, "schema_version", number)
+
+
+async def _define(connection: Connection, statement: bytes, safe_url: str) -> None:
+    """Runs a statement of a migration. Raises ConfigError if the user lacks a privilege."""
+    try:
+        await connection.run(statement)
+    except errors.MySQLError as error:
+        if code_of(error) == DENIED:
+            raise ConfigError(
+                f"store: {safe_url}: the user may not change the schema ({error.args[1]}); for `tocsin migrate`, grant "
+                "CREATE, ALTER, INDEX, CREATE VIEW, SELECT, INSERT, UPDATE and DELETE on the database"
+            ) from error
+        # A migration that was interrupted left the view. MySQL 8 can't create one only if it is missing.
+        if code_of(error) != TABLE_EXISTS or not statement.startswith(_VIEW):
+            raise
 
 
 def _check_server(version: str, safe_url: str) -> None:

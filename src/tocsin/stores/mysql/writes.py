@@ -48,13 +48,13 @@ _SCHEDULE_HEAD = b"INSERT INTO schedules (schedule_namespace, schedule_id, sched
 _SCHEDULE_TAIL = DIALECT.or_update("", "schedule_shard", "schedule_uuid").encode()
 _RUN_TAIL = DIALECT.or_update("", "run_record", "run_expires_at").encode()
 # With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
-# shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
-_ALONG_THE_KEY = b"/*+ INDEX(timers PRIMARY) */"
+# shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB, and what only TiDB reads for both.
+_RANGE_DELETE = b"DELETE /*+ INDEX(timers PRIMARY) */ FROM timers /*T! FORCE INDEX (PRIMARY) */ "
 # MariaDB supports a hint only in the multi-table form of DELETE, in which MySQL reads the whole table if it has fewer rows
-# than there are uuids, whatever the hint. The parts for MariaDB are comments for MySQL.
+# than there are uuids, whatever the hint. The parts for MariaDB and for TiDB are comments for the others.
 _UUID_DELETE = (
     b"DELETE /*+ INDEX(timers timers_by_uuid) */ /*M! timers */ FROM timers /*M! FORCE INDEX (timers_by_uuid) */ "
-    b"WHERE shard_id = %d AND timer_uuid IN %b"
+    b"/*T! FORCE INDEX (timers_by_uuid) */ WHERE shard_id = %d AND timer_uuid IN %b"
 )
 _UUID_BYTES = 16
 
@@ -121,7 +121,7 @@ def range_deletes(parts: Sequence[ShardBatch], edges: dict[int, tuple[int, bytes
         first = at_least(edges[part.shard_id])
         if last is not None and first <= last:
             yield (
-                b"DELETE " + _ALONG_THE_KEY + b" FROM timers WHERE shard_id = %d AND row_type = 2 AND %b "
+                _RANGE_DELETE + b"WHERE shard_id = %d AND row_type = 2 AND %b "
                 b"ORDER BY timer_execute_at, timer_uuid LIMIT %d"
             ) % (part.shard_id, place_range(first, last), rows_max)
 

@@ -1,0 +1,123 @@
+-- Views for people who read the database by hand; Tocsin never reads them. Instants are text in UTC with milliseconds, the
+-- precision of SQLite's own functions; uuids are text, payloads JSON where they are JSON. What a record that can't be decoded
+-- would supply is NULL. Headers and idempotency keys are left out. Nothing in them is newer than SQLite 3.31, because a program
+-- that can't parse a view can't read the file.
+CREATE VIEW readable_timers AS
+SELECT
+  timer_namespace AS namespace,
+  timer_id AS id,
+  CASE row_type WHEN 2 THEN 'pending' ELSE 'suspended' END AS state,
+  timer_parked_reason AS suspended_because,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.execute_at') / 1e6, 'unixepoch') AS execute_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', timer_execute_at / 1e6, 'unixepoch') AS next_attempt_at,
+  coalesce(json_extract(record, '$.attempts'), 0) AS attempts,
+  json_extract(record, '$.last_error') AS last_error,
+  coalesce(json_extract(record, '$.method'), 'POST') AS method,
+  json_extract(record, '$.url') AS url,
+  replace(trim(timer_tags, char(31)), char(31), ', ') AS tags,
+  coalesce(
+    CASE WHEN json_type(record, '$.payload') IS NOT NULL THEN json_quote(json_extract(record, '$.payload')) END,
+    CASE WHEN json_type(record, '$.body.json') IS NOT NULL THEN json_quote(json_extract(record, '$.body.json')) END,
+    json_extract(record, '$.body.text'),
+    json_extract(record, '$.body.base64')
+  ) AS payload,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.created_at') / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.updated_at') / 1e6, 'unixepoch') AS updated_at,
+  substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-' || substr(hex, 13, 4)
+    || '-' || substr(hex, 17, 4) || '-' || substr(hex, 21) AS uuid,
+  shard_id AS shard
+FROM (
+  SELECT *, lower(hex(timer_uuid)) AS hex,
+    CASE WHEN json_valid(CAST(timer_record AS TEXT)) THEN CAST(timer_record AS TEXT) END AS record
+  FROM timers
+  WHERE row_type IN (2, 3) AND substr(timer_namespace, -9) <> '/schedule'
+);
+
+CREATE VIEW readable_history AS
+SELECT
+  CASE WHEN substr(timer_namespace, -9) = '/schedule'
+    THEN substr(timer_namespace, 1, length(timer_namespace) - 9)
+    ELSE timer_namespace
+  END AS namespace,
+  timer_id AS id,
+  CASE WHEN substr(timer_namespace, -9) = '/schedule' THEN 'schedule' ELSE 'timer' END AS kind,
+  timer_status AS status,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.execute_at') / 1e6, 'unixepoch') AS execute_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', timer_finished_at / 1e6, 'unixepoch') AS finished_at,
+  coalesce(json_extract(record, '$.attempts'), 0) AS attempts,
+  json_extract(record, '$.last_error') AS last_error,
+  coalesce(json_extract(record, '$.method'), 'POST') AS method,
+  json_extract(record, '$.url') AS url,
+  replace(trim(timer_tags, char(31)), char(31), ', ') AS tags,
+  coalesce(
+    CASE WHEN json_type(record, '$.payload') IS NOT NULL THEN json_quote(json_extract(record, '$.payload')) END,
+    CASE WHEN json_type(record, '$.body.json') IS NOT NULL THEN json_quote(json_extract(record, '$.body.json')) END,
+    json_extract(record, '$.body.text'),
+    json_extract(record, '$.body.base64')
+  ) AS payload,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.created_at') / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', timer_expires_at / 1e6, 'unixepoch') AS kept_until,
+  substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-' || substr(hex, 13, 4)
+    || '-' || substr(hex, 17, 4) || '-' || substr(hex, 21) AS uuid,
+  shard_id AS shard
+FROM (
+  SELECT *, lower(hex(timer_uuid)) AS hex,
+    CASE WHEN json_valid(CAST(timer_record AS TEXT)) THEN CAST(timer_record AS TEXT) END AS record
+  FROM history
+);
+
+CREATE VIEW readable_schedules AS
+SELECT
+  substr(timer_namespace, 1, length(timer_namespace) - 9) AS namespace,
+  timer_id AS id,
+  CASE
+    WHEN json_extract(record, '$.schedule.state.paused') IS NOT NULL THEN 'paused'
+    WHEN row_type = 3 THEN 'suspended'
+    ELSE 'active'
+  END AS state,
+  coalesce(json_extract(record, '$.schedule.state.paused'), timer_parked_reason) AS because,
+  json_extract(record, '$.schedule.definition.cron') AS cron,
+  json_extract(record, '$.schedule.definition.every_us') / 1e6 AS every_seconds,
+  coalesce(json_extract(record, '$.schedule.definition.time_zone'), 'UTC') AS time_zone,
+  strftime('%Y-%m-%dT%H:%M:%fZ', timer_execute_at / 1e6, 'unixepoch') AS next_attempt_at,
+  coalesce(json_extract(record, '$.schedule.state.occurrences'), 0) AS occurrences,
+  coalesce(json_extract(record, '$.schedule.state.failures'), 0) AS failures_in_a_row,
+  json_extract(record, '$.schedule.state.last.outcome') AS last_outcome,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.schedule.state.last.finished_at')
+    / 1e6, 'unixepoch') AS last_finished_at,
+  coalesce(json_extract(record, '$.attempts'), 0) AS attempts,
+  json_extract(record, '$.last_error') AS last_error,
+  coalesce(json_extract(record, '$.method'), 'POST') AS method,
+  json_extract(record, '$.url') AS url,
+  replace(trim(timer_tags, char(31)), char(31), ', ') AS tags,
+  coalesce(
+    CASE WHEN json_type(record, '$.payload') IS NOT NULL THEN json_quote(json_extract(record, '$.payload')) END,
+    CASE WHEN json_type(record, '$.body.json') IS NOT NULL THEN json_quote(json_extract(record, '$.body.json')) END,
+    json_extract(record, '$.body.text'),
+    json_extract(record, '$.body.base64')
+  ) AS payload,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.created_at') / 1e6, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.updated_at') / 1e6, 'unixepoch') AS updated_at,
+  substr(hex, 1, 8) || '-' || substr(hex, 9, 4) || '-' || substr(hex, 13, 4)
+    || '-' || substr(hex, 17, 4) || '-' || substr(hex, 21) AS uuid,
+  shard_id AS shard
+FROM (
+  SELECT *, lower(hex(timer_uuid)) AS hex,
+    CASE WHEN json_valid(CAST(timer_record AS TEXT)) THEN CAST(timer_record AS TEXT) END AS record
+  FROM timers
+  WHERE row_type IN (2, 3) AND substr(timer_namespace, -9) = '/schedule'
+);
+
+CREATE VIEW readable_shards AS
+SELECT
+  shard_id AS shard,
+  shard_version AS epoch,
+  CASE WHEN shard_owner IS NULL THEN 'released' ELSE 'owned' END AS state,
+  member_node AS node,
+  CASE WHEN instr(member_address, '#')
+    THEN substr(member_address, 1, instr(member_address, '#') - 1)
+    ELSE member_address
+  END AS address,
+  lower(hex(shard_owner)) AS owner
+FROM timers LEFT JOIN members ON member_incarnation = shard_owner
+WHERE row_type = 1;
