@@ -2419,7 +2419,7 @@ func (v *Cluster) UnmarshalJSON(data []byte) error {
 
 // Node: A node of the cluster. self marks the node that responds. Fields that only the node itself knows are null
 // if it could not be reached: version (of its release), dispatching, agent (whether it runs the service agent),
-// windowTimers, lagMs.
+// windowTimers, lagMs, largestShardBytes.
 type Node struct {
 	Node        string
 	Incarnation string
@@ -2438,6 +2438,8 @@ type Node struct {
 	LagMs        Opt[float64]
 	// Whether another live node has the same name: then only one of them gets shards.
 	SharesName bool
+	// Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes.
+	LargestShardBytes Opt[int]
 }
 
 func (v *Node) members() []member {
@@ -2456,6 +2458,7 @@ func (v *Node) members() []member {
 		{"windowTimers", &v.WindowTimers, true},
 		{"lagMs", &v.LagMs, true},
 		{"sharesName", &v.SharesName, true},
+		{"largestShardBytes", &v.LargestShardBytes, true},
 	}
 }
 

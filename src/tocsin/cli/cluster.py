@@ -30,6 +30,8 @@ def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
             for node in nodes
         ],
     )
+    if sizes := [node["largestShardBytes"] for node in nodes if node.get("largestShardBytes") is not None]:
+        output.note(f"Largest shard: {max(sizes) / 2**20:,.0f} MiB")
     columns = list(dict.fromkeys(name for shard in shards for name in shard))
     output.print_table(columns, [[output.cell(shard.get(name)) for name in columns] for shard in shards])
     for name, number in Counter(node["node"] for node in nodes if node.get("sharesName")).items():

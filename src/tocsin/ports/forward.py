@@ -139,7 +139,8 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's report about itself. `release` is its version. `takes_key_hashes`: it accepts relayed requests with the hash
-    of an API key instead of the key. New fields are only added at the end, with a default."""
+    of an API key instead of the key. `largest_shard_bytes`: what the database reported; None if it reports no sizes. New
+    fields are only added at the end, with a default."""
 
     release: str
     dispatching: bool
@@ -147,6 +148,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     agent: bool
     shards: list[ShardReport]
     takes_key_hashes: bool = False
+    largest_shard_bytes: int | None = None
 
 
 class Peers(Protocol):

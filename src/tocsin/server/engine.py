@@ -112,6 +112,7 @@ async def start_engine(
         retention_us=settings.retention_us(),
     )
     service.has_agent = has_agent
+    service.largest_shard_bytes = observers.metrics.largest_shard_bytes
     cluster = None
     if peers is not None:
         cluster = Cluster(

@@ -175,12 +175,16 @@ class Metrics(Tally):
             family.add_metric(list(build.values()), 1)
             yield family
 
+    def largest_shard_bytes(self) -> int | None:
+        """The size of the largest shard that the database reported; None if it reports none."""
+        return max(self._shard_bytes.values(), default=None)
+
     def _learned(self) -> dict[str, float]:
         """The gauges whose values come with events."""
         return {
             "tocsin_clock_offset_seconds": self._clock_offset_s,
             "tocsin_peer_certificate_expiry_timestamp_seconds": self._certificate_ends_s,
-            "tocsin_shard_size_bytes_max": max(self._shard_bytes.values(), default=0),
+            "tocsin_shard_size_bytes_max": self.largest_shard_bytes() or 0,
         }
 
     def exposition(self) -> tuple[bytes, str]:

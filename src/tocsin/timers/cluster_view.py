@@ -48,6 +48,8 @@ class NodeView:
     agent: bool | None = None
     window_timers: int | None = None
     lag_us: int | None = None
+    #: Of the largest shard, as the database reported it to the member; also None if it reports no sizes.
+    largest_shard_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class OwnersView:
     owners: list[int | None]
 
 
-def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeReport:
+def report_of(supervisor: Supervisor, context: Context, *, agent: bool, largest_shard_bytes: int | None) -> NodeReport:
     """This node's report about itself."""
     reason = supervisor.dispatcher.paused_reason
     now_us = context.clock.now_us()
@@ -99,7 +101,15 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
                 window.longest_wait_us(now_us),
             )
         )
-    return NodeReport(__version__, reason is None, reason, agent, shards, takes_key_hashes=True)
+    return NodeReport(
+        __version__,
+        reason is None,
+        reason,
+        agent,
+        shards,
+        takes_key_hashes=True,
+        largest_shard_bytes=largest_shard_bytes,
+    )
 
 
 def cluster_view(
@@ -188,7 +198,7 @@ def _node_views(
                 membership.has(member.incarnation, Flag.SKEWED),
                 member.incarnation in shared_names,
                 *(
-                    (None, None, None, None, None)
+                    (None, None, None, None, None, None)
                     if report is None
                     else (
                         report.release,
@@ -196,6 +206,7 @@ def _node_views(
                         report.agent,
                         sum(shard.window_timers for shard in report.shards),
                         max((shard.lag_us for shard in report.shards), default=0),
+                        report.largest_shard_bytes,
                     )
                 ),
             )

@@ -99,6 +99,8 @@ class TimerService(ScheduleRows):
         self._tasks: set[asyncio.Task[None]] = set()
         #: Whether this node runs the service agent now.
         self.has_agent: Callable[[], bool] = bool
+        #: The size of the largest shard, where the database reports sizes.
+        self.largest_shard_bytes: Callable[[], int | None] = lambda: None
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
@@ -547,7 +549,12 @@ class TimerService(ScheduleRows):
 
     def report(self) -> NodeReport:
         """This node's report about itself."""
-        return report_of(self._supervisor, self._context, agent=self.has_agent())
+        return report_of(
+            self._supervisor,
+            self._context,
+            agent=self.has_agent(),
+            largest_shard_bytes=self.largest_shard_bytes(),
+        )
 
     @property
     def node(self) -> str:

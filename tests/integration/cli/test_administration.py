@@ -213,6 +213,7 @@ class TestNamespacesAndCluster:
 
     def test_cluster(self, tocsin, scripted):
         node = {"node": "one", "incarnation": "1", "address": "a:1", "alive": True, "self": True, "shards": 1}
+        node["largestShardBytes"] = 150 << 20
         shard = {"shardId": 0, "version": 7, "owner": "one", "ownedHere": True, "lagMs": 0.5}
         cluster = {
             "totalShards": 1,
@@ -226,6 +227,7 @@ class TestNamespacesAndCluster:
         assert ran.code == 0, ran.err
         assert "one" in ran.out
         assert "clock" in ran.err
+        assert "Largest shard: 150 MiB" in ran.err
 
 
 class TestProgram:

@@ -1085,7 +1085,7 @@ export interface Cluster {
 /**
  * A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if
  * it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service
- * agent), `windowTimers`, `lagMs`.
+ * agent), `windowTimers`, `lagMs`, `largestShardBytes`.
  */
 export interface Node {
   node: string;
@@ -1105,6 +1105,8 @@ export interface Node {
   lagMs: number | null;
   /** Whether another live node has the same name: then only one of them gets shards. */
   sharesName: boolean;
+  /** Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes. */
+  largestShardBytes: number | null;
 }
 
 /** A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch. */

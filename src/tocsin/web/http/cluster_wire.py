@@ -17,7 +17,7 @@ LagMs = Annotated[
 class Node(ResponseStruct):
     """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if it could
     not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent), `windowTimers`,
-    `lagMs`."""
+    `lagMs`, `largestShardBytes`."""
 
     node: str
     incarnation: str
@@ -37,6 +37,12 @@ class Node(ResponseStruct):
     shares_name: Annotated[
         bool, about("Whether another live node has the same name: then only one of them gets shards.")
     ] = False
+    largest_shard_bytes: Annotated[
+        int | None,
+        about(
+            "Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes."
+        ),
+    ] = None
 
 
 class Shard(ResponseStruct):

@@ -2013,7 +2013,7 @@ class Cluster:
 class Node:
     """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if
     it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent),
-    `windowTimers`, `lagMs`."""
+    `windowTimers`, `lagMs`, `largestShardBytes`."""
 
     node: str
     incarnation: str
@@ -2032,6 +2032,8 @@ class Node:
     lag_ms: float | None
     #: Whether another live node has the same name: then only one of them gets shards.
     shares_name: bool
+    #: Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes.
+    largest_shard_bytes: int | None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Node:
@@ -2051,6 +2053,7 @@ class Node:
             window_timers=source["windowTimers"],
             lag_ms=source["lagMs"],
             shares_name=source["sharesName"],
+            largest_shard_bytes=source["largestShardBytes"],
         )
 
 

@@ -7,7 +7,7 @@ import dev.tocsin.client.Json;
  * A node of the cluster. <code>self</code> marks the node that responds. Fields that only the node
  * itself knows are null if it could not be reached: <code>version</code> (of its release),
  * <code>dispatching</code>, <code>agent</code> (whether it runs the service agent),
- * <code>windowTimers</code>, <code>lagMs</code>.
+ * <code>windowTimers</code>, <code>lagMs</code>, <code>largestShardBytes</code>.
  *
  * @param node node
  * @param incarnation incarnation
@@ -23,6 +23,8 @@ import dev.tocsin.client.Json;
  * @param windowTimers windowTimers Null if absent.
  * @param lagMs lagMs Null if absent.
  * @param sharesName Whether another live node has the same name: then only one of them gets shards.
+ * @param largestShardBytes Size of the largest shard, as the database reported it to the node. Null with databases that report
+ * no sizes. Null if absent.
  */
 public record Node(
         String node,
@@ -38,7 +40,8 @@ public record Node(
         Boolean agent,
         Long windowTimers,
         Double lagMs,
-        boolean sharesName) {
+        boolean sharesName,
+        Long largestShardBytes) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -61,6 +64,7 @@ public record Node(
                 source.readOptional("agent", Json::asBoolean),
                 source.readOptional("windowTimers", Json::asLong),
                 source.readOptional("lagMs", Json::asDouble),
-                source.read("sharesName", Json::asBoolean));
+                source.read("sharesName", Json::asBoolean),
+                source.readOptional("largestShardBytes", Json::asLong));
     }
 }
