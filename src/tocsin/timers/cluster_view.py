@@ -178,6 +178,13 @@ def _owners(
     return owners
 
 
+def others_alive(supervisor: Supervisor) -> dict[bytes, str]:
+    """Names of the other living nodes, by incarnation."""
+    known = supervisor.membership
+    others = [member for member in known.members() if member.incarnation != supervisor.incarnation]
+    return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}
+
+
 def _node_views(
     supervisor: Supervisor, reports: Mapping[bytes, NodeReport], owners: list[bytes | None]
 ) -> list[NodeView]:

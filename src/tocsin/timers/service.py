@@ -44,6 +44,7 @@ from tocsin.timers.cluster_view import (
     ShardView,
     cluster_view,
     not_ready_because,
+    others_alive,
     owners_view,
     report_of,
 )
@@ -549,12 +550,8 @@ class TimerService(ScheduleRows):
 
     def report(self) -> NodeReport:
         """This node's report about itself."""
-        return report_of(
-            self._supervisor,
-            self._context,
-            agent=self.has_agent(),
-            largest_shard_bytes=self.largest_shard_bytes(),
-        )
+        largest = self.largest_shard_bytes()
+        return report_of(self._supervisor, self._context, agent=self.has_agent(), largest_shard_bytes=largest)
 
     @property
     def node(self) -> str:
@@ -564,11 +561,7 @@ class TimerService(ScheduleRows):
     def other_nodes(self) -> Mapping[bytes, str]:
         """Names of the other living nodes, by incarnation. An exclusive store has none: its other members are former starts
         of this node."""
-        if self._context.store.capabilities.exclusive:
-            return {}
-        known = self._supervisor.membership
-        others = [member for member in known.members() if member.incarnation != self._supervisor.incarnation]
-        return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}
+        return {} if self._context.store.capabilities.exclusive else others_alive(self._supervisor)
 
     async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
