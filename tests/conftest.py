@@ -73,8 +73,10 @@ _SERVERS = frozenset(
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
 _WAITING = ("tests/crash/", "tests/integration/cluster/")
-#: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again.
+#: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again. The ledger's
+#: tests stay together because each uses all of a small machine: several at once would starve their databases.
 _SHARE_A_SERVER = {
+    "tests/crash/test_ledger_check.py",
     "sdks/go/tests/test_go.py",
     "sdks/java/tests/test_java_docs.py",
     "tests/e2e/test_bulk.py",

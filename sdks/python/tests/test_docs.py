@@ -46,14 +46,14 @@ def run(folder, *command):
 
 
 @contextlib.contextmanager
-def serving(folder, name):
-    """The program as a server on a free port; yields its URL and the file with its output."""
+def serving(folder, name, command=None):
+    """The program as a server on a free port, by the usual command for it; yields its URL and the file with its output."""
     port = free_port()
     output = folder / "output"
     environment = {**os.environ, "TOCSIN_SECRET": SECRET, "PYTHONUNBUFFERED": "1"}
     with output.open("w") as log:
-        command = [sys.executable, *SERVED[name], str(port)]
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        started = [sys.executable, *(command or SERVED[name]), str(port)]
+        process = subprocess.Popen(started, cwd=folder, env=environment, stdout=log, stderr=log)
         try:
             wait_for_port(port, process)
             yield f"http://127.0.0.1:{port}", output

@@ -11,7 +11,7 @@ from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 
-from test_docs import PAGE, SERVED, namespace, run, serving
+from test_docs import PAGE, namespace, run, serving
 
 GUIDES = sorted((PAGE.parents[1] / "how-to").glob("migrate-*.md"))
 PROGRAMS = {
@@ -21,7 +21,11 @@ PROGRAMS = {
         r"^```\w+\n(?:#|//) (\w+\.\w+)\n(.*?)^```$", guide.read_text(), re.MULTILINE | re.DOTALL
     )
 }
-SERVED |= {name: ("-m", "uvicorn", f"{name}:app", "--port") for name in ("celery_receiver", "apscheduler_receiver")}
+
+
+def serving_app(folder, name):
+    """The guide's receiver on a free port; yields its URL and the file with its output."""
+    return serving(folder, name, ("-m", "uvicorn", f"{name}:app", "--port"))
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def towards(folder, name, url):
 
 
 def test_celery(folder, server):
-    with serving(folder, "celery_receiver") as (url, output), server.client() as client:
+    with serving_app(folder, "celery_receiver") as (url, output), server.client() as client:
         namespace(client, "orders")
         towards(folder, "celery_order.py", url)
         run(folder, "celery_order.py")
@@ -49,7 +53,7 @@ def test_celery(folder, server):
 
 
 def test_apscheduler(folder, server):
-    with serving(folder, "apscheduler_receiver") as (url, output), server.client() as client:
+    with serving_app(folder, "apscheduler_receiver") as (url, output), server.client() as client:
         namespace(client, "reports")
         towards(folder, "apscheduler_jobs.py", url)
         run(folder, "apscheduler_jobs.py")
