@@ -90,13 +90,17 @@ MESSAGES = {
         WriteResult(4, 78, firing="3-1a"), WriteResult(5, 79, encode_record(TIMER), outcome=Outcome.REPLAYED),
     ]),
     "report": PeerReport(
-        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True, 5 << 30),
         statistics=StatisticsReport(1_700_000_000_000_000, 10_000_000, [SLOT], StatisticsSlot(30), True),
     ),
     "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),
     "bye": Goodbye(9),
 }  # fmt: skip
 EARLIER = {
+    "report, without the largest shard": PeerReport(
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
+        statistics=StatisticsReport(1_700_000_000_000_000, 10_000_000, [SLOT], StatisticsSlot(30), True),
+    ),
     "report, without expired timers": PeerReport(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
         statistics=StatisticsReport(
