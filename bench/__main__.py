@@ -85,7 +85,9 @@ def _stored(store: str, workers: int = 1) -> Iterator[str]:
 
 
 def _run(args: argparse.Namespace, columns: dict[str, Any]) -> None:
-    """Adds results by column: a store, with a number of workers."""
+    """Adds results by column: a store, with a number of workers. What fails on one store, such as a burst that its server
+    can't take, leaves its cells empty; raises SystemExit with its errors in the end."""
+    failed: list[str] = []
     stores, counts = (args.store or "sqlite").split(","), [int(count) for count in args.workers.split(",")]
     for store in stores:
         for workers in counts:
@@ -95,13 +97,18 @@ def _run(args: argparse.Namespace, columns: dict[str, Any]) -> None:
                 columns[title] = {}
                 for name, measure in _plan(args).items():
                     print(f"measuring {name} on {title} …", file=sys.stderr, flush=True)
-                    columns[title] |= measure()
+                    try:
+                        columns[title] |= measure()
+                    except (RuntimeError, OSError) as error:
+                        failed.append(f"{name} on {title}: {error}")
     table = Table("measurement", *columns, title="Tocsin on this machine")
     for column in table.columns[1:]:
         column.justify = "right"
     for name in dict.fromkeys(name for results in columns.values() for name in results):
         table.add_row(name, *(_cell(results.get(name)) for results in columns.values()))
     Console(width=100 + 16 * (len(columns) - 1)).print(table)
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 def _cell(value: float | None) -> str:

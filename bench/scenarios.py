@@ -187,7 +187,7 @@ def burst(count: int) -> Results:
         seen = wait_for(receiver.port, count, 120)
         used = costs.of("burst drain", count)
         stats = stats_of(receiver.port)
-        api = processes.finish(beside)
+        api = processes.finish(beside, failing=True)
         return {
             "burst drain, fires per s": stats["count"] / max(stats["seconds"], 1e-9),
             "burst drain, lost": count - seen,
@@ -195,6 +195,7 @@ def burst(count: int) -> Results:
             **used,
             "API during the drain, p50 ms": api["p50_ms"],
             "API during the drain, p99 ms": api["p99_ms"],
+            "API during the drain, failed": api["failures"],
             "memory after burst, MiB": server.memory_mib(),
         }
 
