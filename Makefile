@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # Two more than there are cores: half of the time of tests is waiting for leases, timeouts and servers that start.
 TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 # tests/conftest.py has the order, and the modules that stay together.
-SHARED := -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
+SHARED = -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -46,6 +46,8 @@ clean: ## remove everything built or installed (never ./data)
 
 ##@ Check before a commit
 
+# These compute, and each process collects them all.
+test-fast: TEST_JOBS := $(JOBS)
 test-fast: $(VENV)/.dev ## run the tests that are not marked slow
 	@$(BIN)/python -m pytest $(SHARED) -m "not slow" $(ARGS)
 

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,11 +29,12 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-#: Tests that start servers as processes, or try very many cases, the longest first, with about how many seconds each takes
-#: on a quiet machine: left out of `make test-fast`.
+#: Tests that start servers, in this process or others, that wait, or that try very many cases, the longest first, with about
+#: how many seconds each takes on a quiet machine: left out of `make test-fast`.
 _SLOW = {
     "tests/crash/": 30.0,
     "tests/clients/": 30.0,
+    "tests/integration/server/test_openapi_conformance.py": 30.0,
     "sdks/go/tests/": 15.0,
     "sdks/java/tests/": 15.0,
     "tests/integration/cluster/": 10.0,
@@ -49,6 +51,17 @@ _SLOW = {
     "tests/integration/stores/test_readable_views.py": 3.0,
     "test_random_histories_match_the_memory_store": 5.0,
     "tests/integration/server/": 3.0,
+    "tests/integration/cli/test_schedules.py": 1.0,
+    "tests/integration/pages/": 0.3,
+    "tests/integration/http_client/test_http_client_local_faults.py": 0.5,
+    "tests/unit/test_workers.py": 0.7,
+    "test_as_a_process": 0.5,
+    "test_server_that_acknowledges_before_fsync_is_refused_if_durable": 3.0,
+    "test_tls_with_a_verified_server": 2.0,
+    "test_unresponsive_names_do_not_delay_others": 2.0,
+    "test_no_text_takes_quadratic_time": 0.3,
+    "test_interrupted_search_finds_every_match_once": 0.2,
+    "test_pages_are_complete_and_stable_under_filters": 1.0,
     "tests/integration/test_wheel.py": 5.0,
     "tests/upgrade/": 5.0,
     "tests/simulation/": 1.0,
@@ -85,9 +98,9 @@ _SHARE_A_SERVER = {
     "tests/e2e/test_long_lists.py",
     "tests/e2e/test_timers.py",
     "tests/integration/cli/test_real_server.py",
+    "tests/integration/cli/test_schedules.py",
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
-    "tests/integration/server/test_openapi_conformance.py",
     "sdks/typescript/tests/test_typescript_docs.py",
     "sdks/typescript/tests/test_typescript_package.py",
     "tests/integration/test_wheel.py",
@@ -104,6 +117,15 @@ def logging_as_it_was() -> Iterator[None]:
     root.handlers[:] = handlers
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where the slow tests are left out, their files are not read either: importing what they use takes as long as many a
+    test, in each process."""
+    if config.option.markexpr != "not slow":
+        return None
+    place = collection_path.relative_to(config.rootpath).as_posix() + ("/" if collection_path.is_dir() else "")
+    return True if place in _SLOW else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the slow ones by where they stand. Where several processes share the tests, the long ones come first, so that
     at the end none of them has one left while the others have nothing to do."""
@@ -115,7 +137,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(item: pytest.Item) -> str | None:
-    return next((part for part in _SLOW if part in item.nodeid), None)
+    nodeid = item.nodeid  # puts its parts together each time
+    return next((part for part in _SLOW if part in nodeid), None)
 
 
 def _starts_a_server(item: pytest.Item) -> bool:
@@ -145,6 +168,25 @@ def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
         begun_s += _seconds(item)
         ordered.append(item)
     return ordered + waiting
+
+
+#: Of each module: how long its tests took, with their fixtures.
+_took_s: Counter[str] = Counter()
+_SLOWEST_SHOWN = 10
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """In the process that reports, whichever ran the test."""
+    _took_s[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """After a run of many modules, shows which of them took most of it: whoever makes the tests slow shall see it."""
+    if hasattr(config, "workerinput") or len(_took_s) <= _SLOWEST_SHOWN:
+        return
+    terminalreporter.section(f"slowest modules, of {sum(_took_s.values()):.0f} s of tests")
+    for module, seconds in _took_s.most_common(_SLOWEST_SHOWN):
+        terminalreporter.write_line(f"{seconds:7.1f} s  {module}")
 
 
 class _Scheduler(LoadScopeScheduling):

@@ -6,17 +6,16 @@ import asyncio
 import random
 import sqlite3
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
+from tests.support.agent_schema import migrated
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
-from tocsin.stores.service_calls.schema import migrate
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
@@ -36,15 +35,6 @@ def _connection() -> Connection:
     return engine.connect()
 
 
-@cache
-def _migrated() -> sqlite3.Connection:
-    """An empty database with the newest schema, to be copied."""
-    connection = _connection()
-    migrate(connection, "the simulated database")
-    driver: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
-    return driver
-
-
 class Tables:
     """The durable state. `epoch` counts the processes that have held it. `away` is the kind of outage of the server: ""
     (none), "refusing" or "silent"."""
@@ -57,7 +47,7 @@ class Tables:
         self.rng = rng
         self.connection = _connection()
         driver: sqlite3.Connection = self.connection.connection.dbapi_connection  # type: ignore[assignment]
-        _migrated().backup(driver)
+        migrated().backup(driver)
         driver.execute("PRAGMA foreign_keys = ON")
         self.answers_s = 0.0
 

@@ -12,6 +12,7 @@ from tests.docs.blocks import ROOT, pages
 from tocsin.cli.app import app
 
 COMMAND = re.compile(r"(?<!`)`((?:tocsin|make) [^`\n]+)`")
+PROGRAM = typer.main.get_command(app)
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
@@ -26,7 +27,7 @@ def unknown_parts(words):
     """The parts of a command line that do not exist: a Makefile target, a command, an option."""
     if words[0] == "make":
         return [word for word in words[1:2] if word not in TARGETS]
-    command = typer.main.get_command(app)
+    command = PROGRAM
     for number, word in enumerate(words[1:], start=1):
         commands = getattr(command, "commands", None)
         if commands is None or word.startswith("-"):

@@ -1,5 +1,5 @@
 """The OpenAPI document: every server serves the committed one, its examples work, and generators understand it.
-tests/integration/server/test_openapi_conformance.py checks a server against it."""
+tests/integration/server/openapi_requests.py checks a server against it."""
 
 from __future__ import annotations
 
