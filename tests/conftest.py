@@ -86,10 +86,11 @@ _SERVERS = frozenset(
 _QUICK_S = 0.15
 #: Tests that spend most of their time waiting for leases and elections, and leave the processor to others meanwhile.
 _WAITING = ("tests/crash/", "tests/integration/cluster/")
+_LEDGER = "tests/crash/test_ledger_check.py"
 #: Modules whose tests share a server: each process that ran some of them would start it, and fill it, again. The ledger's
 #: tests stay together because each uses all of a small machine: several at once would starve their databases.
 _SHARE_A_SERVER = {
-    "tests/crash/test_ledger_check.py",
+    _LEDGER,
     "sdks/go/tests/test_go.py",
     "sdks/java/tests/test_java_docs.py",
     "tests/e2e/test_bulk.py",
@@ -153,9 +154,12 @@ def _seconds(item: pytest.Item) -> float:
 
 def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     """The longest first, and those that wait spread over the first four fifths of the run: several of them at once would
-    leave the processor idle, and those that compute, at once, would share it."""
+    leave the processor idle, and those that compute, at once, would share it. The ledger's tests take minutes, one after
+    another: they begin at once."""
     places = {place: number for number, place in enumerate((*_SLOW, None))}
     items = sorted(items, key=lambda item: places[_place(item)])
+    ledger = [item for item in items if item.nodeid.startswith(_LEDGER)]
+    items = [item for item in items if not item.nodeid.startswith(_LEDGER)]
     waiting = [item for item in items if item.nodeid.startswith(_WAITING)]
     computing = [item for item in items if not item.nodeid.startswith(_WAITING)]
     pace = 0.8 * sum(map(_seconds, computing)) / max(sum(map(_seconds, waiting)), 1.0)
@@ -167,7 +171,7 @@ def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
             ordered.append(waiting.pop(0))
         begun_s += _seconds(item)
         ordered.append(item)
-    return ordered + waiting
+    return ledger + ordered + waiting
 
 
 #: Of each module: how long its tests took, with their fixtures.
