@@ -66,13 +66,14 @@ class CommitLane:
         """Whether a batch is being written."""
         return bool(self._under_way)
 
-    def schedule(self, shard: Shard, *, urgent: bool) -> None:
-        """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
+    def schedule(self, shard: Shard, *, urgent: bool, writes: int = 1) -> None:
+        """Schedules a commit for the shard: at once if `urgent` (clients wait for so many writes), else within
+        `commit_interval`."""
         self._dirty[shard] = None
         if urgent:
-            self._arrived += 1
+            self._arrived += writes
             self._wake.set()
-            if self._arrived == self._expected:
+            if self._arrived >= self._expected:
                 self._all_here.set()
         elif self._timer is None and not self._wake.is_set():
             self._timer = asyncio.get_running_loop().call_later(

@@ -80,8 +80,8 @@ class OpKind(IntEnum):
 
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
 WriteAnswer = Row | TocsinError | None
-#: Takes a client's answer. Must not raise.
-Reply = Callable[[WriteAnswer], None]
+#: Takes the answer to a client's operation. Must not raise.
+Reply = Callable[["WriteOp", WriteAnswer], None]
 
 
 class WriteOp:
@@ -139,7 +139,7 @@ class WriteOp:
         # collector, whose pauses would grow with the load.
         reply, self.reply = self.reply, None
         if reply is not None:
-            reply(answer)
+            reply(self, answer)
 
     @property
     def supersedes(self) -> bool:
