@@ -322,7 +322,7 @@ class TimerHandlers:
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
     """The created timer; headers report if nothing was written, and if another node was asked."""
-    if view.outcome is not Outcome.CREATED or view.forwarded:
+    if view.outcome is not _CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
     return timer_answer(view)
