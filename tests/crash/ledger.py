@@ -9,6 +9,8 @@ from tocsin.model.instants import parse_instant
 
 #: Calls that a killed server had sent may be read this much later.
 _STILL_ARRIVING_US = 1_000_000
+#: A node learns that late that the database has not taken a call's result: its drivers wait up to 10 s for an answer.
+_UNWRITTEN_US = 15_000_000
 
 
 @dataclass(slots=True)
@@ -35,11 +37,13 @@ class Receipt:
 
 @dataclass(slots=True)
 class Ledger:
-    """Changes by timer, receipts by timer, and when the server was killed."""
+    """Changes by timer, receipts by timer, when the server was killed, and when the database failed a write, by the nodes'
+    own logs."""
 
     changes: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))
     receipts: dict[str, list[Receipt]] = field(default_factory=lambda: defaultdict(list))
     kills: list[int] = field(default_factory=list)
+    failures: list[int] = field(default_factory=list)
 
     @property
     def acknowledged(self) -> int:
@@ -97,7 +101,8 @@ class Ledger:
         return wrong
 
     def duplicates(self, before_kill_us: int) -> tuple[int, list[tuple[str, Receipt, int]]]:
-        """How many attempts arrived more than once, and those whose former arrival was not shortly before a kill."""
+        """How many attempts arrived more than once, and those whose former arrival was not shortly before a kill or a failed
+        write."""
         count, unexplained = 0, []
         for timer, receipts in self.receipts.items():
             seen: dict[tuple[int, int], Receipt] = {}
@@ -107,7 +112,9 @@ class Ledger:
                 if former is None:
                     continue
                 count += 1
-                if not any(-_STILL_ARRIVING_US <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
+                killed = (-_STILL_ARRIVING_US <= kill - former.arrived_at <= before_kill_us for kill in self.kills)
+                failed = (0 <= at - former.arrived_at <= _UNWRITTEN_US for at in self.failures)
+                if not any(killed) and not any(failed):
                     to_kill_us = min(
                         (kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1
                     )

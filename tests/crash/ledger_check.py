@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -33,7 +34,7 @@ from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tests.support.sessions import Sessions
-from tocsin.model.instants import format_instant
+from tocsin.model.instants import format_instant, parse_instant
 
 _BATCH_TIMERS = 500
 _CREATORS, _CHANGERS = 3, 24
@@ -284,7 +285,15 @@ async def check(plan: Plan, folder: Path, store: str, *, sessions: bool = False)
             for late in gone:
                 if late.process is not None and late.process.returncode is None:
                     await late.kill()
+    log.failed_writes = [at for server in servers for at in _failed_writes(server)]
     return await asyncio.to_thread(log.report, calls, _BEFORE_FAULT_US)
+
+
+def _failed_writes(server: ServerProcess) -> Iterator[int]:
+    """When the database failed a write of the node, or the node lost a claim, by its log."""
+    for line in server.log().splitlines():
+        if line.startswith("{") and (entry := json.loads(line))["event"] in ("batch failed", "shard lost"):
+            yield parse_instant(entry["timestamp"])
 
 
 def _arrived(calls: Path) -> int:

@@ -35,6 +35,8 @@ class Report:
     fired_for_unknown_outcome: int = 0
     calls: int = 0
     duplicates: int = 0
+    #: Writes that the database failed, and claims that were lost, by the nodes' logs.
+    failed_writes: int = 0
     latest_s: float = 0.0
     failures: dict[str, int] = field(default_factory=dict)
     lost: list[object] = field(default_factory=list)
@@ -67,6 +69,8 @@ class WriteLog:
         self.failures: Counter[str] = Counter()
         #: When faults were injected, in microseconds of this machine's clock.
         self.faults: list[int] = []
+        #: When the database failed a node's write, or the node lost a claim.
+        self.failed_writes: list[int] = []
         self._changes = bytearray()
         self._count = 0
 
@@ -92,11 +96,11 @@ class WriteLog:
 
     def report(self, calls: Path, before_fault_us: int) -> Report:
         """Compares the writes with the receiver's log. A duplicate is explained if the former call arrived at most
-        `before_fault_us` before a fault."""
-        result = Report(timers=self.timers, failures=dict(self.failures))
+        `before_fault_us` before a fault, or shortly before a failed write."""
+        result = Report(timers=self.timers, failed_writes=len(self.failed_writes), failures=dict(self.failures))
         data = calls.read_bytes()
         for first in range(0, self.timers, _SLICE_TIMERS):
-            ledger = Ledger(kills=self.faults)
+            ledger = Ledger(kills=self.faults, failures=self.failed_writes)
             within = range(first, first + _SLICE_TIMERS)
             for number, version, flags, sent_at, execute_at, acked_at in _CHANGE.iter_unpack(self._changes):
                 if number in within:

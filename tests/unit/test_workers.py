@@ -25,7 +25,7 @@ from tocsin.settings import load_settings
 #: `go`) or an exit code. Before its first word SIGTERM kills it.
 _WORKER = """
 import os, pathlib, signal, socket, sys, time
-number, _, line = map(int, os.environ["TOCSIN_WORKER"].split(","))
+number, _, line = map(int, os.environ["TOCSIN_WORKER"].split(",")[:3])
 line = socket.socket(fileno=line)
 folder = pathlib.Path(sys.argv[1])
 with (folder / f"pids-{number}").open("a") as pids:
@@ -244,5 +244,5 @@ async def test_a_worker_detects_the_exit_of_its_parent() -> None:
 
 def test_a_worker_reads_its_number_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worker_slot() is None
-    monkeypatch.setenv(VARIABLE, "2,5,6")
-    assert worker_slot() == (2, 5, 6)
+    monkeypatch.setenv(VARIABLE, "2,5,6,/tmp/a,b")
+    assert worker_slot() == (2, 5, 6, Path("/tmp/a,b"))

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -32,12 +32,15 @@ from tocsin.server.peers import Peers, loopback, peering_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import open_store
+from tocsin.server.worker_metrics import WorkerMetrics
+from tocsin.server.workers import WorkerSlot
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
 from tocsin.settings.secret_files import open_to_everybody
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
+from tocsin.telemetry.metrics import Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
@@ -55,8 +58,8 @@ if TYPE_CHECKING:
 class Server:
     """A node: store, engine, API. `start` returns when it serves requests, at `url`.
 
-    With several workers, each is a node with its number `worker`, and all share the listening socket `listener`. With `dev`,
-    the node goes by that clock, and the API moves it.
+    With several workers, each is a node in its `place`, and all share the listening socket `listener`. With `dev`, the node
+    goes by that clock, and the API moves it.
     """
 
     def __init__(
@@ -65,12 +68,13 @@ class Server:
         *,
         on_fatal: Callable[[BaseException], None] | None = None,
         listener: socket.socket | None = None,
-        worker: int = 0,
+        place: WorkerSlot | None = None,
         dev: DevClock | None = None,
     ) -> None:
         self._settings = settings
         self._dev = dev
-        self._worker = worker
+        self._place = place
+        self._worker = 0 if place is None else place.number
         self._on_fatal = on_fatal or self._record_fatal
         self._listener = listener
         self._log = structlog.get_logger("tocsin.server")
@@ -229,6 +233,19 @@ class Server:
         await agent.open()
         return agent
 
+    async def _scrape(self, ends: AsyncExitStack, metrics: Metrics) -> Callable[[], Awaitable[tuple[bytes, str]]]:
+        """What answers a scrape: this node, or all workers."""
+
+        async def own() -> tuple[bytes, str]:
+            return metrics.exposition()
+
+        if self._place is None:
+            return own
+        workers = WorkerMetrics(self._place.number, self._settings.workers, self._place.folder, metrics.exposition)
+        await workers.start()
+        ends.push_async_callback(workers.close)
+        return workers.scrape
+
     def _call_observer(self, watching: Observers) -> AgentObserver:
         """What gets the agent's events beside its metrics and log."""
         if self._dev is None:
@@ -301,7 +318,7 @@ class Server:
             auth_failures=access.failures,
             proxies=proxies,
             audit=access.audit,
-            metrics=watching.metrics.exposition,
+            metrics=await self._scrape(ends, watching.metrics),
             # Unset, metrics require a key wherever other operations do.
             metrics_open=settings.metrics_open is True,
             hosts=hosts,

@@ -92,7 +92,7 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
             line = ControlPipe(place.control_pipe)
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
-            server = Server(settings, on_fatal=on_fatal, listener=listener, worker=place.number)
+            server = Server(settings, on_fatal=on_fatal, listener=listener, place=place)
         await server.start()
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)

@@ -12,7 +12,9 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
@@ -24,7 +26,8 @@ from tocsin.server.sockets import bind, url_of
 from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
 
-#: The environment variable with a worker's number and the file descriptors of the listening socket and its control pipe.
+#: The environment variable with a worker's number, the file descriptors of the listening socket and its control pipe, and
+#: the folder of the workers' own sockets.
 VARIABLE = "TOCSIN_WORKER"
 #: What a worker sends on its control pipe: it serves requests; it owns its share of the shards.
 STARTED, READY = b"s", b"r"
@@ -32,17 +35,21 @@ _BACKLOG = 2_048
 
 
 class WorkerSlot(NamedTuple):
-    """A worker's number and its inherited file descriptors."""
+    """A worker's number, its inherited file descriptors, and the folder of the workers' own sockets."""
 
     number: int
     listener: int
     control_pipe: int
+    folder: Path
 
 
 def worker_slot() -> WorkerSlot | None:
     """This process's slot, if it is a worker."""
     text = os.environ.get(VARIABLE)
-    return WorkerSlot(*map(int, text.split(","))) if text else None
+    if not text:
+        return None
+    number, listener, control_pipe, folder = text.split(",", 3)
+    return WorkerSlot(int(number), int(listener), int(control_pipe), Path(folder))
 
 
 class _Ended(NamedTuple):
@@ -86,6 +93,7 @@ class Parent:
         self._command = command
         self._listener = listener
         self._url = url
+        self._folder = tempfile.TemporaryDirectory(prefix="tocsin-workers-", ignore_cleanup_errors=True)
         self._workers = [_Worker(number) for number in range(settings.workers)]
         self._log = structlog.get_logger("tocsin.workers")
         self._stop = asyncio.Event()
@@ -123,6 +131,7 @@ class Parent:
             worker.signal(signal.SIGTERM)
         await asyncio.wait(keepers)
         self._listener.close()
+        self._folder.cleanup()
         for keeper in keepers:
             keeper.result()
         return self._failed or 0
@@ -205,7 +214,7 @@ class Parent:
             pass_fds=descriptors,
             env={
                 **os.environ,
-                VARIABLE: f"{worker.number},{descriptors[0]},{descriptors[1]}",
+                VARIABLE: f"{worker.number},{descriptors[0]},{descriptors[1]},{self._folder.name}",
             },
         )
 

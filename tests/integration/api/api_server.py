@@ -83,11 +83,15 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
         clock=SystemClock(),
         keys=keys,
         api_keys=ApiKeys(keys.stored),
-        metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
+        metrics=partial(_scrape, (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8")),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.
         auth_failures=AuthFailures(now_s=partial(next, itertools.count(0.0, 1_000.0))),
         **{"metrics_open": True, **options},
     )
+
+
+async def _scrape(answer: tuple[bytes, str]) -> tuple[bytes, str]:
+    return answer
 
 
 def _same(calls: ServiceCalls) -> ServiceCalls:

@@ -8,7 +8,9 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.cluster import SOON, owners, until
 from tests.support.http import Client
@@ -39,6 +41,42 @@ def _children(server: ServerProcess) -> list[int]:
     assert server.process is not None
     pid = server.process.pid
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def _scraped(server: ServerProcess) -> dict[str, dict[str, float]]:
+    """The values of one scrape by the worker's number and the metric's name, for metrics with one value for each worker."""
+    host, port = server.address()
+    async with httpx.AsyncClient() as client:
+        body = (await client.get(f"http://{host}:{port}/metrics")).raise_for_status().text
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(body):
+        for sample in family.samples:
+            found.setdefault(sample.labels["worker"], {})[sample.name] = sample.value
+    return found
+
+
+async def test_a_scrape_has_the_metrics_of_all_workers(workers: ServerProcess) -> None:
+    client = Client(workers.address)
+    for number in range(20):
+        timer = {"namespace": "default", "id": f"t{number}", "executeAt": FAR, "callbackUrl": "http://127.0.0.1:9/"}
+        status, made = await client.post("/api/v1/timers/create", timer)
+        assert status == 200, made
+    client.close()
+    for _ in range(10):
+        # Each over its own connection, which any worker may accept.
+        found = await _scraped(workers)
+        assert set(found) == {"0", "1"}
+        assert sum(found[each]["tocsin_shards_owned"] for each in found) == 8
+        assert sum(found[each]["tocsin_timers_created_total"] for each in found) == 20
+    # One that was killed is missing until another takes its place.
+    killed, other = _children(workers)
+    os.kill(killed, signal.SIGKILL)
+
+    async def replaced() -> bool:
+        now = await _scraped(workers)
+        return set(now) == {"0", "1"} and killed not in _children(workers) and other in _children(workers)
+
+    await until(replaced, 60)
 
 
 @pytest.mark.timeout(400)

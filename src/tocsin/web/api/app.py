@@ -95,7 +95,7 @@ class Api:
         api_keys: ApiKeys,
         auth_failures: AuthFailures | None = None,
         audit: AuditLog | None = None,
-        metrics: Callable[[], tuple[bytes, str]],
+        metrics: Callable[[], Awaitable[tuple[bytes, str]]],
         metrics_open: bool,
         limits: ApiLimits | None = None,
         agent: AgentSource | None = None,

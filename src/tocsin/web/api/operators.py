@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
@@ -39,7 +39,7 @@ class OperatorHandlers:
     """`metrics` returns the body of a scrape and its content type, `describe` the OpenAPI document."""
 
     def __init__(
-        self, service: TimerService, metrics: Callable[[], tuple[bytes, str]], describe: Callable[[], bytes]
+        self, service: TimerService, metrics: Callable[[], Awaitable[tuple[bytes, str]]], describe: Callable[[], bytes]
     ) -> None:
         self._service = service
         self._metrics = metrics
@@ -98,7 +98,7 @@ class OperatorHandlers:
     @_probe("metrics", "/metrics", "Metrics", Role.READ, Reach.SERVICE, media_type="text/plain")
     async def metrics(self, request: ApiRequest) -> Content:
         """In the text format of Prometheus."""
-        return Content(*self._metrics())
+        return Content(*await self._metrics())
 
     @_page("openapi", "/api/v1/openapi.json", "The OpenAPI document", aliases=("/openapi.json",))
     async def openapi(self, request: ApiRequest) -> Content:
