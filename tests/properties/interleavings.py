@@ -206,7 +206,7 @@ class Interleaving:
             op.changes = Changes(execute_at=due, payload=payload_of(token), expire_after_us=expire_after)
         if rng.random() < 0.2:
             op.deadline_us = self.now + rng.randint(0, 6)
-        op.reply = lambda answer: self._reply_received(uuid, token, added, answer)
+        op.reply = lambda _, answer: self._reply_received(uuid, token, added, answer)
         self.busy[uuid] = op
         self.record("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)

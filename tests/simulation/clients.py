@@ -202,7 +202,7 @@ class Client:
             self._view(node)
         answer: asyncio.Future[Row | TocsinError | None] = self._world.loop.create_future()
         op.deadline_us = node.clock.boottime_us() + self._world.limits.write_timeout_us
-        op.reply = lambda result: None if answer.done() else answer.set_result(result)
+        op.reply = lambda _, result: None if answer.done() else answer.set_result(result)
 
         async def accept() -> None:
             if node.context is not None and self._namespace not in node.context.namespaces:
@@ -231,7 +231,7 @@ class Client:
                 await service._ensure_namespace_known(self._namespace)
                 self._taken(node, op)
                 service._submit(
-                    self.shard_id, op, lambda result: None if answer.done() else answer.set_result(_row(result))
+                    self.shard_id, [op], lambda _, result: None if answer.done() else answer.set_result(_row(result))
                 )
             except TocsinError as error:
                 answer.set_result(error)

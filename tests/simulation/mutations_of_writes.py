@@ -185,7 +185,7 @@ MUTATIONS = [
             WINDOW + "accept",
             """
             if op.kind is OpKind.DELETE and op.reply is not None:
-                op.reply(None)
+                op.reply(op, None)
                 op.reply = None
             """,
             after="self.pending.append",

@@ -129,9 +129,10 @@ def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
     crowd.keep("t", "hung", 5, timeout_s=4)
     brought: list[tuple[int, OpKind, float]] = []
 
-    def submit(shard_id: int, op: WriteOp, reply: Reply) -> None:
-        brought.append((shard_id, op.kind, crowd.loop.time()))
-        reply(None)
+    def submit(shard_id: int, ops: Sequence[WriteOp], reply: Reply) -> None:
+        for op in ops:
+            brought.append((shard_id, op.kind, crowd.loop.time()))
+            reply(op, None)
 
     async def leave() -> None:
         crowd.supervisor.results.submit = submit
@@ -181,7 +182,9 @@ def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
             found = await read(shard_id, uuids)
             if shard_id == (0 if lost == "during the reading" else 1):
                 await change_hands()
-                first.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=answers.append))
+                first.window.accept(
+                    WriteOp(OpKind.DELETE, created.uuid, "a", reply=lambda _, answer: answers.append(answer))
+                )
             return found
 
         crowd.store.fetch = fetch  # type: ignore[method-assign]

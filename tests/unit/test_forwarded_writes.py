@@ -201,6 +201,13 @@ async def test_too_many_forwarded_writes_are_refused(node: Node, monkeypatch: py
         node.service.accept(node.write(), None, print)
 
 
+async def test_batch_beyond_the_room_for_writes_is_refused_in_part(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node.service, "_waiting", node.context.limits.pending_writes_max - 2)
+    outcomes = await node.service.create_many([timer(f"t{number}") for number in range(3)])
+    assert [isinstance(outcome, Overloaded) for outcome in outcomes] == [False, False, True]
+    assert node.service.writes_waiting == node.context.limits.pending_writes_max - 2
+
+
 def ops_in_circles() -> int:
     """Operations kept alive only by reference cycles, which the garbage collector has to free in growing pauses."""
     gc.set_debug(gc.DEBUG_SAVEALL)

@@ -53,6 +53,7 @@ class Bench:
         epoch = at_once(self.store.claim(0, expected_epoch=0, owner=OWNER))
         self.window = Window(0, epoch, OWNER)
         self.answers: list[Any] = []
+        self.answered = lambda op, answer: self.answers.append(answer)
         self.load()
 
     def load(self) -> None:
@@ -62,7 +63,7 @@ class Bench:
             self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
-        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answers.append)
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answered)
         self.window.accept(op)
         return op
 
@@ -126,7 +127,7 @@ def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench.fire()
     bench.fire()
     bench.finish()
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answers.append))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answered))
     bench.commit(bench.assemble())
     assert isinstance(bench.answers[-1], TimerNotPending)
     assert UUID not in bench.stored()
@@ -263,7 +264,7 @@ def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> N
     record = encode_record(timer)
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
     at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
-    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.answers.append))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.answered))
     bench.create(10, OTHER)
     bench.commit(bench.assemble())
     refused, written = bench.answers
@@ -337,7 +338,7 @@ def keyed(
         "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
     )
     op = WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
-    op.reply = bench.answers.append
+    op.reply = bench.answered
     bench.window.accept(op)
     return op
 

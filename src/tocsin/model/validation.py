@@ -341,6 +341,9 @@ class InputRules:
 
 def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
     """Whether well-formed JSON has more than `depth_max` nested levels of arrays and objects."""
+    # Each level has two brackets.
+    if len(json_text) <= 2 * depth_max:
+        return False
     if json_text.count(b"[") + json_text.count(b"{") <= depth_max:
         return False
     brackets = _STRING.sub(b"", json_text).translate(None, _NOT_BRACKETS)

@@ -1,4 +1,4 @@
-"""Creates whose requests have `[redacted]` in place of secrets that are stored with the timer, and outcomes of batches."""
+"""Creates: their operations, and the stored secrets in place of `[redacted]` in their requests. Outcomes of writes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
+from tocsin.model.ids import timer_uuid
 from tocsin.model.timer import Timer
 from tocsin.model.withheld import take_secrets
+from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import TimerView
 
 #: Timers of a batch that are completed before other requests get their turn.
 _COMPLETED_PER_TURN = 100
 
 
+#: The outcome of a client's write: the durable timer, the error, or None after a delete.
+Settlement = TimerView | TocsinError | None
+#: Takes the outcome of a client's write; of several, each with its operation. Must not raise.
+Settled = Callable[[Settlement], None]
+SettledOp = Callable[[WriteOp, Settlement], None]
 #: Reads timers of a namespace by their ids.
 GetMany = Callable[[str, Iterable[str]], Awaitable[Mapping[str, TimerView]]]
 
@@ -56,20 +63,43 @@ def _complete(timer: Timer, former: Timer | None) -> None:
     take_secrets(timer, former)
 
 
-class Outcomes:
-    """The outcomes of a batch of creates; `all` is done when the last one is settled."""
+def create_op(timer: Timer, condition: Condition | None) -> WriteOp:
+    """The operation that creates the timer."""
+    uuid = timer_uuid(timer.namespace, timer.id)
+    return WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
 
-    def __init__(self, count: int) -> None:
+
+class Outcomes:
+    """The outcomes of a batch of creates, in order; `all` is done when the last one is settled."""
+
+    def __init__(self, ops: Sequence[WriteOp]) -> None:
         self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
-        self._settled: dict[int, TimerView | TocsinError] = {}
-        self._count = count
-        if not count:
+        self._ops = ops
+        self._settled: dict[WriteOp, TimerView | TocsinError] = {}
+        if not ops:
             self.all.set_result([])
 
-    def settle(self, index: int, outcome: TimerView | TocsinError | None) -> None:
+    def settle(self, op: WriteOp, outcome: Settlement) -> None:
         """Takes the outcome of one create."""
         assert outcome is not None
-        self._settled[index] = outcome
+        self._settled[op] = outcome
         # Who waits may have gone.
-        if len(self._settled) == self._count and not self.all.done():
-            self.all.set_result([self._settled[each] for each in range(self._count)])
+        if len(self._settled) == len(self._ops) and not self.all.done():
+            self.all.set_result([self._settled[each] for each in self._ops])
+
+
+def settle_one(settle: Settled, op: WriteOp, outcome: Settlement) -> None:
+    """Passes on the outcome of the only operation."""
+    settle(outcome)
+
+
+def settle_all(ops: Iterable[WriteOp], settle: SettledOp, error: TocsinError) -> None:
+    """Settles all operations with the error."""
+    for op in ops:
+        settle(op, error)
+
+
+def settle_future(future: asyncio.Future[Settlement], op: WriteOp, outcome: Settlement) -> None:
+    """Wakes who waits for the outcome, unless it has gone."""
+    if not future.done():
+        future.set_result(outcome)

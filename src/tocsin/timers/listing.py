@@ -17,6 +17,8 @@ from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.list_cursor import read_cursor, write_cursor
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 
+#: Python 3.11 takes long to find a member of an enum.
+_PENDING = Status.PENDING
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
 #: Bytes of records on a page of a list. With large payloads a page is shorter than its limit: reading and encoding more would
@@ -136,8 +138,8 @@ def view_of(
     timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome, *, forwarded: bool = False
 ) -> TimerView:
     """The view of a timer that was just written, or of the existing one that was found instead. `at` is its row's instant."""
-    next_attempt_at = at if timer.status is Status.PENDING else None
-    return TimerView(timer, uuid, shard_id, next_attempt_at, outcome=outcome, forwarded=forwarded)
+    next_attempt_at = at if timer.status is _PENDING else None
+    return TimerView(timer, uuid, shard_id, next_attempt_at, None, outcome, forwarded)
 
 
 async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:

@@ -37,6 +37,7 @@ from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.whereabouts import Whereabouts
+from tocsin.timers import completing
 from tocsin.timers.cluster_view import (
     ClusterView,
     NodeView,
@@ -48,7 +49,7 @@ from tocsin.timers.cluster_view import (
     owners_view,
     report_of,
 )
-from tocsin.timers.completing import Outcomes, complete
+from tocsin.timers.completing import Outcomes, Settled, SettledOp
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.propagation import until_known_everywhere
 from tocsin.timers.engine.rows import OpKind, Row, WriteAnswer, WriteOp
@@ -70,8 +71,6 @@ __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", 
 
 T = TypeVar("T")
 UuidOf = Callable[[str, str], bytes]
-#: Takes the outcome of a client's write: the durable timer, the error, or None after a delete. Must not raise.
-Settled = Callable[[TimerView | TocsinError | None], None]
 
 #: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
 #: was made.
@@ -135,26 +134,22 @@ class TimerService(ScheduleRows):
             await self._ensure_namespace_known(namespace)
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
-        known = await complete(incomplete, self.get_many)
-        outcomes = Outcomes(len(timers))
-        for index, (timer, condition) in enumerate(wanted):
-            settle = partial(outcomes.settle, index)
-            try:
-                self._begin_create(timer, condition, settle, known.get(id(timer)))
-            except TocsinError as error:
-                settle(error)
+        known = await completing.complete(incomplete, self.get_many) if incomplete else {}
+        ops = [completing.create_op(timer, condition) for timer, condition in wanted]
+        outcomes = Outcomes(ops)
+        self._begin_creates(ops, outcomes.settle, known)
         return await outcomes.all
 
     def begin_create(self, timer: Timer, settle: Settled, condition: Condition | None = None) -> None:
         """Like `create`, without waiting: `settle` is called once, with the view when the timer is durable, or with the
-        error. Errors that are known at once are raised instead. `settle` must not raise."""
+        error, perhaps at once. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if unknown or withheld(timer.url, timer.headers):
             task = asyncio.get_running_loop().create_task(self._create_in_task(timer, settle, condition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            self._begin_create(timer, condition, settle)
+            self._begin_creates([completing.create_op(timer, condition)], partial(completing.settle_one, settle))
 
     async def _create_in_task(self, timer: Timer, settle: Settled, condition: Condition | None) -> None:
         try:
@@ -162,20 +157,27 @@ class TimerService(ScheduleRows):
         except TocsinError as error:
             settle(error)
 
-    def _begin_create(
-        self,
-        timer: Timer,
-        condition: Condition | None,
-        settle: Settled,
-        known: TimerView | TocsinError | None = None,
+    def _begin_creates(
+        self, ops: Iterable[WriteOp], settle: SettledOp, known: Mapping[int, TimerView | TocsinError] | None = None
     ) -> None:
-        """The one way of every create. `known` is its answer if reading the stored timer has already shown it."""
-        shard_id, uuid = self._place(timer.namespace, timer.id)
-        self._check_format(timer, condition)
-        if known is not None:
-            settle(known)
-            return
-        self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), settle)
+        """The one way of every create. `known` has the answers that reading the stored timers has already shown, by
+        `id(timer)`."""
+        shards: dict[int, list[WriteOp]] = {}
+        for op in ops:
+            timer = op.timer
+            assert timer is not None
+            try:
+                shard_id = self._shard_of(op.namespace, op.uuid)
+                self._check_format(timer, op.condition)
+            except TocsinError as error:
+                settle(op, error)
+                continue
+            if known and (answer := known.get(id(timer))) is not None:
+                settle(op, answer)
+            else:
+                shards.setdefault(shard_id, []).append(op)
+        for shard_id, together in shards.items():
+            self._submit(shard_id, together, settle)
 
     def _check_format(self, timer: Timer, condition: Condition | None) -> None:
         if timer.body is not None:
@@ -270,7 +272,8 @@ class TimerService(ScheduleRows):
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)
-        return self._place(namespace, timer_id)
+        uuid = timer_uuid(namespace, timer_id)
+        return self._shard_of(namespace, uuid), uuid
 
     async def _ensure_namespace_known(self, namespace: str) -> None:
         """Reads the namespaces if this node doesn't know this one: where nodes share the store, another may have created
@@ -285,10 +288,6 @@ class TimerService(ScheduleRows):
     async def refresh_namespaces(self) -> None:
         """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
         await self._read(self._context.refresh_namespaces())
-
-    def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
-        uuid = timer_uuid(namespace, timer_id)
-        return self._shard_of(namespace, uuid), uuid
 
     def _shard_of(self, namespace: str, uuid: bytes) -> int:
         arc = self._arcs.get(namespace)
@@ -307,46 +306,47 @@ class TimerService(ScheduleRows):
     async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
         """Submits one client's write and returns the durable timer, or None after a delete; raises its error."""
         future: asyncio.Future[TimerView | TocsinError | None] = asyncio.get_running_loop().create_future()
-        self._submit(shard_id, op, partial(_settle, future))
+        self._submit(shard_id, [op], partial(completing.settle_future, future))
         outcome = await future
         if isinstance(outcome, TocsinError):
             raise outcome
         return outcome
 
-    def _submit(self, shard_id: int, op: WriteOp, settle: Settled) -> None:
-        """Queues the write for the shard's next batch, or forwards it to the shard's owner. Raises Unavailable."""
-        self._check_room()
-        boot_us = self._context.clock.boottime_us()
+    def _submit(self, shard_id: int, ops: Sequence[WriteOp], settle: SettledOp) -> None:
+        """Queues the writes for the shard's next batch, or forwards them to the shard's owner."""
+        limits, boot_us = self._context.limits, self._context.clock.boottime_us()
+        if len(ops) > (room := max(limits.pending_writes_max - self._waiting, 0)):
+            completing.settle_all(ops[room:], settle, self._overloaded())
+            ops = ops[:room]
         if self._shared and not self._supervisor.lease.in_touch(boot_us):
             # After a pause of this process, the client of a request unread until now may have retried it at another node.
-            raise ShardMoved("this node has no recent contact with the store; nothing was written, try again")
-        op.deadline_us = boot_us + self._context.limits.write_timeout_us
-        shard = self._supervisor.shards[shard_id]
-        if self._forwarder is not None and not shard.accepts_writes:
-            self._forward(shard_id, op, settle)
+            reason = "this node has no recent contact with the store; nothing was written, try again"
+            completing.settle_all(ops, settle, ShardMoved(reason))
             return
-        op.reply = partial(self._answered, shard_id, op, settle)
-        shard.accept(op)
-        self._waiting += 1
+        reply, deadline_us = partial(self._answered, shard_id, settle), boot_us + limits.write_timeout_us
+        for op in ops:
+            op.reply, op.deadline_us = reply, deadline_us
+        self._waiting += len(ops)
+        try:
+            self._supervisor.shards[shard_id].accept(*ops)
+        except ShardMoved as error:
+            for op in ops:
+                op.answer(error)
 
-    def _check_room(self) -> None:
-        if self._waiting >= self._context.limits.pending_writes_max:
-            raise Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
+    def _overloaded(self) -> Overloaded:
+        return Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
 
-    def _answered(self, shard_id: int, op: WriteOp, settle: Settled, answer: WriteAnswer) -> None:
+    def _answered(self, shard_id: int, settle: SettledOp, op: WriteOp, answer: WriteAnswer) -> None:
         self._waiting -= 1
         if isinstance(answer, Row):
-            settle(view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
+            settle(op, view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
         elif type(answer) is not ShardMoved or self._forwarder is None:
-            settle(answer)
+            settle(op, answer)
         else:
-            try:
-                self._forward(shard_id, op, settle)
-            except TocsinError as error:
-                settle(error)
+            self._forward(shard_id, op, settle)
 
-    def _forward(self, shard_id: int, op: WriteOp, settle: Settled) -> None:
-        """Forwards the write to the shard's owner. Raises Overloaded."""
+    def _forward(self, shard_id: int, op: WriteOp, settle: SettledOp) -> None:
+        """Forwards the write to the shard's owner."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
         if op.timer is not None and op.kind is OpKind.CREATE:
@@ -359,18 +359,21 @@ class TimerService(ScheduleRows):
             condition=op.condition, change=op.change,
         )  # fmt: skip
         op.forwarded = True
-        self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op.uuid, settle))
-        self._waiting += 1
+        try:
+            self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op, settle))
+            self._waiting += 1
+        except TocsinError as error:
+            settle(op, error)
 
     def _answered_elsewhere(
-        self, shard_id: int, uuid: bytes, settle: Settled, answer: Written | TocsinError | None
+        self, shard_id: int, op: WriteOp, settle: SettledOp, answer: Written | TocsinError | None
     ) -> None:
         self._waiting -= 1
         if isinstance(answer, Written):
-            view = view_of(answer.timer, uuid, shard_id, answer.next_attempt_at, answer.outcome, forwarded=True)
-            settle(view)
+            at, outcome = answer.next_attempt_at, answer.outcome
+            settle(op, view_of(answer.timer, op.uuid, shard_id, at, outcome, forwarded=True))
         else:
-            settle(answer)
+            settle(op, answer)
 
     def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
         """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.
@@ -381,7 +384,8 @@ class TimerService(ScheduleRows):
             raise ShardMoved(f"this node does not own shard {write.shard_id} in this epoch")
         if write.deadline_us <= self._context.clock.boottime_us():
             raise RequestExpired("the request's time budget ran out; nothing was written")
-        self._check_room()
+        if self._waiting >= self._context.limits.pending_writes_max:
+            raise self._overloaded()
         op = WriteOp(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
             execute_at=write.execute_at, expected=write.expected, condition=write.condition, change=write.change,
@@ -390,7 +394,7 @@ class TimerService(ScheduleRows):
         shard.accept(op)
         self._waiting += 1
 
-    def _answered_for_other(self, settle: Settle, answer: WriteAnswer) -> None:
+    def _answered_for_other(self, settle: Settle, op: WriteOp, answer: WriteAnswer) -> None:
         self._waiting -= 1
         settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
 
@@ -591,9 +595,3 @@ class TimerService(ScheduleRows):
 #: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.
 _WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: OpKind[kind.name] for kind in WriteKind}
-
-
-def _settle(outcome: asyncio.Future[T], answer: T) -> None:
-    """Wakes who waits for the answer, unless it has gone."""
-    if not outcome.done():
-        outcome.set_result(answer)

@@ -12,7 +12,7 @@ from functools import cache
 
 import apsw
 
-from tocsin.ports.store import Applied, HistoryRow, ShardBatch, StoredRow
+from tocsin.ports.store import Applied, HistoryRow, ShardBatch
 from tocsin.sql.dialect import Step
 from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED
 from tocsin.sql.tags import tags_text
@@ -125,7 +125,8 @@ def _upsert_values(parts: Sequence[ShardBatch]) -> list[object]:
     extend = values.extend
     for part in parts:
         shard_id = part.shard_id
-        for row in sorted(part.upserts, key=_upsert_order):
+        # By instant and uuid. The few suspended rows, which the table keeps apart, may come anywhere.
+        for row in sorted(part.upserts):
             at, uuid, generation, namespace, timer_id, tags, record, suspended = row
             row_type = LIVE if suspended is None else SUSPENDED
             text = tags_text(tags) if tags else None
@@ -152,10 +153,6 @@ def _run_values(parts: Sequence[ShardBatch]) -> list[object]:
         for uuid, generation, record, expires_at in part.runs:
             values += (part.shard_id, uuid, generation, _stored(record), expires_at)
     return values
-
-
-def _upsert_order(row: StoredRow) -> tuple[bool, int, bytes]:
-    return (row.suspended is not None, row.execute_at, row.uuid)
 
 
 def _history_order(row: HistoryRow) -> tuple[int, bytes, bytes]:

@@ -6,6 +6,7 @@ Pure, like the window: nothing here waits or reads a clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 
 import msgspec
 
@@ -24,7 +25,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import Run
 from tocsin.model.schedule import Put
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
-from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import occurrences, recurring
 from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.rows import (
@@ -43,6 +44,10 @@ from tocsin.timers.engine.rows import (
 from tocsin.timers.engine.runs import attempted_run, run_row, superseded_run, suspended_run
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
+#: Python 3.11 takes long to find a member of an enum.
+_CREATE = OpKind.CREATE
+#: The key of a stored row.
+_key_of_stored = itemgetter(0, 1)
 #: Schedules planned for one batch. Planning one takes 0.1 ms, during which the event loop does nothing else.
 _TURNS_MAX = 250
 #: Which finished timers of a namespace are kept, and for how many microseconds.
@@ -88,7 +93,7 @@ class Assembly:
             batch.ops.append(op)
             batch.answers.append(answer)
         batch.store.deletes += [uuid for uuid, row in batch.final.items() if row is None]
-        batch.store.upserts = sorted(batch.upserts.values(), key=_order_of_stored)
+        batch.store.upserts = sorted(batch.upserts.values(), key=_key_of_stored)
         if finished_max and window.finished:
             self._take_finished(finished_max, exact_after_us)
         elif window.finished:
@@ -107,7 +112,7 @@ class Assembly:
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
-        if kind is OpKind.CREATE:
+        if kind is _CREATE:
             assert op.timer is not None
             if op.condition is None:
                 row = Row((op.timer.execute_at, uuid), op.generation, op.timer, 0)
@@ -287,8 +292,7 @@ class Assembly:
 
     def _superseded_run(self, uuid: bytes, former: Row | None = None) -> RunRow | None:
         """The run that a client's new instant ends, if it has attempts; None too if a create does not know of it."""
-        former = former or self._replaced(uuid)
-        if former is None:
+        if former is None and (former := self._replaced(uuid)) is None:
             return None
         window = self._window
         conclusion = window.superseded.get(uuid) if window.awaiting_write.get(uuid) is former else None
@@ -407,7 +411,3 @@ class Assembly:
 
 def _order_of_finished(entry: Finished) -> FireKey:
     return entry.row.key
-
-
-def _order_of_stored(row: StoredRow) -> FireKey:
-    return (row.execute_at, row.uuid)

@@ -28,6 +28,10 @@ from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
+#: Operations after it are not clients' changes of timers.
+_LAST_CHANGE = OpKind.DELETE
+#: Answers to changes that wrote nothing.
+_WROTE_NOTHING = (Exception, ExistingRow)
 _NOT_WRITTEN = "nothing was written, try again"
 _UNCONFIRMED = "the store did not confirm the write; the outcome is unknown, try again"
 _UNCONFIRMED_IN_TIME = (
@@ -66,13 +70,14 @@ class CommitLane:
         """Whether a batch is being written."""
         return bool(self._under_way)
 
-    def schedule(self, shard: Shard, *, urgent: bool) -> None:
-        """Schedules a commit for the shard: at once if `urgent` (a client waits), else within `commit_interval`."""
+    def schedule(self, shard: Shard, *, urgent: bool, writes: int = 1) -> None:
+        """Schedules a commit for the shard: at once if `urgent` (clients wait for so many writes), else within
+        `commit_interval`."""
         self._dirty[shard] = None
         if urgent:
-            self._arrived += 1
+            self._arrived += writes
             self._wake.set()
-            if self._arrived == self._expected:
+            if self._arrived >= self._expected:
                 self._all_here.set()
         elif self._timer is None and not self._wake.is_set():
             self._timer = asyncio.get_running_loop().call_later(
@@ -281,7 +286,7 @@ class CommitLane:
         changed: dict[tuple[str, str], int] = {}
         for batch in written:
             for op, answer in zip(batch.ops, batch.answers, strict=True):
-                if op.kind > OpKind.DELETE or isinstance(answer, Exception | ExistingRow):
+                if op.kind > _LAST_CHANGE or isinstance(answer, _WROTE_NOTHING):
                     continue
                 if op.timer is not None:
                     created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
@@ -18,8 +18,8 @@ MARGIN_US = 5_000_000
 #: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
 POLL_INTERVAL_S = 0.01
 
-#: Sends a write to the shard's owner; the callback gets its error, if it fails. Raises a TocsinError if it can't be sent.
-Submit = Callable[[int, WriteOp, Callable[[object], None]], None]
+#: Sends writes to the shard's owner; the callback gets each one's error, or None.
+Submit = Callable[[int, Sequence[WriteOp], Callable[[WriteOp, object], None]], None]
 
 
 class HandedOverResults:
@@ -58,8 +58,5 @@ class HandedOverResults:
     async def _ask(self, shard_id: int, op: WriteOp) -> object:
         assert self.submit is not None
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        try:
-            self.submit(shard_id, op, lambda answer: None if answered.done() else answered.set_result(answer))
-        except Unavailable as error:
-            return error
+        self.submit(shard_id, [op], lambda _, answer: None if answered.done() else answered.set_result(answer))
         return await answered

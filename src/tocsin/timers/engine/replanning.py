@@ -122,7 +122,7 @@ class Replanning:
             return
         self._moved += 1
 
-    def _answered(self, shard_id: int, answer: WriteAnswer) -> None:
+    def _answered(self, shard_id: int, op: WriteOp, answer: WriteAnswer) -> None:
         if isinstance(answer, Unavailable | StoreError):
             # It was not written, or may not have been.
             self._checked.pop(shard_id, None)

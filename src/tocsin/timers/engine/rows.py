@@ -78,13 +78,15 @@ class OpKind(IntEnum):
     MOVE_ON = 11
 
 
+#: The last kind of operation that supersedes results. Python 3.11 takes long to find a member of an enum.
+LAST_SUPERSEDING = OpKind.HAND_OVER
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
 WriteAnswer = Row | TocsinError | None
-#: Takes a client's answer. Must not raise.
-Reply = Callable[[WriteAnswer], None]
+#: Takes the answer to a client's operation. Must not raise.
+Reply = Callable[["WriteOp", WriteAnswer], None]
 
 
-class WriteOp:
+class WriteOp(msgspec.Struct, eq=False):
     """An accepted operation on one uuid that waits for a batch.
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. RETRY has `timer` and the key's new
@@ -96,42 +98,21 @@ class WriteOp:
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
     that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again."""
 
-    __slots__ = (
-        "change", "changes", "condition", "deadline_us", "execute_at", "expected", "forwarded", "generation", "kind",
-        "namespace", "reason", "reply", "timer", "uuid",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        kind: OpKind,
-        uuid: bytes,
-        namespace: str = "",
-        *,
-        timer: Timer | None = None,
-        changes: Changes | None = None,
-        execute_at: int = 0,
-        expected: bytes = b"",
-        reason: str | None = None,
-        reply: Reply | None = None,
-        deadline_us: int | None = None,
-        condition: Condition | None = None,
-        change: ScheduleChange | None = None,
-    ) -> None:
-        self.kind = kind
-        self.uuid = uuid
-        self.namespace = namespace
-        self.generation = b""
-        self.timer = timer
-        self.changes = changes
-        self.execute_at = execute_at
-        self.expected = expected
-        self.reason = reason
-        self.reply = reply
-        self.deadline_us = deadline_us
-        self.condition = condition
-        self.change = change
-        #: Whether a client's write was passed on to the shard's owner, another node.
-        self.forwarded = False
+    kind: OpKind
+    uuid: bytes
+    namespace: str = ""
+    generation: bytes = b""
+    timer: Timer | None = None
+    changes: Changes | None = None
+    execute_at: int = 0
+    expected: bytes = b""
+    reason: str | None = None
+    reply: Reply | None = None
+    deadline_us: int | None = None
+    condition: Condition | None = None
+    change: ScheduleChange | None = None
+    #: Whether a client's write was passed on to the shard's owner, another node.
+    forwarded: bool = False
 
     def answer(self, answer: WriteAnswer) -> None:
         """Answers the client, if one waits; only the first answer counts."""
@@ -139,7 +120,7 @@ class WriteOp:
         # collector, whose pauses would grow with the load.
         reply, self.reply = self.reply, None
         if reply is not None:
-            reply(answer)
+            reply(self, answer)
 
     @property
     def supersedes(self) -> bool:
@@ -148,7 +129,7 @@ class WriteOp:
         Such an operation may be refused, and its sender may repeat it; the engine's other operations stay queued until they
         are durable.
         """
-        return self.kind <= OpKind.HAND_OVER
+        return self.kind <= LAST_SUPERSEDING
 
     @property
     def by_client(self) -> bool:

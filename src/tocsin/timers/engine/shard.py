@@ -131,12 +131,14 @@ class Shard:
         """Whether writes are accepted: the shard is owned here, and not at the end of a hand-over."""
         return self.window is not None and not self.closed
 
-    def accept(self, op: WriteOp) -> None:
-        """Queues a write for the next batch. Raises ShardMoved unless `accepts_writes`."""
-        if self.window is None or self.closed:
+    def accept(self, *ops: WriteOp) -> None:
+        """Queues writes for the next batch. Raises ShardMoved unless `accepts_writes`."""
+        window = self.window
+        if window is None or self.closed:
             raise ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
-        self.window.accept(op)
-        self.lane.schedule(self, urgent=True)
+        for op in ops:
+            window.accept(op)
+        self.lane.schedule(self, urgent=True, writes=len(ops))
 
     def try_refused_again(self) -> None:
         """Queues again what the store refused `refused_interval` ago or longer."""

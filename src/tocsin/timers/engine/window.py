@@ -34,6 +34,7 @@ from tocsin.model.errors import RequestExpired, TocsinError
 from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, generation
 from tocsin.timers.engine.recurring import suspended_reason
 from tocsin.timers.engine.rows import (
+    LAST_SUPERSEDING,
     Batch,
     Conclusion,
     FinalAttempt,
@@ -47,8 +48,12 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
 )
 
+#: Python 3.11 takes long to find a member of an enum.
+_HAND_OVER = OpKind.HAND_OVER
 #: Operations that depend on nothing but memory.
 _WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
+#: Those of them that write the row, if at all.
+_WRITING = _WITHOUT_STORE - {OpKind.HAND_OVER}
 #: Rows of each heap among which `longest_wait_us` looks for the oldest.
 _WAITS_CHECKED_MAX = 100
 #: Characters of a reason for suspending a row. An error that quotes the row is cut.
@@ -107,6 +112,8 @@ class Window:
         self._sequence = 0
         # A generation without its sequence number.
         self._claim = generation(epoch, incarnation, 0)[:-8]
+        # How the names of its firings begin.
+        self._firings = f"{epoch:x}-"
         # Keys of self.rows, some of them outdated: `_order` waits for the instant, `_deferred` for a busy destination.
         self._order: list[FireKey] = []
         self._deferred: list[FireKey] = []
@@ -125,7 +132,7 @@ class Window:
         """Queues an operation for the next batch and assigns its generation. The window itself changes at the commit."""
         self._sequence += 1
         op.generation = self._claim + self._sequence.to_bytes(8, "big")
-        if op.kind <= OpKind.HAND_OVER:
+        if op.kind <= LAST_SUPERSEDING:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
             for attempt in self.in_flight.get(uuid, ()):
@@ -140,7 +147,7 @@ class Window:
 
     def firing_of(self, op: WriteOp) -> str:
         """The name of the firing that an accepted operation begins."""
-        return f"{self.epoch:x}-{int.from_bytes(op.generation[-8:], 'big'):x}"
+        return self._firings + op.generation[-8:].hex().lstrip("0")
 
     def suspend(self, row: Row, reason: str) -> str:
         """Queues the suspension of a row that must not fire meanwhile: deferred, or awaiting a write. Returns the reason as
@@ -343,7 +350,7 @@ class Window:
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
             if self.needs_store(op, written):
                 wanted[op.uuid] = None
-            elif op.kind is OpKind.CREATE or op.kind is OpKind.RETRY or op.kind is OpKind.RECUR:
+            elif op.kind in _WRITING:
                 written.add(op.uuid)
         return list(wanted)
 
@@ -444,7 +451,7 @@ class Window:
         """Releases the attempts whose rows the batch hands over; returns the operations that report those already ended."""
         results = []
         for op in batch.ops:
-            row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
+            row = batch.final.get(op.uuid) if op.kind is _HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
             conclusion = self.superseded.get(op.uuid)

@@ -33,6 +33,11 @@ _OUTCOME_HEADERS = {
     Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
 }
 
+#: Python 3.11 takes long to find a member of an enum.
+_CREATED = Outcome.CREATED
+#: Results of a batch that are encoded in one step.
+_ENCODED_TOGETHER = 50
+
 #: Response header of a write that another node has done.
 FORWARDED = (b"tocsin-forwarded", b"1")
 
@@ -243,9 +248,9 @@ class TimerHandlers:
         conditions: list[Condition | None] = []
         outcomes: list[TimerView | TocsinError | None] = []
         for position, item in enumerate(items):
-            await time_slice.yield_if_over()
-            read = self._item(item, position) if isinstance(item, bytes | msgspec.Raw) else item
-            outcome = read if isinstance(read, TocsinError) else self._accept(read, position, request, traceparent, key)
+            if time_slice.is_over():
+                await time_slice.yield_now()
+            outcome = self._accept(item, position, request, traceparent, key)
             if isinstance(outcome, TocsinError):
                 outcomes.append(outcome)
                 continue
@@ -257,20 +262,29 @@ class TimerHandlers:
         if any(isinstance(each, TimerView) and each.forwarded for each in answered):
             request.answer_headers = [FORWARDED]
         created = iter(answered)
-        results: list[bytes] = []
-        for known in outcomes:
-            await time_slice.yield_if_over()
-            results.append(self._encode(_result(next(created) if known is None else known, request.correlation_id)))
-        if not results:
-            return b'{"results":[]}'
         # Joined in one copy: the response may have 32 MB.
-        results[0] = b'{"results":[' + results[0]
-        results[-1] += b"]}"
-        return b",".join(results)
+        response: list[bytes | memoryview] = [b'{"results":']
+        for begin in range(0, len(outcomes), _ENCODED_TOGETHER):
+            if time_slice.is_over():
+                await time_slice.yield_now()
+            part = outcomes[begin : begin + _ENCODED_TOGETHER]
+            results = [_result(next(created) if known is None else known, request.correlation_id) for known in part]
+            response += (b"," if begin else b"[", memoryview(self._encode(results))[1:-1])
+        response.append(b"]}" if outcomes else b"[]}")
+        return b"".join(response)
 
     def _accept(
-        self, sent: wire.CreateTimer, position: int, request: ApiRequest, traceparent: str | None, key: BatchKey
+        self,
+        item: wire.CreateTimer | msgspec.Raw | bytes,
+        position: int,
+        request: ApiRequest,
+        traceparent: str | None,
+        key: BatchKey,
     ) -> tuple[Timer, Condition | None] | TocsinError:
+        try:
+            sent = item if isinstance(item, wire.CreateTimer) else self._item(item, position)
+        except InvalidInput as error:
+            return error
         try:
             request.permit(Role.WRITE, sent.namespace)
             timer = self._parser.timer(sent, request.now_us, traceparent)
@@ -301,17 +315,14 @@ class TimerHandlers:
             raise InvalidInput(FieldError("timers", reason))
         return items
 
-    def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer | TocsinError:
-        try:
-            check_utf8(bytes(text))
-            return self._item_reader.read(text, f"timers[{position}]")
-        except InvalidInput as error:
-            return error
+    def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer:
+        check_utf8(bytes(text))
+        return self._item_reader.read(text, f"timers[{position}]")
 
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
     """The created timer; headers report if nothing was written, and if another node was asked."""
-    if view.outcome is not Outcome.CREATED or view.forwarded:
+    if view.outcome is not _CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
     return timer_answer(view)
@@ -321,6 +332,8 @@ def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.Batch
     if isinstance(outcome, TocsinError):
         return wire.BatchResult(error=item_error(outcome, correlation_id))
     result = wire.BatchResult(timer=timer_answer(outcome))
+    if outcome.outcome is _CREATED:
+        return result
     if outcome.outcome is Outcome.EXISTING:
         result.existing = True
     elif outcome.outcome is Outcome.REPLAYED:

@@ -35,11 +35,14 @@ class TimeSlice:
     def __init__(self) -> None:
         self._ends_s = time.perf_counter() + TIME_SLICE_S
 
-    async def yield_if_over(self) -> None:
-        """Yields if the time slice has ended. Call it between short steps."""
-        if time.perf_counter() >= self._ends_s:
-            await asyncio.sleep(0)
-            self._ends_s = time.perf_counter() + TIME_SLICE_S
+    def is_over(self) -> bool:
+        """Whether the time slice has ended, so that it is time to `yield_now`. Ask between short steps."""
+        return time.perf_counter() >= self._ends_s
+
+    async def yield_now(self) -> None:
+        """Yields to the event loop, and begins another time slice."""
+        await asyncio.sleep(0)
+        self._ends_s = time.perf_counter() + TIME_SLICE_S
 
 
 async def items_of(body: bytes, items_max: int, item_bytes_max: int, time_slice: TimeSlice) -> list[bytes]:
@@ -60,7 +63,8 @@ async def items_of(body: bytes, items_max: int, item_bytes_max: int, time_slice:
             raise InvalidInput(
                 FieldError("timers", f"has more than {items_max} entries; at most {items_max} are accepted")
             )
-        await time_slice.yield_if_over()
+        if time_slice.is_over():
+            await time_slice.yield_now()
         end = _end_of(body, at, len(items), item_bytes_max)
         items.append(body[at:end])
         between = _BETWEEN.match(body, end)

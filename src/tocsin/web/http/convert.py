@@ -25,7 +25,7 @@ from tocsin.timers.explaining import Explanation
 from tocsin.timers.service import ClusterView, ListRequest, OwnersView, ShardView, TimerView
 from tocsin.web.http import cluster_wire, schedule_wire, wire
 from tocsin.web.http.history_wire import TimerHistory
-from tocsin.web.http.instants import format_instant, optional_instant, parse_instant
+from tocsin.web.http.instants import RepeatedInstant, format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -35,7 +35,10 @@ SentCall = wire.CreateTimer | wire.UpdateTimer | schedule_wire.CreateSchedule | 
 #: W3C Trace Context, section 3.2: version ff and ids of zeros are invalid.
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
 
-_DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
+_DEFAULT_TIMEOUT_S = 10
+_DEFAULT_TIMEOUT_US = _DEFAULT_TIMEOUT_S * US_PER_SECOND
+#: The timers of a batch have one instant of creation.
+_created = RepeatedInstant()
 _NO_CHANGES = Changes()
 #: Cached retry policies in wire form; the timers of one application share a few policies.
 _POLICIES_CACHED_MAX = 256
@@ -254,7 +257,7 @@ class RequestParser:
         )  # fmt: skip
 
     def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
-        if not isinstance(text, str):
+        if text is UNSET or text is None:
             return text
         found = len(errors)
         expire_after_us = _read(parse_duration, "expireAfter", text, errors)
@@ -296,7 +299,7 @@ class RequestParser:
         self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
     ) -> RetryPolicy | UnsetType | None:
         """The policy with all its members filled in; UNSET and None are returned unchanged."""
-        if not isinstance(sent, wire.RetryPolicy):
+        if sent is UNSET or sent is None:
             return sent
         found = len(errors)
         at, initial, longest, total = "retryPolicy.", None, None, None
@@ -359,7 +362,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
     """The timer as clients of every role see it: without the secrets in its URL and headers."""
     timer = view.timer
     execute_at = format_instant(timer.execute_at)
-    created_at = format_instant(timer.created_at)
+    created_at = _created.format(timer.created_at)
     next_at = view.next_attempt_at
     uuid = view.uuid.hex()
     return wire.Timer(
@@ -372,8 +375,8 @@ def timer_answer(view: TimerView) -> wire.Timer:
         redact_url(timer.url),
         timer.method,
         redact_headers(timer.headers) if timer.headers else {},
-        seconds_answer(timer.timeout_us),
-        list(timer.tags),
+        _DEFAULT_TIMEOUT_S if timer.timeout_us == _DEFAULT_TIMEOUT_US else seconds_answer(timer.timeout_us),
+        list(timer.tags) if timer.tags else [],
         timer.attempts,
         [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
         created_at,
@@ -381,7 +384,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         timer.payload if timer.body is None else UNSET,
         UNSET if timer.retry is None else retry_answer(timer.retry),
         UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
-        optional_instant(timer.executed_at),
+        UNSET if timer.executed_at is None else format_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
         UNSET if timer.body is None else raw_body_answer(timer.body),
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),

@@ -26,7 +26,22 @@ def _second_us(text: str) -> int:
 def format_instant(instant_us: int) -> str:
     """The same text as `tocsin.model.instants.format_instant`, in a tenth of the time."""
     second, micros = divmod(instant_us, US_PER_SECOND)
-    return f"{_second_text(second)}.{micros:06d}Z" if micros else _second_text(second) + "Z"
+    # Six digits, faster than by a format specification.
+    return f"{_second_text(second)}.{str(US_PER_SECOND + micros)[1:]}Z" if micros else _second_text(second) + "Z"
+
+
+class RepeatedInstant:
+    """Formats an instant that mostly equals the one before, like that of a batch's arrival."""
+
+    def __init__(self) -> None:
+        self._last = (0, format_instant(0))
+
+    def format(self, instant_us: int) -> str:
+        """The same text as `format_instant`."""
+        last = self._last
+        if last[0] != instant_us:
+            self._last = last = (instant_us, format_instant(instant_us))
+        return last[1]
 
 
 def optional_instant(instant_us: int | None) -> str | UnsetType:
