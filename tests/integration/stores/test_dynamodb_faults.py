@@ -453,6 +453,16 @@ async def test_nodes_that_start_at_once_make_one_table(shared_dynamodb: DynamoSe
         await store.close()
 
 
+async def test_a_table_whose_creation_got_no_answer_is_used(shared_dynamodb: DynamoServer, table: str) -> None:
+    async with DynamoProxy(shared_dynamodb.port) as proxy:
+        proxy.once("CreateTable", lost_answer)
+        proxy.once("UpdateTimeToLive", lost_answer)
+        store = DynamoStore(shared_dynamodb.url(table, proxy.port))
+        assert await store.open(None) == 16
+        assert (proxy.count("CreateTable"), proxy.count("UpdateTimeToLive")) == (2, 2)
+        await store.close()
+
+
 async def test_tables_of_others_and_of_newer_releases_are_refused(shared_dynamodb: DynamoServer, table: str) -> None:
     async with _running(shared_dynamodb, table) as run:
         client = run.store._open

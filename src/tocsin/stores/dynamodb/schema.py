@@ -6,7 +6,14 @@ import asyncio
 import time
 from typing import Any
 
-from tocsin.model.errors import ConfigError, DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+)
 from tocsin.ports.store import refuse_newer_schema, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
@@ -88,7 +95,8 @@ def _verdict(error: BaseException) -> Verdict | None:
 
 
 async def _create(client: DynamoClient) -> None:
-    """Creates the table, billed on demand. Nodes that start at once create one table."""
+    """Creates the table, billed on demand. Nodes that start at once create one table. Where an answer is lost, the repeated
+    request is refused because the former one was successful."""
     try:
         await client.call(
             "create_table",
@@ -97,7 +105,7 @@ async def _create(client: DynamoClient) -> None:
             BillingMode="PAY_PER_REQUEST",
             **definition(),
         )
-    except DefiniteFailure as error:
+    except (DefiniteFailure, OutcomeUnknown) as error:
         if error.__cause__ is None or code_of(error.__cause__) != "ResourceInUseException":
             raise refused(client, error, "CreateTable") from error
     await _active(client, await _describe(client))
@@ -108,7 +116,7 @@ async def _create(client: DynamoClient) -> None:
             TableName=client.table,
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
         )
-    except DefiniteFailure as error:
+    except (DefiniteFailure, OutcomeUnknown) as error:
         # DynamoDB refuses what another node has enabled already. Any other failure ends this start; the table stays.
         if error.__cause__ is None or code_of(error.__cause__) != "ValidationException":
             raise refused(client, error, "UpdateTimeToLive") from error
