@@ -63,7 +63,8 @@ class Caller(asyncio.Protocol):
         if len(self._buffer) < end + 4 + length:
             return
         self.latencies_s.append(time.perf_counter() - self._began)
-        if not head.startswith(b"http/1.1 20"):
+        # A batch's response is 200 even where some of its timers were refused.
+        if not head.startswith(b"http/1.1 20") or b'"error":{' in self._buffer:
             self.failures += 1
             self.first_failure = self.first_failure or self._buffer[:500]
         self._buffer = b""

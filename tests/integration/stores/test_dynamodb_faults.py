@@ -449,8 +449,7 @@ async def test_a_missing_server_is_unavailability(shared_dynamodb: DynamoServer)
 async def test_nodes_that_start_at_once_make_one_table(shared_dynamodb: DynamoServer, table: str) -> None:
     stores = [DynamoStore(shared_dynamodb.url(table)) for _ in range(3)]
     assert await asyncio.gather(*(store.open(None) for store in stores)) == [16] * 3
-    for store in stores:
-        await store.close()
+    await asyncio.gather(*(store.close() for store in stores))
 
 
 async def test_a_table_whose_creation_got_no_answer_is_used(shared_dynamodb: DynamoServer, table: str) -> None:
@@ -543,9 +542,8 @@ def test_the_time_is_kept_within_the_second_that_the_answer_names(
     received_us = 1_000_300_000
     monkeypatch.setattr("time.time_ns", lambda: received_us * 1_000)
     response = {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(date_s, usegmt=True)}}}
-    expected = {"same": received_us, "before": 998_000_000 - 1, "after": 1_004_000_000}
-    wanted = expected["same" if offset_us == 0 else "before" if offset_us < 0 else "after"]
-    assert time_of(response, received_us) == wanted
+    expected = received_us if offset_us == 0 else 998_000_000 - 1 if offset_us < 0 else 1_004_000_000
+    assert time_of(response, received_us) == expected
 
 
 async def test_deleted_and_finished_timers_are_distinguished(run: _Run) -> None:
