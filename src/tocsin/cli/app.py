@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -44,6 +45,23 @@ app = typer.Typer(
     # Plain help: importing what draws the boxes takes longer than all the rest.
     rich_markup_mode=None,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version.version()
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 command(app, "serve", example="serve --port 9000 --data-dir /var/lib/tocsin", cls=SettingFlags)(serve.serve)
 command(app, "demo", example="demo --plain")(demo.demo)
 command(app, "dev", example="dev --data-dir /tmp/flow", cls=SettingFlags)(dev.dev)

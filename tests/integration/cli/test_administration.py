@@ -262,6 +262,9 @@ class TestProgram:
             assert ran.code == 0
             assert "Example: tocsin" in ran.out, path
 
+    def test_the_version_is_also_printed_for_the_flag_of_other_tools(self, tocsin):
+        assert tocsin("--version") == tocsin("version")
+
     def test_an_unexpected_error_prints_no_traceback(self, tocsin, monkeypatch):
         def broken(text):
             raise RuntimeError("surprise")
