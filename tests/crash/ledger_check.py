@@ -48,6 +48,8 @@ _LATE_SPREAD_US = 60_000_000
 _BEFORE_FAULT_US = 5_000_000
 #: Pause between two session faults, at least and at most.
 _SESSION_PAUSE_S = (0.5, 4.0)
+#: Starts of a node while the database does not answer; each takes as long as one statement may take.
+_STARTS_MAX = 10
 
 
 @dataclass(frozen=True)
@@ -235,18 +237,30 @@ class _NodeFaults:
         await server.kill()
         await shared_by(left, {name(other) for other in left})
         self._plan.report(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
-        await server.start()
+        await self._start(server)
 
     async def _restarted(self, server: ServerProcess) -> None:
         at = now_us()
         await server.stop()
-        await server.start()
+        await self._start(server)
         self._plan.report(f"{name(server)} was restarted gracefully in {(now_us() - at) / 1e6:.1f} s")
 
     async def _joins(self, server: ServerProcess) -> None:
-        await server.start()
+        await self._start(server)
         await shared_by(self._servers, {name(other) for other in self._servers})
         self._plan.report(f"{name(server)} joined")
+
+    async def _start(self, server: ServerProcess) -> None:
+        """Starts the node, again and again while the database does not answer it, as a service manager would."""
+        for attempt in range(_STARTS_MAX):
+            try:
+                await server.start()
+            except AssertionError:
+                if attempt == _STARTS_MAX - 1:
+                    raise
+                self._plan.report(f"{name(server)} could not start, and is started again")
+            else:
+                return
 
     async def _leaves(self, server: ServerProcess) -> None:
         await server.stop()
