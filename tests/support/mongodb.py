@@ -7,6 +7,7 @@ start its program, nothing imports it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,9 @@ from tests.support.needs import lacking
 from tests.support.ports import free_port, wait_for_port
 
 START_ATTEMPTS = 5
+#: MongoDB gives its storage engine four threads for eviction, the stand-in one. With one, pages that all transactions write
+#: were not evicted after some minutes of load; each access to them then slept, and nothing was answered for minutes.
+_STORAGE_ENGINE = "eviction=(threads_min=4,threads_max=8),eviction_dirty_trigger=60,eviction_updates_trigger=60"
 
 
 class MongoServer:
@@ -41,6 +45,7 @@ class MongoServer:
                     [self._program, "--host", "127.0.0.1", "--port", str(port),
                      "--storage-path", str(self.folder / "data"), "--log-level", "WARNING", *self._flags],
                     stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+                    env={**os.environ, "WIREDTIGER_CONFIG": _STORAGE_ENGINE},
                 )  # fmt: skip
             try:
                 wait_for_port(port, self.process)
