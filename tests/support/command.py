@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 
+from tests.support import preloaded
 from tests.support.patience import PATIENCE_S
 
 
@@ -14,10 +14,7 @@ async def command(
 ) -> tuple[int, str, str]:
     """Exit code, standard output and standard error; settings of this process's environment don't count."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tocsin", *arguments,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**clean, **(env or {})},
-    )  # fmt: skip
+    process = await preloaded.start(arguments, {**clean, **(env or {})})
     try:
         async with asyncio.timeout(timeout_s):
             out, err = await process.communicate()

@@ -10,6 +10,9 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.support import preloaded
+
+_PROGRAM = (sys.executable, "-m", "tocsin")
 _LINE = re.compile(rb"serves on http://(.+?):(\d+) ")
 
 
@@ -22,7 +25,7 @@ class ServerProcess:
         *flags: str,
         env: dict[str, str] | None = None,
         command: str = "serve",
-        program: tuple[str, ...] = (sys.executable, "-m", "tocsin"),
+        program: tuple[str, ...] = _PROGRAM,
     ) -> None:
         self.data_dir = data_dir
         self.command = command
@@ -31,7 +34,7 @@ class ServerProcess:
         self.env = env or {}
         self.port = 0
         self.log_path = data_dir / "server.log"
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: asyncio.subprocess.Process | preloaded.PreloadedProcess | None = None
 
     @property
     def url(self) -> str:
@@ -45,12 +48,15 @@ class ServerProcess:
     async def start(self, timeout_s: float = 90.0) -> None:
         """Returns when it answers requests; AssertionError with its log if it ends before."""
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        log = self.log_path.open("ab")
-        self.process = await asyncio.create_subprocess_exec(
-            *self.program, self.command, "--port", "0", "--data-dir", str(self.data_dir), *self.flags,
-            stdout=asyncio.subprocess.PIPE, stderr=log, env={**os.environ, **self.env},
-        )  # fmt: skip
-        log.close()
+        arguments = [self.command, "--port", "0", "--data-dir", str(self.data_dir), *self.flags]
+        env = {**os.environ, **self.env}
+        with self.log_path.open("ab") as log:
+            if self.program == _PROGRAM and preloaded.suits(self.env):
+                self.process = await preloaded.start(arguments, env, log.fileno())
+            else:
+                self.process = await asyncio.create_subprocess_exec(
+                    *self.program, *arguments, stdout=asyncio.subprocess.PIPE, stderr=log, env=env
+                )
         assert self.process.stdout is not None
         async with asyncio.timeout(timeout_s):
             while True:

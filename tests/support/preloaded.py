@@ -1,0 +1,212 @@
+"""Starts `tocsin` in processes that are forked from one that has imported it.
+
+Importing takes three quarters of the processor's time that a server needs to start, and the tests start hundreds. A forked
+process is one of its own as any other: with its own arguments, environment and folder, and with an end that only it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: What a server imports, most of it only when it starts.
+_IMPORTED = (
+    "tocsin.cli.app", "tocsin.cli.serve", "tocsin.server.running", "tocsin.server.agent", "tocsin.stores.sqlite",
+    "tocsin.stores.postgresql", "typer._adapters", "uvloop", "uvicorn.lifespan.off", "uvicorn.protocols.websockets.auto",
+)  # fmt: skip
+#: Variables with other names may be of effect before the first line of Python, or while it imports.
+_READ_LATE = "TOCSIN_"
+_REQUEST_BYTES_MAX = 200_000
+#: In a request: standard output, standard error, and where to write how the process ended.
+_FDS = 3
+_REPOSITORY = Path(__file__).parents[2]
+
+
+def suits(env: Mapping[str, str]) -> bool:
+    """Whether a process with these additional variables can be forked."""
+    return all(name.startswith(_READ_LATE) for name in env)
+
+
+class PreloadedProcess(asyncio.Protocol):
+    """A running process, used as one of `asyncio.subprocess`."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.returncode: int | None = None
+        self.stdout: asyncio.StreamReader | None = None
+        self.stderr: asyncio.StreamReader | None = None
+        loop = asyncio.get_running_loop()
+        self._started: asyncio.Future[None] = loop.create_future()
+        self._ended: asyncio.Future[None] = loop.create_future()
+        self._received = b""
+
+    async def wait(self) -> int:
+        """Returns its exit code, or the negative number of the signal that ended it."""
+        await asyncio.shield(self._ended)
+        assert self.returncode is not None
+        return self.returncode
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """Returns all that it writes to standard output and standard error."""
+        assert self.stdout is not None and self.stderr is not None
+        out, err = await asyncio.gather(self.stdout.read(), self.stderr.read())
+        await self.wait()
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        """Raises ProcessLookupError if it has ended."""
+        if self.returncode is not None:
+            raise ProcessLookupError
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Sends SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def data_received(self, data: bytes) -> None:
+        """A line has its number, a second one how it ended."""
+        self._received += data
+        lines = self._received.split(b"\n")[:-1]
+        if lines and not self._started.done():
+            self.pid = int(lines[0])
+            self._started.set_result(None)
+        if len(lines) > 1:
+            self.returncode = int(lines[1])
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It has ended."""
+        for future in (self._started, self._ended):
+            if not future.done():
+                future.set_result(None)
+
+
+async def start(arguments: Sequence[str], env: Mapping[str, str], stderr: int | None = None) -> PreloadedProcess:
+    """Starts `tocsin` with these arguments, in this environment and no other, and in the current folder. Its output can be
+    read from the process, standard error too unless it has a file."""
+    process = PreloadedProcess()
+    ours, theirs = socket.socketpair()
+    await asyncio.get_running_loop().create_connection(lambda: process, sock=ours)
+    process.stdout, stdout = await _pipe()
+    if stderr is None:
+        process.stderr, its_stderr = await _pipe()
+    else:
+        its_stderr = os.dup(stderr)
+    request = json.dumps({"arguments": list(arguments), "env": dict(env), "folder": str(Path.cwd())}).encode()
+    assert len(request) <= _REQUEST_BYTES_MAX
+    try:
+        socket.send_fds(_parent(), [request], [stdout, its_stderr, theirs.fileno()])
+    finally:
+        theirs.close()
+        os.close(stdout)
+        os.close(its_stderr)
+    await process._started
+    assert process.pid, "the process from which others are forked has ended"
+    return process
+
+
+async def _pipe() -> tuple[asyncio.StreamReader, int]:
+    reader = asyncio.StreamReader(limit=2**20)
+    readable, writable = os.pipe()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(readable, "rb", 0)
+    )
+    return reader, writable
+
+
+@cache
+def _parent() -> socket.socket:
+    """Leads to the process from which others are forked. It ends, with all of them, when this one ends."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd=_REPOSITORY)
+    atexit.register(process.wait)
+    atexit.register(control.close)
+    return control
+
+
+# ---------------------------------------------------------------------- in the process from which others are forked
+
+
+def _requested(control: socket.socket) -> dict[str, Any] | None:
+    """Forks a process for each request. In a forked process, returns its request; here, None when nobody is left to ask."""
+    woken, wake = socket.socketpair()
+    woken.setblocking(False)
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    running: dict[int, socket.socket] = {}
+    selector = selectors.DefaultSelector()
+    selector.register(control, selectors.EVENT_READ)
+    selector.register(woken, selectors.EVENT_READ)
+    while True:
+        ready = {key.fileobj for key, _ in selector.select()}
+        if woken in ready:
+            woken.recv(1_000)
+            _reap(running)
+        if control in ready:
+            message, fds, _, _ = socket.recv_fds(control, _REQUEST_BYTES_MAX, _FDS)
+            if not message:
+                for pid in running:
+                    os.kill(pid, signal.SIGKILL)
+                return None
+            if (pid := os.fork()) == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                selector.close()
+                for each in (control, woken, wake, *running.values()):
+                    each.close()
+                for number, fd in enumerate(fds[:2], 1):
+                    os.dup2(fd, number)
+                for fd in fds:
+                    os.close(fd)
+                return dict(json.loads(message))
+            for fd in fds[:2]:
+                os.close(fd)
+            running[pid] = socket.socket(fileno=fds[2])
+            running[pid].send(b"%d\n" % pid)
+
+
+def _reap(running: dict[int, socket.socket]) -> None:
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        # A test that is over has closed its end.
+        with running.pop(pid) as asker, contextlib.suppress(BrokenPipeError):
+            asker.send(b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def _main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    request = _requested(control)
+    if request is not None:
+        os.environ.clear()
+        os.environ.update(request["env"])
+        os.chdir(request["folder"])
+        sys.argv = ["tocsin", *request["arguments"]]
+        sys.modules["tocsin.cli.app"].main()
+
+
+if __name__ == "__main__":
+    _main()
