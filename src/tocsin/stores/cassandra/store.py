@@ -9,19 +9,15 @@ from __future__ import annotations
 import asyncio
 import builtins
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreUnavailable
-from tocsin.model.namespace import Namespace
+from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
-    AuditQuery,
     Capabilities,
     FireKey,
     Found,
@@ -33,24 +29,23 @@ from tocsin.ports.store import (
     RunRow,
     ShardBatch,
     ShardState,
-    SignIn,
     StoredRow,
 )
+from tocsin.stores.administration import Administration
 from tocsin.stores.cassandra import access, lists, reads, writes
 from tocsin.stores.cassandra.client import CassandraClient
 from tocsin.stores.cassandra.keys import LIVE, SUSPENDED
 from tocsin.stores.cassandra.schema import begin_data, prepare
 from tocsin.stores.cassandra.settings import CassandraSettings, parse_address
 from tocsin.stores.cassandra.size import SizeWatch
-
-T = TypeVar("T")
+from tocsin.stores.turns import Turns, outcome_of
 
 #: Timers in one batch. Each takes up to five statements, and the server's time grows with their number.
 _BATCH_ROWS_MAX = 500
 _BATCH_BYTES_MAX = 1024 * 1024
 
 
-class CassandraStore:
+class CassandraStore(Administration[CassandraClient]):
     """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`),
     which any number of nodes may share.
 
@@ -72,22 +67,21 @@ class CassandraStore:
         self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
     ) -> None:
         self._settings = CassandraSettings(parse_address(url), **options)
+        super().__init__(access, self._settings.address.place)
         self._create = create
         #: Receives events about partitions, for metrics.
         self.observe = observe
-        self._client: CassandraClient | None = None
         self._size: SizeWatch | None = None
         self._total_shards = 0
         self._has_data = False
         self._beginning = asyncio.Lock()
-        self._turns: dict[int, asyncio.Lock] = {}
-        self._running: set[asyncio.Task[Any]] = set()
+        self._turns = Turns()
 
     async def open(self, total_shards: int | None) -> int:
         """Connects and fixes the number of shards at first use; returns the number in force. Creates keyspace and table if
         they are missing."""
         if self._client is not None:
-            raise ConfigError(f"{self._settings.address.place} is open already")
+            raise ConfigError(f"{self._place} is open already")
         client = CassandraClient(self._settings)
         await client.open()
         try:
@@ -96,14 +90,13 @@ class CassandraStore:
             await client.close()
             raise
         self._client = client
-        self._turns = {}
+        self._turns = Turns()
         self._size = SizeWatch(client, lambda event: self.observe(event))
         return self._total_shards
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects."""
-        while self._running:
-            await asyncio.wait(self._running)
+        await self._turns.ended()
         size, self._size = self._size, None
         if size is not None:
             await size.stop()
@@ -129,7 +122,7 @@ class CassandraStore:
         if expected_epoch == 0:
             await self._begin_data()
         client = self._open
-        return await self._in_turn(
+        return await self._turns.take(
             shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, presumed_dead)
         )
 
@@ -143,7 +136,7 @@ class CassandraStore:
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """Clears the owner if epoch and owner are still these, and returns whether they were."""
         client = self._open
-        return await self._in_turn(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
+        return await self._turns.take(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
 
     async def heartbeat(self, member: Member) -> int:
         """Writes the member's row; returns the store's clock in microseconds."""
@@ -170,12 +163,12 @@ class CassandraStore:
         parts = [writes.statements_of(client, batch, token) for batch, token in zip(batches, tokens, strict=True)]
         results = await asyncio.gather(
             *(
-                self._in_turn(batch.shard_id, partial(writes.apply, client, batch, token, statements))
+                self._turns.take(batch.shard_id, partial(writes.apply, client, batch, token, statements))
                 for batch, token, statements in zip(batches, tokens, parts, strict=True)
             ),
             return_exceptions=True,
         )
-        return _outcome(results)
+        return outcome_of(results)
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first. Each is read as
@@ -217,102 +210,7 @@ class CassandraStore:
         found = await reads.runs_beyond(client, shard_id, uuid, keep, limit)
         if not found:
             return 0
-        return await self._in_turn(shard_id, lambda: writes.delete_runs(client, shard_id, found))
-
-    # -- administration
-
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces, by name."""
-        return await access.namespaces(self._open)
-
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        return await access.put_namespace(self._open, namespace, create=create)
-
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys, by key_id."""
-        return await access.api_keys(self._open)
-
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        await access.put_api_key(self._open, key)
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        return await access.delete_api_key(self._open, key_id)
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-        return await access.shared_secret(self._open, name, fresh)
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        await access.put_sign_in(self._open, sign_in, now_us, keep)
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        return await access.sign_ins(self._open, token_hashes)
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        return await access.touch_sign_in(self._open, token_hash, seen_at)
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        return await access.delete_sign_in(self._open, token_hash)
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        await access.put_audit(self._open, entry)
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending."""
-        return await access.audit(self._open, query)
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        return await access.purge_audit(self._open, before_us, limit)
-
-    # -- turns
-
-    @property
-    def _open(self) -> CassandraClient:
-        if self._client is None:
-            raise StoreUnavailable(f"{self._settings.address.place} is not open")
-        return self._client
-
-    def _in_turn(self, shard_id: int, work: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        """The result of the work. Writes of one shard run one at a time (rule 2). Work continues if the caller is
-        cancelled, and the next write waits until its outcome is known."""
-
-        async def run() -> T:
-            async with self._turns.setdefault(shard_id, asyncio.Lock()):
-                return await work()
-
-        task = asyncio.get_running_loop().create_task(run())
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-        return asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            # Retrieved, so that asyncio does not log it if the caller was cancelled.
-            task.exception()
-
-
-def _outcome(results: Sequence[Applied | BaseException]) -> list[Applied]:
-    """The results of all parts. A failure is definite only if no part was written."""
-    failures = [result for result in results if isinstance(result, BaseException)]
-    if not failures:
-        return [result for result in results if isinstance(result, Applied)]
-    for failure in failures:
-        if not isinstance(failure, DefiniteFailure):
-            raise failure
-    if Applied.DURABLE in results:
-        raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
-    raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])
+        return await self._turns.take(shard_id, lambda: writes.delete_runs(client, shard_id, found))
 
 
 async def _now(client: CassandraClient) -> int:

@@ -13,15 +13,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, StoreUnavailable
-from tocsin.model.namespace import Namespace
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
-    AuditQuery,
     Capabilities,
     FireKey,
     Found,
@@ -33,9 +29,9 @@ from tocsin.ports.store import (
     RunRow,
     ShardBatch,
     ShardState,
-    SignIn,
     StoredRow,
 )
+from tocsin.stores.administration import Administration
 from tocsin.stores.dynamodb import access, lists, reads, writes
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
 from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
@@ -49,7 +45,7 @@ _BATCH_ROWS_MAX = 49
 _BATCH_BYTES_MAX = 2 * 1024 * 1024
 
 
-class DynamoStore:
+class DynamoStore(Administration[DynamoClient]):
     """Timers in the DynamoDB table at `url` (`dynamodb://TABLE?region=…&endpoint=…`), which any number of nodes may share.
 
     `options` are the fields of DynamoSettings. The table belongs to Tocsin alone. If it is missing, it is created, billed on
@@ -68,10 +64,10 @@ class DynamoStore:
         self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
     ) -> None:
         self._settings = DynamoSettings(parse_address(url), **options)
+        super().__init__(access, self._settings.address.place)
         self._create = create
         #: Receives events about requests, for metrics.
         self.observe = observe
-        self._client: DynamoClient | None = None
         self._total_shards = 0
         self._has_data = False
         self._turns = Turns()
@@ -80,7 +76,7 @@ class DynamoStore:
         """Connects and fixes the number of shards at first use; returns the number in force. Creates the table if it is
         missing."""
         if self._client is not None:
-            raise ConfigError(f"{self._settings.address.place} is open already")
+            raise ConfigError(f"{self._place} is open already")
         client = DynamoClient(self._settings, lambda event: self.observe(event))
         await client.open()
         try:
@@ -212,64 +208,3 @@ class DynamoStore:
         found = await reads.runs_beyond(self._open, shard_id, uuid, keep, limit)
         await self._open.batch_delete(found)
         return len(found)
-
-    # -- administration
-
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces, by name."""
-        return await access.namespaces(self._open)
-
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        return await access.put_namespace(self._open, namespace, create=create)
-
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys, by key_id."""
-        return await access.api_keys(self._open)
-
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        await access.put_api_key(self._open, key)
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        return await access.delete_api_key(self._open, key_id)
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-        return await access.shared_secret(self._open, name, fresh)
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        await access.put_sign_in(self._open, sign_in, now_us, keep)
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        return await access.sign_ins(self._open, token_hashes)
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        return await access.touch_sign_in(self._open, token_hash, seen_at)
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        return await access.delete_sign_in(self._open, token_hash)
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        await access.put_audit(self._open, entry)
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending."""
-        return await access.audit(self._open, query)
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        return await access.purge_audit(self._open, before_us, limit)
-
-    @property
-    def _open(self) -> DynamoClient:
-        if self._client is None:
-            raise StoreUnavailable(f"{self._settings.address.place} is not open")
-        return self._client

@@ -12,14 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, StoreUnavailable
-from tocsin.model.namespace import Namespace
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
-    AuditQuery,
     Capabilities,
     FireKey,
     Found,
@@ -31,9 +27,9 @@ from tocsin.ports.store import (
     RunRow,
     ShardBatch,
     ShardState,
-    SignIn,
     StoredRow,
 )
+from tocsin.stores.administration import Administration
 from tocsin.stores.mongodb import access, lists, reads, retention, writes
 from tocsin.stores.mongodb.client import MongoClient, Session
 from tocsin.stores.mongodb.schema import begin_data, prepare
@@ -49,7 +45,7 @@ _BATCH_ROWS_MAX = 450
 _BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 
-class MongoStore:
+class MongoStore(Administration[MongoClient]):
     """Timers in the MongoDB database at `url` (`mongodb://HOST/DATABASE?replicaSet=…`), which any number of nodes may share.
 
     `options` are the fields of MongoSettings. The database belongs to Tocsin alone. Its collections are created; without
@@ -60,8 +56,8 @@ class MongoStore:
 
     def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
         self._settings = MongoSettings(parse_address(url), **options)
+        super().__init__(access, self._settings.address.place)
         self._create = create
-        self._client: MongoClient | None = None
         self._total_shards = 0
         self._has_data = False
         self._turns = Turns()
@@ -71,7 +67,7 @@ class MongoStore:
     async def open(self, total_shards: int | None) -> int:
         """Connects, creates what is missing, and fixes the number of shards at first use; returns the number in force."""
         if self._client is not None:
-            raise ConfigError(f"{self._settings.address.place} is open already")
+            raise ConfigError(f"{self._place} is open already")
         client = MongoClient(self._settings)
         await client.open()
         try:
@@ -191,68 +187,7 @@ class MongoStore:
         many."""
         return await retention.trim_runs(self._open, shard_id, uuid, keep, limit)
 
-    # -- administration
-
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces, by name."""
-        return await access.namespaces(self._open)
-
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        return await access.put_namespace(self._open, namespace, create=create)
-
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys, by key_id."""
-        return await access.api_keys(self._open)
-
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        await access.put_api_key(self._open, key)
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        return await access.delete_api_key(self._open, key_id)
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-        return await access.shared_secret(self._open, name, fresh)
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        await access.put_sign_in(self._open, sign_in, now_us, keep)
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        return await access.sign_ins(self._open, token_hashes)
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        return await access.touch_sign_in(self._open, token_hash, seen_at)
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        return await access.delete_sign_in(self._open, token_hash)
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        await access.put_audit(self._open, entry)
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending."""
-        return await access.audit(self._open, query)
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        return await access.purge_audit(self._open, before_us, limit)
-
     # -- turns
-
-    @property
-    def _open(self) -> MongoClient:
-        if self._client is None:
-            raise StoreUnavailable(f"{self._settings.address.place} is not open")
-        return self._client
 
     def _in_turn(self, shard_id: int, work: Callable[[Session], Awaitable[T]]) -> asyncio.Future[T]:
         """The result of a transaction in the shard's session. A transaction that was left open after a failure is ended by
