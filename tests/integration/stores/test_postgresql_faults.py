@@ -14,6 +14,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from tests.integration.stores.kills import check_batches_across_kills
 from tests.support.patience import PATIENCE_S
 from tests.support.pools import writing_pool
 from tests.support.postgresql import PostgresServer
@@ -25,11 +26,11 @@ from tocsin.model.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
-from tocsin.ports.store import Applied, Member, ShardBatch
+from tocsin.ports.store import Applied, Member
 from tocsin.sql.pool import Activity
 from tocsin.stores.postgresql import schema as postgresql_schema
 from tocsin.stores.postgresql.store import PostgresStore
-from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
+from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, loaded, put, row, suspended
 
 
 @pytest_asyncio.fixture
@@ -92,54 +93,8 @@ async def until_waiting(other: Any, count: int = 1) -> None:
 async def test_acknowledged_batches_survive_server_kills_and_failed_ones_have_no_effect(
     postgresql: PostgresServer,
 ) -> None:
-    """Four lanes commit without a pause while the server is killed; each outcome is checked afterwards."""
-    store = PostgresStore(postgresql.url(), writers=4)
-    await store.open(4)
-    versions = dict.fromkeys(range(4), 0)
-    outcomes: dict[int, list[tuple[int, str]]] = {shard_id: [] for shard_id in range(4)}
-    acknowledged = asyncio.Event()
-
-    async def lane(shard_id: int, first: int) -> None:
-        for number in range(first, first + 5_000):
-            batch = ShardBatch(shard_id, versions[shard_id], ALICE)
-            batch.upserts = [row(1 + 10 * number + i, number) for i in range(3)]
-            batch.history = [finished(row(1 + 10 * number + 5, number))]
-            try:
-                assert await store.apply([batch]) == [Applied.DURABLE]
-            except OutcomeUnknown:
-                outcomes[shard_id].append((number, "unknown"))
-                return
-            except DefiniteFailure:
-                outcomes[shard_id].append((number, "failed"))
-                return
-            outcomes[shard_id].append((number, "durable"))
-            if number == first + 20:
-                acknowledged.set()
-
-    for kill in range(3):
-        for shard_id, version in versions.items():
-            claim = await store.claim(shard_id, expected_epoch=version, owner=ALICE)
-            assert claim is not None
-            versions[shard_id] = claim
-        acknowledged.clear()
-        lanes = [asyncio.create_task(lane(shard_id, kill * 10_000)) for shard_id in range(4)]
-        await acknowledged.wait()
-        postgresql.kill()
-        await asyncio.gather(*lanes)
-        postgresql.start()
-
-    for shard_id, results in outcomes.items():
-        present: dict[int, int] = {}
-        for live in await loaded(store, shard_id, page_rows=1_000):
-            present[live.execute_at] = present.get(live.execute_at, 0) + 1
-        ended = await store.fetch(shard_id, [uuid_of(1 + 10 * number + 5) for number, _ in results])
-        for number, result in results:
-            whole = (present.get(number, 0), uuid_of(1 + 10 * number + 5) in ended)
-            assert whole in ((3, True), (0, False))
-            assert result == "unknown" or whole[1] == (result == "durable")
-        # Each kill met every lane in a commit or before it, and ended it.
-        assert len([result for _, result in results if result != "durable"]) == 3
-    await store.close()
+    async with opened(postgresql.url(), writers=4) as store:
+        await check_batches_across_kills(store, postgresql)
 
 
 async def test_stopped_server_is_unavailable_until_it_restarts(postgresql: PostgresServer) -> None:
