@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.ledger_check import Plan, check
-from tests.support.cluster import new_database
+from tests.support.cluster import new_database, own_database
 
 
 @pytest.mark.timeout(400)
@@ -18,7 +18,8 @@ from tests.support.cluster import new_database
 async def test_every_timer_is_accounted_for(
     tmp_path: Path, database: str, timers: int, seconds: float, request: pytest.FixtureRequest
 ) -> None:
-    url = await new_database(request, database)
+    # MongoDB's stand-in has one lock for all that it does: others would wait for this.
+    url = (await own_database(request, database))[1] if database == "mongodb" else await new_database(request, database)
     report = await check(Plan(timers, seconds, 20_260, print), tmp_path, url)
     print("\n".join(report.lines()))
     assert report.passed
