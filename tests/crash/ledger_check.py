@@ -43,7 +43,8 @@ _CHANGES_WAITING_MAX = 1_000
 #: Shares of timers to change, somewhat more than the goal: some timers fire before their change.
 _UPDATED, _DELETED = 0.33, 0.11
 _SHARDS = 24
-_LATE_SPREAD_US = 60_000_000
+#: Timers that are created late are due within that many times the plan's time, at most this.
+_LATE_SPREAD, _LATE_SPREAD_US_MAX = 2, 60_000_000
 #: Results of calls are durable soon; on a busy machine a batch may take longer.
 _BEFORE_FAULT_US = 5_000_000
 #: Pause between two session faults, at least and at most.
@@ -92,7 +93,8 @@ class _Writers:
         """A random instant within the plan's time, at least `least_s` from now; after the plan's time, one that leaves time
         for changes."""
         now = now_us()
-        latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + _LATE_SPREAD_US)
+        spread_us = min(int(_LATE_SPREAD * self._plan.seconds * 1e6), _LATE_SPREAD_US_MAX)
+        latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + spread_us)
         return self._random.randint(now + int(least_s * 1e6), latest)
 
     async def _create_all(self, client: AnyNode) -> None:

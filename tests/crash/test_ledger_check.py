@@ -13,7 +13,7 @@ from tests.support.cluster import new_database, own_database
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("database", "timers", "seconds"),
-    [("postgresql", 6_000, 30), ("dynamodb", 2_000, 15), ("cassandra", 2_000, 15), ("mongodb", 2_000, 20)],
+    [("postgresql", 6_000, 15), ("dynamodb", 2_000, 20), ("cassandra", 2_000, 15), ("mongodb", 2_000, 20)],
 )
 async def test_every_timer_is_accounted_for(
     tmp_path: Path, database: str, timers: int, seconds: float, request: pytest.FixtureRequest
