@@ -25,6 +25,7 @@ from cassandra.query import BatchStatement, BatchType, BoundStatement, SimpleSta
 from tocsin.model.errors import ConfigError
 from tocsin.stores.cassandra.errors import TRANSLATED, refused_start, translate_error
 from tocsin.stores.cassandra.settings import CassandraSettings
+from tocsin.stores.parallel import in_parallel
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -163,20 +164,7 @@ class CassandraClient:
 
     async def in_parallel(self, ask: Callable[[A], Awaitable[T]], arguments: Iterable[A]) -> list[T]:
         """The results of the calls, in order, at most `parallel_max` at a time."""
-
-        async def in_turn(what: A) -> T:
-            async with self._gate:
-                return await ask(what)
-
-        arguments = list(arguments)
-        if len(arguments) == 1:
-            return [await ask(arguments[0])]
-        tasks = [asyncio.ensure_future(in_turn(what)) for what in arguments]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
+        return await in_parallel(ask, arguments, self._gate)
 
     async def _bound(self, cql: str, values: Sequence[Any]) -> BoundStatement:
         prepared = self._prepared.get(cql)

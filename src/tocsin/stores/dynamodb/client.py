@@ -31,6 +31,7 @@ from tocsin.stores.dynamodb.errors import (
 )
 from tocsin.stores.dynamodb.keys import Item
 from tocsin.stores.dynamodb.settings import DynamoSettings
+from tocsin.stores.parallel import in_parallel
 
 T = TypeVar("T")
 
@@ -293,23 +294,9 @@ class DynamoClient:
             failures += 1
             await _pause(failures)
 
-    async def in_parallel(self, ask: Callable[[Any], Awaitable[T]], each: Iterable[Any]) -> list[T]:
+    async def in_parallel(self, ask: Callable[[Any], Awaitable[T]], arguments: Iterable[Any]) -> list[T]:
         """The results in order, with a limited number of requests at once. The first failure cancels the others."""
-        turns = asyncio.Semaphore(self.settings.parallel_max)
-
-        async def in_turn(what: Any) -> T:
-            async with turns, self._bulk:
-                return await ask(what)
-
-        arguments = list(each)
-        if len(arguments) == 1:
-            return [await ask(arguments[0])]
-        tasks = [asyncio.ensure_future(in_turn(what)) for what in arguments]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
+        return await in_parallel(ask, arguments, asyncio.Semaphore(self.settings.parallel_max), self._bulk)
 
 
 async def _pause(failures: int) -> None:
