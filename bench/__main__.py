@@ -36,6 +36,7 @@ def _plan(args: argparse.Namespace) -> Plan:
     rates = [int(rate) for rate in args.rate.split(",")]
     plan: Plan = {
         "raw": lambda: limits.raw_server(int(100_000 * scale)),
+        "bare": lambda: limits.bare_durable(int(100_000 * scale)),
         "single": lambda: scenarios.create_single(int(100_000 * scale)),
         "batch": lambda: scenarios.create_batch(int(400_000 * scale)),
         "update": lambda: scenarios.change("update", int(50_000 * scale)),

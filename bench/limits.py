@@ -1,4 +1,4 @@
-"""The machine's own limit, measured in the same run: throughput of a bare HTTP server."""
+"""The machine's own limits, measured in the same run: throughput of a bare HTTP server, and of one that stores."""
 
 from __future__ import annotations
 
@@ -28,12 +28,23 @@ uvicorn.Server(uvicorn.Config(app, http="httptools", loop="uvloop", lifespan="of
 
 def raw_server(count: int) -> dict[str, Any]:
     """Single creates answered by uvicorn with a decode and an encode, and nothing behind it."""
-    process = subprocess.Popen([sys.executable, "-c", _RAW_SERVER], stdout=subprocess.PIPE, text=True)
+    result = _answered([sys.executable, "-c", _RAW_SERVER], count)
+    return {"raw HTTP server, requests per s": result["per_s"], "raw HTTP server, p99 ms": result["p99_ms"]}
+
+
+def bare_durable(count: int) -> dict[str, Any]:
+    """Single creates made durable by a server that does nothing else."""
+    with processes.folder() as folder:
+        result = _answered([sys.executable, "-m", "bench.bare_durable", str(folder)], count)
+    return {"bare durable server, requests per s": result["per_s"], "bare durable server, p99 ms": result["p99_ms"]}
+
+
+def _answered(command: list[str], count: int) -> dict[str, Any]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         port = int(process.stdout.readline())
-        result = processes.load(port, 1, due_us=processes.now_us(), count=count, connections=64)
-        return {"raw HTTP server, requests per s": result["per_s"], "raw HTTP server, p99 ms": result["p99_ms"]}
+        return processes.load(port, 1, due_us=processes.now_us(), count=count, connections=64)
     finally:
         process.terminate()
         process.wait()

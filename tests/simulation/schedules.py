@@ -290,15 +290,18 @@ class Scheduler(Client):
             schedule=Schedule(definition, State(0)),
         )  # fmt: skip
 
-    async def _put(self) -> None:
+    async def _put(self) -> bool:
+        """Creates or replaces the schedule; whether that was acknowledged."""
         timer, version = self._timer(), self._versions
+        # It may be called before the answer arrives.
         self._ledger.deleted.discard(self.uuid)
         # A create of unknown outcome may come after a pause, but it pauses nothing and resumes nothing.
         if self._ledger.state(self.uuid) is None:
             self._ledger.paused.discard(self.uuid)
-        answer = await self._change(Put(), timer=timer)
-        if isinstance(answer, Row):
+        acknowledged = isinstance(await self._change(Put(), timer=timer), Row)
+        if acknowledged:
             self._ledger.version[self.uuid] = version
+        return acknowledged
 
     async def _edit(self) -> None:
         timer, version = self._timer(), self._versions
@@ -359,10 +362,9 @@ class Scheduler(Client):
         """The schedule fires again once all is healed, and does what was asked of it; then it is deleted."""
         world, ledger = self._world, self._ledger
         for _ in range(30):
-            if isinstance(await self._change(Put(), timer=self._timer()), Row):
+            if await self._put():
                 break
             await asyncio.sleep(1.0)
-        ledger.deleted.discard(self.uuid)
         ledger.paused.discard(self.uuid)
         await self._change(Resume())
         calls, deadline = ledger.calls.get(self.uuid, 0), world.loop.time() + _RECOVERY_S
