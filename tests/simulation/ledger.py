@@ -74,6 +74,8 @@ class Ledger:
         self._deletes: set[bytes] = set()
         # Requests that were sent, by message id: one id for all attempts of a firing.
         self._sent: dict[bytes, int] = {}
+        #: Timers of which an attempt began and could not be sent.
+        self._unsent: set[bytes] = set()
         #: Tokens of creates with an idempotency key, and the firings of each.
         self.keyed: set[int] = set()
         self._fired_as: dict[int, str] = {}
@@ -203,6 +205,10 @@ class Ledger:
         if attempt > self._sent[uuid]:
             self._broken("COUNTED", f"{uuid.hex()[:6]}: attempt {attempt} is the {self._sent[uuid]}th that was sent")
 
+    def not_sent(self, uuid: bytes) -> None:
+        """Records an attempt that begins and will turn out not to have been sent."""
+        self._unsent.add(uuid)
+
     def answered(self, uuid: bytes, token: int, answer: ReceiverAnswer) -> None:
         """Records that the service received the receiver's answer."""
         self._answers.setdefault(token, set()).add(answer)
@@ -222,16 +228,18 @@ class Ledger:
 
     def finished_as(self, uuid: bytes, token: int, timer: Timer, *, faulty: bool) -> None:
         """Checks a finished timer's history. An update begins another firing and does not reset the number of attempts. In a
-        `faulty` run an attempt may be forgotten, with the node that made it."""
+        `faulty` run an attempt may be forgotten, with the node that made it; and so may be that it was not sent, so that its
+        timer fails instead of expiring."""
         what = f"{uuid.hex()[:6]} token {token} {timer.status} after {timer.attempts} attempts"
         answers, sent, failures = self._answers.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
         if timer.attempts > sent:
             self._broken("COUNTED", f"{what}, {sent} were sent")
         policy = timer.retry or NAMESPACE_POLICY
+        begun = sent > 0 or (faulty and uuid in self._unsent)
         exhausted = ReceiverAnswer.FAILED in answers and policy.max_attempts <= timer.attempts <= failures
         true = {
             Status.COMPLETED: ReceiverAnswer.DONE in answers,
-            Status.FAILED: ReceiverAnswer.REFUSED in answers or exhausted or (bool(sent) and is_expired(timer)),
+            Status.FAILED: ReceiverAnswer.REFUSED in answers or exhausted or (begun and is_expired(timer)),
             Status.CANCELED: uuid in self._deletes,
             Status.EXPIRED: is_expired(timer) and timer.attempts == 0 and (faulty or token not in self._attempted),
         }

@@ -74,6 +74,7 @@ class Receiver:
         if not world.healed and rng.random() < world.unsent_rate:
             # No connection or no descriptor: the receiver does not see the request.
             world.record("not sent", self._node.name, uuid.hex()[:6], token)
+            world.ledger.not_sent(uuid)
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
         world.record_firing(uuid, token, invocation, self._node, self._now_us())

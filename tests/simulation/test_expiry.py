@@ -64,7 +64,7 @@ def test_timer_whose_attempt_was_handed_over_and_lost_has_failed() -> None:
     assert conclusion is not None
     assert conclusion.timer.status is Status.FAILED
     assert conclusion.timer.last_error is not None
-    assert conclusion.timer.last_error.endswith("an attempt was made, and its result is unknown")
+    assert conclusion.timer.last_error.endswith("an attempt had begun, and its result is unknown")
 
 
 @pytest.mark.parametrize(("expire_after_s", "retried"), [(12, True), (11, True), (10.5, False)])

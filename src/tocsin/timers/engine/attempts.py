@@ -99,7 +99,7 @@ def conclude_expired(row: Row, now_us: int) -> FinalAttempt | None:
     if timer.attempts:
         after.last_error = f"{timer.last_error}; {_none_after(limit)}"
     elif row.key[0] != timer.execute_at:
-        after.last_error = f"{_none_after(limit)}; an attempt was made, and its result is unknown"
+        after.last_error = f"{_none_after(limit)}; an attempt had begun, and its result is unknown"
     else:
         after.status, after.last_error = Status.EXPIRED, f"{_none_after(limit)}, and none had begun"
     return FinalAttempt(after)
