@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from tocsin.web.http import auth_failures as limits
 from tocsin.web.http.auth_failures import AuthFailures
 from tocsin.web.http.errors import TooManyFailures
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.proxies import Proxies, headers_by_name
 
 
 class Clock:
@@ -66,7 +66,18 @@ def test_memory_and_log_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
         ("127.0.0.1", b"198.51.100.7", "198.51.100.7"),
         ("127.0.0.1", b"203.0.113.1, 198.51.100.7, 10.1.2.3", "198.51.100.7"),
         ("127.0.0.1", b"198.51.100.7, made up", "127.0.0.1"),
+        ("127.0.0.1", b"203.0.113.1, 198.51.100.7:49152, 10.1.2.3:443", "198.51.100.7"),
+        ("127.0.0.1", b"[2001:db8::7]:49152", "2001:db8::7"),
+        ("127.0.0.1", b"[2001:db8::7]", "2001:db8::7"),
     ],
 )
 def test_only_a_trusted_proxy_names_the_client(peer: str, forwarded: bytes | None, address: str) -> None:
     assert Proxies(["127.0.0.1", "10.1.0.0/16"]).address((peer, 5), forwarded) == address
+
+
+def test_lines_that_several_proxies_added_are_one_list() -> None:
+    line = b"x-forwarded-for"
+    sent = [(line, b"203.0.113.1"), (b"host", b"a"), (line, b"198.51.100.7"), (b"host", b"b"), (line, b"10.1.2.3")]
+    headers = headers_by_name(sent)
+    assert headers[b"host"] == b"b"
+    assert Proxies(["127.0.0.1", "10.1.0.0/16"]).address(("127.0.0.1", 5), headers[line]) == "198.51.100.7"

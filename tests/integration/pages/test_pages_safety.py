@@ -90,6 +90,7 @@ async def test_form_requires_the_csrf_token_of_its_session(node: Node) -> None:
     for headers in (
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
     ):

@@ -277,6 +277,8 @@ async def test_the_audit_trail_records_key_action_and_subject(reachable: tuple[S
     assert (await admin("audit/list", before=entries[-1]["at"]))[1] == {"entries": []}
     status, problem = await admin("audit/list", cursor="x", limit=0, after="soon")
     assert (status, [field["path"] for field in problem["errors"]]) == (400, ["limit", "after", "cursor"])
+    status, problem = await admin("audit/list", keyId="", subject="a\x00b")
+    assert (status, [field["path"] for field in problem["errors"]]) == (400, ["keyId", "subject"])
     narrow = Caller(server, await make_key(server, "--role", "admin", "--namespace", "orders"))
     await narrow.until(403, "audit/list")
 

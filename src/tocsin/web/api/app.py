@@ -52,7 +52,7 @@ from tocsin.web.http.errors import (
     problem_kind,
 )
 from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.proxies import Proxies, headers_by_name
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 
 #: Another node's response: status, headers, body. None: no node serves the path.
@@ -146,7 +146,7 @@ class Api:
         """Serves one request."""
         if scope["type"] != "http":
             raise RuntimeError(f"the API does not serve {scope['type']}")
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers = headers_by_name(scope["headers"])
         correlation_id = self._correlation_id(headers)
         raw_path = scope.get("raw_path") or scope["path"].encode()
         failure: Exception | None = None

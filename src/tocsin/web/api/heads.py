@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Headers
+from tocsin.web.http.proxies import headers_by_name
 
 #: The end of a head.
 HEAD_END = b"\r\n\r\n"
@@ -25,7 +26,7 @@ class Head:
     def __init__(self, route: Route, sent: Headers, body_bytes: int) -> None:
         self.route = route
         self.sent = sent
-        self.headers = dict(sent)
+        self.headers = headers_by_name(sent)
         self.body_bytes = body_bytes
         self.accepted = False
 

@@ -15,7 +15,7 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 async def serve_mounted(app: Asgi, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> Exception | None:
     """Serves one request; returns the error to respond with instead, if there is one. Responses that pass get the correlation
-    id."""
+    id, unless they were relayed from another node, which has added it."""
     replaced: Exception | None = None
     started = False
 
@@ -25,8 +25,10 @@ async def serve_mounted(app: Asgi, scope: Scope, receive: Receive, send: Send, c
             replaced = _failure(message, scope)
             if replaced is None:
                 started = True
-                own = (b"x-correlation-id", correlation_id.encode())
-                message = {**message, "headers": [*message.get("headers", ()), own]}
+                headers = list(message.get("headers", ()))
+                if all(name != b"x-correlation-id" for name, _ in headers):
+                    headers.append((b"x-correlation-id", correlation_id.encode()))
+                message = {**message, "headers": headers}
         if replaced is None:
             await send(message)
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from tocsin.model.audit import AuditAction, AuditEntry, Detail
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration
-from tocsin.model.validation import InputRules
+from tocsin.model.validation import InputRules, text_reason
 from tocsin.ports.store import AuditQuery
 from tocsin.web.http import wire
 from tocsin.web.http.convert import Rotation, read_instant
@@ -28,8 +28,8 @@ def audit_query(sent: wire.ListAudit, rules: InputRules) -> AuditQuery:
     """The requested entries. Raises InvalidInput with all bad fields."""
     errors: list[FieldError] = []
     for name, text in (("keyId", sent.key_id), ("subject", sent.subject)):
-        if text is not UNSET and not 0 < len(text) <= FILTER_CHARS_MAX:
-            errors.append(FieldError(name, f"must have 1 to {FILTER_CHARS_MAX} characters"))
+        if text is not UNSET and (reason := text_reason(text, FILTER_CHARS_MAX)):
+            errors.append(FieldError(name, reason))
     if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
         errors.append(FieldError("limit", reason))
     after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)

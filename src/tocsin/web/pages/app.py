@@ -22,7 +22,7 @@ from tocsin.ports.clock import Clock
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.proxies import Proxies, headers_by_name
 from tocsin.web.http.reading import ClientGone, Receive, read_body
 from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
 from tocsin.web.pages.admin.sessions import Principal, Sessions
@@ -195,8 +195,8 @@ class Ui:
             return self._refusal(context, error, unauthenticated=principal is None)
 
     def _address(self, request: Request) -> str:
-        forwarded = request.headers.get("x-forwarded-for")
-        return self._proxies.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
+        headers = headers_by_name(request.scope["headers"])
+        return self._proxies.address(request.scope.get("client"), headers.get(b"x-forwarded-for"))
 
     async def _routed(self, context: RequestContext) -> Response:
         wrong_method = False
@@ -224,9 +224,7 @@ class Ui:
         headers = request.headers
         site = headers.get("sec-fetch-site")
         origin = headers.get("origin")
-        if site not in (None, "same-origin") or (
-            origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
-        ):
+        if site not in (None, "same-origin") or not _is_of(origin, headers.get("host", "")):
             raise Forbidden("This form was sent from another site, so nothing was done.")
         # Decoding a large form would block the event loop for too long.
         form = read_form(body) if len(body) <= _FORM_BYTES_AT_ONCE else await asyncio.to_thread(read_form, body)
@@ -272,6 +270,17 @@ class Ui:
 
 async def _never(request: Request) -> Response:
     raise AssertionError("routes are only matched")
+
+
+def _is_of(origin: str | None, host: str) -> bool:
+    """Whether the Origin header, if there is one, names this host."""
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        # No URL, such as `http://[`.
+        return False
 
 
 def _to_login(request: Request) -> Response:

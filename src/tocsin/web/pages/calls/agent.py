@@ -74,7 +74,8 @@ class Gate:
                 query = scope["query_string"]
                 target = scope["raw_path"] + (b"?" + query if query else b"")
                 try:
-                    headers = list(scope["headers"])
+                    headers = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
+                    headers.append((b"x-correlation-id", context.correlation_id.encode()))
                     answer = await self._relay(scope["method"], target, headers, context.body, context.address)
                 except Unavailable as error:
                     if context.fragment:
