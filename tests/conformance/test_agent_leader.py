@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import call, insert, load, write
+from tests.support.cluster import proxies_to
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls.database import AgentDatabase
@@ -300,6 +301,21 @@ async def test_a_lost_session_is_replaced_in_the_same_epoch(postgresql_url: str)
                 break
     assert database.epoch == 1
     await database.close()
+
+
+async def test_waiting_for_the_lock_ends_when_the_database_falls_silent(postgresql_url: str) -> None:
+    first = agent(postgresql_url, "one")
+    await first.open()
+    async with proxies_to([postgresql_url]) as ((proxy, through_proxy),):
+        reported = asyncio.Event()
+        second = agent(through_proxy, "two", dataclasses.replace(QUICK, connect_timeout_s=1.0))
+        waiting = asyncio.create_task(second.open(math.inf, lambda node: reported.set()))
+        await reported.wait()
+        proxy.silence()
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(StoreUnavailable):
+                await waiting
+    await first.close()
 
 
 async def test_waiting_for_the_lock_can_be_cancelled(postgresql_url: str) -> None:

@@ -48,3 +48,19 @@ def test_the_alarm_is_never_early_and_does_not_spin(monkeypatch: pytest.MonkeyPa
     assert 0 <= late_us <= 1_100
     # Sleeps are a second at most.
     assert loop.turns <= wait_us // 1_000_000 + 2
+
+
+def test_postponements_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    loop = CoarseLoop(clock)
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    now = clock.now_us()
+    woken: list[int] = []
+    alarm = Alarm(clock, woken.append)
+    # One shard has the nearest timer, another one's first timer is postponed again and again, as a watchdog's.
+    alarm.set(0, now + 250_000_000, now)
+    for number in range(20_000):
+        alarm.set(1, now + 300_000_000 + number, now)
+    assert len(alarm._wakes) < 2_000
+    loop.run()
+    assert woken == [0, 1]

@@ -68,6 +68,16 @@ def test_an_echoed_secret_is_redacted(name: str, secret: str) -> None:
     assert secret not in snippet(echoed, 4_096, secrets).text
 
 
+@pytest.mark.parametrize(
+    ("sent", "echoed"),
+    [("s3cr%2Ft%2BAbCd", "s3cr/t+AbCd"), ("s3cr+t%3DAbCd", "s3cr t=AbCd"), ("s3cr+t%3DAbCd", "s3cr+t=AbCd")],
+)
+def test_a_secret_that_the_url_encodes_is_redacted_where_it_is_echoed_decoded(sent: str, echoed: str) -> None:
+    secrets = secrets_of(f"http://a/?token={sent}", [])
+    for text in (sent, echoed):
+        assert snippet(f"no client {text}".encode(), 4_096, secrets).text == "no client [redacted]"
+
+
 def test_a_secret_across_the_cut_is_redacted() -> None:
     secrets = secrets_of("http://a", [("authorization", "Bearer 0123456789")])
     assert snippet(b"x" * 5 + b"0123456789", 9, secrets) == ("xxxxx[red", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated
 
 import typer
@@ -62,6 +63,8 @@ def serve(
 
     Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """
+    # A reload that comes during the start would end the process; what it reloads is read later in the start anyway.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from tocsin.settings import load_settings, unknown_variables
 
     settings = load_settings(

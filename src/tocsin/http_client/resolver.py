@@ -153,9 +153,14 @@ class Resolver:
             query.cancel()
 
     async def _ask(self, host: str) -> Sequence[str]:
-        addresses = (await self._lookup(host))[:_ADDRESSES_MAX]
-        if not addresses:
-            raise NoSuchName("the name has no address")
+        try:
+            addresses = (await self._lookup(host))[:_ADDRESSES_MAX]
+            if not addresses:
+                raise NoSuchName("the name has no address")
+        except NoSuchName:
+            # Otherwise a later failure would bring the former addresses back.
+            self._known.pop(host, None)
+            raise
         self._known.pop(host, None)
         while len(self._known) >= self._limits.dns_names_cached_max:
             del self._known[next(iter(self._known))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 #: What is shown in a secret's place.
 REDACTED = "[redacted]"
@@ -103,9 +103,10 @@ def _redact_assignment(match: re.Match[str]) -> str:
 
 
 def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
-    """The secrets of a request that a response may repeat: values of parameters and headers, whole and in parts (a
-    token without its scheme, each cookie)."""
+    """The secrets of a request that a response may repeat: values of parameters, as in the URL and decoded; and those of
+    headers, whole and in parts (a token without its scheme, each cookie)."""
     found = secret_parameters(url)
+    found += [decode(value) for value in found if "%" in value or "+" in value for decode in (unquote, unquote_plus)]
     for name, value in headers:
         if is_secret(name, value):
             found += [value, *_VALUE_PARTS.split(value)]

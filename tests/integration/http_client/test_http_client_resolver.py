@@ -75,6 +75,7 @@ async def test_a_stale_address_is_used_on_server_failure_but_not_for_a_removed_n
     monkeypatch.setattr(resolver, "_STALE_ANSWER_AFTER_S", 0.01)
     over = asyncio.Event()
     answers: list[Any] = [["127.0.0.1"], OSError("no server answers"), None, NoSuchName("gone")]
+    answers.append(OSError("no server answers, again"))
 
     async def lookup(host: str) -> Sequence[str]:
         answer = answers.pop(0)
@@ -91,6 +92,9 @@ async def test_a_stale_address_is_used_on_server_failure_but_not_for_a_removed_n
     while names.resolving:  # noqa: ASYNC110 -- it ends by itself, within a few turns of the loop
         await asyncio.sleep(0)
     with pytest.raises(NoSuchName):
+        await names.resolve("hooks.example")
+    # Nor do the former addresses come back when the name server fails afterwards.
+    with pytest.raises(OSError, match="again"):
         await names.resolve("hooks.example")
 
 

@@ -167,15 +167,18 @@ def _matches(query: AuditQuery, entry: AuditEntry) -> bool:
 
 async def purge_audit(client: CassandraClient, before_us: int, limit: int) -> int:
     """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-    partition = client.partition(AUDIT)
+    partition, removed = client.partition(AUDIT), 0
     statement = "SELECT k FROM {t} WHERE p = ? AND k < ? LIMIT ?"
-    keys = [
-        row[0] for row in await client.read(statement, partition, instant_bytes(before_us), min(limit, _PURGE_ROWS))
-    ]
-    if not keys:
-        return 0
-    applied = await client.write_all(Write(_DELETE, (partition, key)) for key in keys)
-    return len(keys) if applied[0] else 0
+    while removed < limit:
+        wanted = min(limit - removed, _PURGE_ROWS)
+        keys = [row[0] for row in await client.read(statement, partition, instant_bytes(before_us), wanted)]
+        # A batch of conditions is refused whole if another node has removed one of the rows meanwhile.
+        if not keys or not (await client.write_all(Write(_DELETE, (partition, key)) for key in keys))[0]:
+            break
+        removed += len(keys)
+        if len(keys) < wanted:
+            break
+    return removed
 
 
 def _audit_key(at: int, entry_id: bytes) -> bytes:

@@ -96,7 +96,7 @@ class PostgresqlDatabase(AgentDatabase):
         self._engine = engine = self._new_engine()
         (_, args) = engine.dialect.create_connect_args(self._url)
         session = {"application_name": "tocsin agent lock", **_KEEPALIVE}
-        args = {**args, "timeout": self._settings.connect_timeout_s, "server_settings": session}
+        args = {**args, "server_settings": session}
         self._lock = lock = LeaderLock(args, self._name, self._claimant, self._settings)
         await lock.acquire(wait_s, standing_by)
         try:

@@ -104,7 +104,9 @@ class LeaderLock:
     """
 
     def __init__(self, connect: dict[str, Any], name: str, claimant: Claimant, settings: SqlSettings) -> None:
-        self._connect_args = connect
+        # For the connection and for each of its short statements: a server that has vanished answers neither.
+        patience_s = settings.connect_timeout_s
+        self._connect_args = {**connect, "timeout": patience_s, "command_timeout": patience_s}
         self._name = name
         self._claimant = claimant
         self._settings = settings
@@ -253,7 +255,7 @@ class LeaderLock:
         # The answer is about this epoch: another one may have begun when it arrives.
         epoch = self.epoch
         try:
-            beat = await self._connection.execute(_BEAT, epoch, timeout=self._settings.connect_timeout_s)
+            beat = await self._connection.execute(_BEAT, epoch)
         except asyncpg.UndefinedTableError:
             # The migration that creates the table has not run yet.
             return True

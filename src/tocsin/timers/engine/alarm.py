@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from tocsin.ports.clock import Clock
 
 #: Sleeps never exceed a second (rule 12), so that a jump of the wall clock is noticed by then.
 _SLEEP_US_MAX = 1_000_000
+#: Instants that no longer hold are dropped once there are so many more than shards with an instant, and twice as many.
+_OUTDATED_MAX = 1_000
 #: Event loops count sleeps in milliseconds, and some round down: a shorter sleep would return at once, and the loop would
 #: spin until the instant is reached.
 _SLEEP_STEP_US = 1_000
@@ -32,6 +34,10 @@ class Alarm:
         if self._wake_of.get(shard_id) != at_us:
             self._wake_of[shard_id] = at_us
             heappush(self._wakes, (at_us, shard_id))
+            if len(self._wakes) > 2 * len(self._wake_of) + _OUTDATED_MAX:
+                # Each postponement of a shard's first timer leaves an instant behind, below a nearer one of another shard.
+                self._wakes = [(at, shard) for shard, at in self._wake_of.items()]
+                heapify(self._wakes)
         if self._timer is None or at_us < self._timer_at:
             self._set_timer(self._wakes[0][0], now_us)
 
