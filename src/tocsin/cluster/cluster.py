@@ -65,7 +65,6 @@ class Cluster:
         self._server: asyncio.Server | TlsListener | None = None
         #: The node that was last found to run the service agent; None when that proved wrong.
         self._agent_at: bytes | None = None
-        self._agent_takes_hashes = False
         self._search: asyncio.Future[bytes | None] | None = None
         self._announcing = False
         self.router = Router(placement, local, self.link, clock, limits)
@@ -237,19 +236,16 @@ class Cluster:
             self._agent_at = None
             return None
         try:
-            key_hash = ""
-            if self._agent_at == node and self._agent_takes_hashes:
-                # Traffic between nodes is not encrypted.
-                headers, key_hash = without_key(headers)
+            # Traffic between nodes may not be encrypted.
+            headers, key_hash = without_key(headers)
             link = self.link(node, address)
-            answer = await self._request(link.request(method, target, headers, body, key_hash, client))
+            answer = await self._request(node, link.request(method, target, headers, body, key_hash, client))
         except NotSent:
             # The node is gone; the request may be sent to the node that takes over.
             return None
         if answer.status:
             return answer
-        if self._agent_at == node:
-            self._agent_at = None
+        self._forget_agent(node)
         return None
 
     async def _find_agent(self) -> bytes | None:
@@ -263,17 +259,21 @@ class Cluster:
             async for incarnation, answer in answers:
                 if answer.report.agent:
                     self._agent_at = incarnation
-                    self._agent_takes_hashes = answer.report.takes_key_hashes
                     return incarnation
         return None
 
-    async def _request(self, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:
+    async def _request(self, node: bytes, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:
         try:
             async with asyncio.timeout(self._limits.agent_timeout_us / 1e6):
                 return await request
         except TimeoutError:
-            self._agent_at = None
+            self._forget_agent(node)
             raise Unavailable("the node that runs the service agent did not answer in time") from None
         except Unavailable:
-            self._agent_at = None
+            self._forget_agent(node)
             raise
+
+    def _forget_agent(self, node: bytes) -> None:
+        """The agent does not run there any more; another search may have found it elsewhere meanwhile."""
+        if self._agent_at == node:
+            self._agent_at = None

@@ -81,9 +81,8 @@ class LocateTimer(msgspec.Struct, tag="w", array_like=True):
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
     """An HTTP request that only the other node can serve. `target` is the path with its query, as sent. `key_hash`: the
-    SHA-256 of the client's API key, which then is not among the headers; for nodes that support it
-    (`NodeReport.takes_key_hashes`). `client`: the client's address, from a node that has checked the request's Host
-    header and proxy; empty from one that has not."""
+    SHA-256 of the client's API key, which then is not among the headers. `client`: the client's address, from a node that has
+    checked the request's Host header and proxy; empty from one that has not."""
 
     id: int
     method: str
