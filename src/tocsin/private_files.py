@@ -31,6 +31,15 @@ def make_database(path: Path) -> None:
         _tighten(path.with_name(path.name + suffix), _FILE_MODE)
 
 
+def sync(path: Path) -> None:
+    """Makes a file's content, or a folder's entries, durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def tighten_folder(folder: Path) -> list[Path]:
     """Makes the files of an existing data folder private, and the folder itself if nothing else is in it. Returns the files
     that other users can still read.

@@ -208,7 +208,7 @@ async def test_recording_is_retried_until_it_succeeds(world: World):
     await world.outbox.all_settled()
     assert world.bus.posts[1:] == sent
     assert {event.step for event in world.reported(AgentStepFailed) if isinstance(event, AgentStepFailed)} == {
-        "outbox mark"
+        "outbox acknowledgement"
     }
 
 

@@ -27,7 +27,7 @@ def test_changes_of_the_agents_node_are_logged_even_during_many_failures() -> No
     with capture_logs() as lines:
         log = AgentLog(lambda: 1.0)
         for _ in range(50):
-            log(AgentStepFailed("outbox mark", "node two has taken over the agent"))
+            log(AgentStepFailed("outbox acknowledgement", "node two has taken over the agent"))
         log(AgentLeadershipLost("node two has taken over the agent"))
     assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + [
         "agent leadership lost"

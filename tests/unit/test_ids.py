@@ -27,7 +27,6 @@ def test_the_name_space_never_changes() -> None:
 def test_timer_uuid_equals_the_standard_librarys_uuid5(namespace: str, timer_id: str) -> None:
     expected = uuid.uuid5(ids.TOCSIN_NAMESPACE, f"{namespace}\0{timer_id}")
     assert ids.timer_uuid(namespace, timer_id) == expected.bytes
-    assert ids.uuid_text(expected.bytes) == str(expected)
 
 
 @given(TEXT)
@@ -49,5 +48,5 @@ def test_vectors(case: dict[str, Any]) -> None:
     given, expected = case["with"], case["expect"]
     identity = ids.timer_uuid(given["namespace"], given["id"])
     arc = ids.namespace_hash(given["namespace"])
-    assert ids.uuid_text(identity) == expected["timerUuid"]
+    assert str(uuid.UUID(bytes=identity)) == expected["timerUuid"]
     assert ids.shard_of(arc, identity, given["numShards"], given["totalShards"]) == expected["shardId"]

@@ -185,8 +185,8 @@ class Subscription(HandlerLoop, Generic[T]):
         """Messages in memory that are not settled."""
         return len(self._unsettled)
 
-    def offer(self, envelope: Envelope, token: T, attempt: int = 1) -> None:
-        """Adds a message that arrived, for the `attempt`th time as far as the transport knows."""
+    def offer(self, envelope: Envelope, token: T) -> None:
+        """Adds a message that arrived."""
         known = self._unsettled.get(envelope.id)
         if known is not None:
             known.tokens.append(token)
@@ -194,7 +194,7 @@ class Subscription(HandlerLoop, Generic[T]):
         if envelope.id in self._remembered or envelope.id in self._remembered_before:
             self._settled(token)
             return
-        delivery = _Delivery(self, envelope, attempt, [token])
+        delivery = _Delivery(self, envelope, 1, [token])
         self._unsettled[envelope.id] = delivery
         aggregate = (envelope.tenant_id, envelope.aggregate_id)
         if aggregate not in self._behind:

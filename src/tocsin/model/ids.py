@@ -46,8 +46,3 @@ def shard_of(arc_start: int, uuid_bytes: bytes, num_shards: int, total_shards: i
 def shards_of_namespace(arc_start: int, num_shards: int, total_shards: int) -> list[int]:
     """The shards in which the namespace can have timers, each once, in ring order."""
     return [(arc_start + i) % total_shards for i in range(min(num_shards, total_shards))]
-
-
-def uuid_text(uuid_bytes: bytes) -> str:
-    """The canonical 36-character form."""
-    return str(uuid.UUID(bytes=uuid_bytes))

@@ -119,9 +119,9 @@ class StatisticsSlot(msgspec.Struct, array_like=True, gc=False):
                 add_failures(into, destination, failures, destinations_max)
 
 
-def total(slots: Iterable[StatisticsSlot], destinations_max: int, begins_us: int = 0) -> StatisticsSlot:
+def total(slots: Iterable[StatisticsSlot], destinations_max: int) -> StatisticsSlot:
     """The sum of the slots, which stay unchanged."""
-    sums = StatisticsSlot(begins_us)
+    sums = StatisticsSlot(0)
     for slot in slots:
         sums.add(slot, destinations_max)
     return sums

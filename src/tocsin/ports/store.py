@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, SchemaTooNew
+from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 
@@ -26,6 +26,7 @@ FireKey = tuple[int, bytes]
 KEY_MIN: FireKey = (-(2**63), b"")
 KEY_MAX: FireKey = (2**63 - 1, b"\xff" * 16)
 
+UUID_BYTES = 16
 GENERATION_BYTES = 32
 #: Sorts after every generation.
 GENERATION_END = b"\xff" * GENERATION_BYTES
@@ -97,6 +98,13 @@ class RunRow(NamedTuple):
     generation: bytes
     record: bytes
     expires_at: int
+
+
+def check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
+    """Raises DefiniteFailure unless uuid and generation have their lengths: some databases would pad shorter ones, and others
+    would sort them elsewhere."""
+    if len(row.uuid) != UUID_BYTES or len(row.generation) != GENERATION_BYTES:
+        raise DefiniteFailure(f"{row.uuid.hex()}: a uuid has {UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import msgspec
 from tocsin import __version__
 from tocsin.model.errors import ConfigError, StoreCorrupted
 from tocsin.model.instants import format_instant
-from tocsin.private_files import make_database, make_folder
+from tocsin.private_files import make_database, make_folder, sync
 from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
@@ -94,13 +93,13 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
             shutil.copyfile(folder / name, new)
             if pause and name == TIMERS:
                 pause_namespaces(new)
-            _sync(new)
+            sync(new)
         # The timers last: without them a server would create an empty store, which is noticed at once.
         for name in sorted(targets, key=lambda name: name == TIMERS):
             target = targets[name]
             target.with_name(target.name + ".restoring").rename(target)
             made.append(target)
-            _sync(target.parent)
+            sync(target.parent)
     return backup
 
 
@@ -177,16 +176,8 @@ def _described(path: Path) -> CopiedFile:
 def _write_whole(path: Path, content: bytes) -> None:
     make_database(path)
     path.write_bytes(content)
-    _sync(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path)
+    sync(path.parent)
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ Headers = list[tuple[bytes, bytes]]
 
 #: Besides clients' requests, nodes forward invocations of the agent's timers, with this target and method (part of the
 #: protocol between nodes). The API forwards only its own paths, so no client can use this one.
-_DUE, _DUE_METHOD = b"agent:due", "RING"
+_DUE, _DUE_METHOD = b"agent:due", "DUE"
 #: How long publishing a forwarded due time may take. After that the engine retries the invocation.
 _DUE_TIMEOUT_US = 20_000_000
 

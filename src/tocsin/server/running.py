@@ -87,9 +87,9 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
         place = worker_slot() if settings.workers > 1 else None
         dev = DevClock(open_dev_folder(settings), settings) if movable_clock else None
         if place is None:
-            line, server = None, Server(settings, on_fatal=on_fatal, dev=dev)
+            pipe, server = None, Server(settings, on_fatal=on_fatal, dev=dev)
         else:
-            line = ControlPipe(place.control_pipe)
+            pipe = ControlPipe(place.control_pipe)
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, listener=listener, place=place)
@@ -97,17 +97,17 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START
-    if line is None:
+    if pipe is None:
         loop.add_signal_handler(signal.SIGHUP, server.reload)
     reduce_collections()
-    if line is None:
+    if pipe is None:
         print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=dev is None)
         if dev is not None:
             shown = format_instant(dev.read().now_us)
             print(f"Its clock shows {shown}; `tocsin clock advance 1h` moves it. Data: {dev.folder.folder}", flush=True)
         await wanted.wait()
     else:
-        tasks = [loop.create_task(_report_when_ready(server, line)), loop.create_task(_follow(line, wanted))]
+        tasks = [loop.create_task(_report_when_ready(server, pipe)), loop.create_task(_follow(pipe, wanted))]
         await wanted.wait()
         for task in tasks:
             task.cancel()
@@ -116,16 +116,16 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
     return 0
 
 
-async def _report_when_ready(server: Server, line: ControlPipe) -> None:
+async def _report_when_ready(server: Server, pipe: ControlPipe) -> None:
     """Reports to the parent when this worker has started and when it is ready."""
-    line.send(STARTED)
+    pipe.send(STARTED)
     assert server.service is not None
     while server.service.not_ready_because():  # noqa: ASYNC110 -- readiness has no event to await
         await asyncio.sleep(_READY_POLL_S)
-    line.send(READY)
+    pipe.send(READY)
 
 
-async def _follow(line: ControlPipe, wanted: asyncio.Event) -> None:
+async def _follow(pipe: ControlPipe, wanted: asyncio.Event) -> None:
     """Stops this worker when its parent has exited."""
-    await line.orphaned()
+    await pipe.orphaned()
     wanted.set()

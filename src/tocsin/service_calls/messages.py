@@ -324,11 +324,9 @@ class Registry:
         _check_ids(envelope)
         return envelope
 
-    def caused_by(self, cause: Envelope, message: Message, id: str | None = None) -> Envelope:
+    def caused_by(self, cause: Envelope, message: Message) -> Envelope:
         """The message in a new envelope, as a consequence of the message in another."""
-        return self.seal(
-            message, tenant_id=cause.tenant_id, correlation_id=cause.correlation_id, causation_id=cause.id, id=id
-        )
+        return self.seal(message, tenant_id=cause.tenant_id, correlation_id=cause.correlation_id, causation_id=cause.id)
 
     def open(self, envelope: Envelope) -> Message:
         """The message in the envelope. Raises InvalidMessage if the payload does not match its type."""

@@ -147,8 +147,8 @@ class Writer(Generic[C]):
             if self._driver.in_transaction:
                 with contextlib.suppress(Exception):
                     self._driver.execute("ROLLBACK")
-            meaning = self._meaning(error, in_commit=in_commit)
-            return [_Settled(job, None, meaning) for job in jobs]
+            translated = self._translated(error, in_commit=in_commit)
+            return [_Settled(job, None, translated) for job in jobs]
         return settled
 
     def _write_one(self, job: _Job, *, alone: bool) -> _Settled:
@@ -158,18 +158,18 @@ class Writer(Generic[C]):
         try:
             settled = _Settled(job, job.work(self._connection), None)
         except BaseException as error:
-            settled = _Settled(job, None, self._meaning(error))
+            settled = _Settled(job, None, self._translated(error))
             if not self._driver.in_transaction:
                 raise
             self._driver.execute(f"ROLLBACK TO {_SAVEPOINT}")
         self._driver.execute(f"RELEASE {_SAVEPOINT}")
         return settled
 
-    def _meaning(self, error: BaseException, *, in_commit: bool = False) -> BaseException:
-        meaning = self._translate(error, in_commit=in_commit)
-        if meaning is not error:
-            meaning.__cause__ = error
-        return meaning
+    def _translated(self, error: BaseException, *, in_commit: bool = False) -> BaseException:
+        translated = self._translate(error, in_commit=in_commit)
+        if translated is not error:
+            translated.__cause__ = error
+        return translated
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: Any) -> None:
@@ -212,9 +212,9 @@ class Readers(Generic[C]):
         try:
             return work(connection)
         except Exception as error:
-            if (meaning := self._translate(error)) is error:
+            if (translated := self._translate(error)) is error:
                 raise
-            raise meaning from error
+            raise translated from error
         finally:
             self._idle.put(connection)
 

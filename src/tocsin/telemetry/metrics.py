@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from tocsin import __version__
 from tocsin.build_info import commit
@@ -147,10 +146,9 @@ INFOS: dict[str, str] = {"tocsin_build_info": "Always 1. Its labels are the vers
 
 
 class Metrics(Tally):
-    """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES; `beside` is another collector in the
-    same scrape."""
+    """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES."""
 
-    def __init__(self, gauges: Callable[[], dict[str, float]], beside: Collector | None = None) -> None:
+    def __init__(self, gauges: Callable[[], dict[str, float]]) -> None:
         self._clock_offset_s = 0.0
         self._certificate_ends_s = 0
         self._shard_bytes: dict[int, int] = {}
@@ -160,8 +158,6 @@ class Metrics(Tally):
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self.registry.register(self.requests)
-        if beside is not None:
-            self.registry.register(beside)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)

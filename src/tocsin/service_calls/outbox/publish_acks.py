@@ -36,9 +36,9 @@ class PublishAcks:
         self._context = context
         self._recorded = recorded
         gather_us = context.limits.outbox_acknowledge_interval_us
-        self._published = GroupCommit("outbox mark", self._mark_published, context, gather_us=gather_us)
-        self._suspended = GroupCommit("outbox mark", self._suspend, context)
-        self._notes = GroupCommit("outbox mark", self._note, context)
+        self._published = GroupCommit("outbox acknowledgement", self._mark_published, context, gather_us=gather_us)
+        self._suspended = GroupCommit("outbox acknowledgement", self._suspend, context)
+        self._notes = GroupCommit("outbox acknowledgement", self._note, context)
         self._noting = 0
         #: Rows that were published or are to be suspended, and are not recorded yet.
         self.waiting = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow
+from tocsin.ports.store import SCHEDULES_SUFFIX, UUID_BYTES, HistoryRow, RunRow, StoredRow, check_lengths
 from tocsin.stores.dynamodb.keys import (
     FINISHED,
     LIVE,
@@ -30,7 +30,6 @@ from tocsin.stores.dynamodb.keys import (
 )
 from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
 
-_UUID_BYTES = 16
 _STATUSES = {status.value: status for status in Status}
 #: Size of an item beside its attributes, rounded up.
 _ITEM_OVERHEAD_BYTES = 100
@@ -64,7 +63,7 @@ def history_item(shard_id: int, row: HistoryRow) -> Item:
 
 def run_item(shard_id: int, row: RunRow) -> Item:
     """The item of a run. Raises DefiniteFailure if the row exceeds a limit."""
-    _check_lengths(row)
+    check_lengths(row)
     return _checked({**run_key(shard_id, row.uuid, row.generation), "r": {"B": row.record}, **_expiry(row)}, row)
 
 
@@ -84,16 +83,11 @@ def _common(row: StoredRow | HistoryRow) -> Item:
 
 
 def _order(kind: bytes, row: StoredRow | HistoryRow, generation: bytes = b"") -> bytes:
-    _check_lengths(row)
+    check_lengths(row)
     try:
         return order(kind, row.execute_at, row.uuid, generation)
     except OverflowError:
         raise DefiniteFailure(f"{row.timer_id!r}: the instant {row.execute_at} is out of range") from None
-
-
-def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
-    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
-        raise DefiniteFailure(f"{row.uuid.hex()}: a uuid has {_UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
 
 
 def _checked(item: Item, row: StoredRow | HistoryRow | RunRow) -> Item:
@@ -147,5 +141,5 @@ def run_row_of(item: Item) -> RunRow:
     """The row of a run's item."""
     sort = bytes(item["s"]["B"])
     generation = generation_of_run(sort)
-    uuid = sort[-len(generation) - _UUID_BYTES : -len(generation)]
+    uuid = sort[-len(generation) - UUID_BYTES : -len(generation)]
     return RunRow(uuid, generation, bytes(item["r"]["B"]), instant_of(bytes(item["e"]["B"])))

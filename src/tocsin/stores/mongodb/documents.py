@@ -14,11 +14,10 @@ from bson.datetime_ms import DatetimeMS
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow
+from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow, check_lengths
 
 Document = dict[str, Any]
 
-_UUID_BYTES = 16
 #: Instants are 64-bit numbers.
 _INSTANTS = range(-(2**63), 2**63)
 #: The beginning of the year 1 and the end of the year 9999.
@@ -72,7 +71,7 @@ def history_document(shard_id: int, row: HistoryRow) -> Document:
 
 def run_document(shard_id: int, row: RunRow) -> Document:
     """The document of a run."""
-    _check_lengths(row)
+    check_lengths(row)
     return {
         "shard": shard_id,
         "uuid": uuid_binary(row.uuid),
@@ -83,7 +82,7 @@ def run_document(shard_id: int, row: RunRow) -> Document:
 
 
 def _common(row: StoredRow | HistoryRow) -> Document:
-    _check_lengths(row)
+    check_lengths(row)
     return {
         "at": _int64(row.execute_at),
         "uuid": uuid_binary(row.uuid),
@@ -108,11 +107,6 @@ def _int64(instant_us: int) -> Int64:
     if instant_us not in _INSTANTS:
         raise DefiniteFailure(f"the instant {instant_us} is out of range")
     return Int64(instant_us)
-
-
-def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
-    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
-        raise DefiniteFailure(f"{row.uuid.hex()}: a uuid has {_UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
 
 
 def stored_row(document: Document) -> StoredRow:

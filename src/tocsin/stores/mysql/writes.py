@@ -7,8 +7,7 @@ from itertools import chain
 
 from asyncmy import errors
 
-from tocsin.model.errors import DefiniteFailure
-from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, Applied, HistoryRow, RunRow, ShardBatch, StoredRow
+from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, ShardBatch, check_lengths
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
 from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut
@@ -56,7 +55,6 @@ _UUID_DELETE = (
     b"DELETE /*+ INDEX(timers timers_by_uuid) */ /*M! timers */ FROM timers /*M! FORCE INDEX (timers_by_uuid) */ "
     b"/*T! FORCE INDEX (timers_by_uuid) */ WHERE shard_id = %d AND timer_uuid IN %b"
 )
-_UUID_BYTES = 16
 
 
 async def apply(
@@ -164,7 +162,7 @@ def _upsert_rows(part: ShardBatch) -> Iterator[bytes]:
     # In key order, so that neighbours in the index are written together.
     for row in sorted(part.upserts):
         at, uuid, generation, namespace, timer_id, tags, record, suspended = row
-        _check_lengths(row)
+        check_lengths(row)
         yield b"(%d,%d,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, LIVE if suspended is None else SUSPENDED, instant(at), hexed(uuid), hexed(generation), text(namespace),
             text(timer_id), text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), literal(suspended),
@@ -175,7 +173,7 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
     shard = part.shard_id
     for row in sorted(part.history):
         at, uuid, generation, namespace, timer_id, tags, record, status, finished_at, expires_at = row
-        _check_lengths(row)
+        check_lengths(row)
         yield b"(%d,%b,%b,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, instant(at), hexed(uuid), hexed(generation), text(namespace), text(timer_id),
             text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text(status.value), instant(finished_at),
@@ -202,18 +200,10 @@ def _ended_schedules(part: ShardBatch) -> Iterator[bytes]:
 
 def _run_rows(part: ShardBatch) -> Iterator[bytes]:
     for row in sorted(part.runs):
-        _check_lengths(row)
+        check_lengths(row)
         yield b"(%d,%b,%b,%b,%b)" % (
             part.shard_id, hexed(row.uuid), hexed(row.generation), bytes_literal(row.record), instant(row.expires_at),
         )  # fmt: skip
-
-
-def _check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
-    # Columns of fixed length silently pad shorter values with zeros.
-    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
-        raise DefiniteFailure(
-            f"{row.uuid.hex()}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
-        )
 
 
 async def transact(connection: Connection, steps: Sequence[Step], undone_retries_max: int) -> int:

@@ -16,7 +16,7 @@ class ServerVersion(Protocol):
 
 
 class Connection(Protocol):
-    """A session, which runs one statement at a time. Every method may raise what `postgresql_errors` translates."""
+    """A session, which runs one statement at a time. Every method may raise what `stores/postgresql/errors.py` translates."""
 
     async def fetch(self, query: str, *args: Any) -> list[Sequence[Any]]:
         """All rows of the statement."""

@@ -227,12 +227,12 @@ class PostgresqlDatabase(AgentDatabase):
             await connection.commit()
             report = committed
         except DATABASE_ERRORS as error:
-            meaning = translate_postgresql_error(error, self._name, in_commit=True)
-            if not isinstance(meaning, OutcomeUnknown):
+            translated = translate_postgresql_error(error, self._name, in_commit=True)
+            if not isinstance(translated, OutcomeUnknown):
                 report = None
             if sqlstate(error) in POSTGRESQL_RETRIED:
                 raise
-            raise meaning from error
+            raise translated from error
         finally:
             self._commits.settle(commit, report)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import apsw
 
 from tocsin.model.errors import StoreError, StoreUnavailable
-from tocsin.private_files import make_database
+from tocsin.private_files import make_database, sync
 from tocsin.stores.sqlite.connection import translate_error
 
 #: How long the copy waits for another process's lock, such as that of a database which is being opened.
@@ -29,9 +28,9 @@ def copy_database(source: Path, target: Path) -> None:
         finally:
             reading.close()
     except apsw.Error as error:
-        raise _meaning(error, source) from error
-    _sync(target)
-    _sync(target.parent)
+        raise _translated(error, source) from error
+    sync(target)
+    sync(target.parent)
 
 
 def _copy(reading: apsw.Connection, target: Path) -> None:
@@ -59,17 +58,9 @@ def pause_namespaces(path: Path) -> None:
         finally:
             connection.close()
     except apsw.Error as error:
-        raise _meaning(error, path) from error
+        raise _translated(error, path) from error
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _meaning(error: apsw.Error, path: Path) -> StoreError:
-    meaning = translate_error(error, path)
-    return meaning if isinstance(meaning, StoreError) else StoreUnavailable(f"{path}: {error}")
+def _translated(error: apsw.Error, path: Path) -> StoreError:
+    translated = translate_error(error, path)
+    return translated if isinstance(translated, StoreError) else StoreUnavailable(f"{path}: {error}")

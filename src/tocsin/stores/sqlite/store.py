@@ -147,8 +147,8 @@ class SqliteStore(SqlStore):
                 connection.close()
             if self._lock is not None:
                 self._lock.release()
-            if (meaning := translate_error(error, self._path)) is not error:
-                raise meaning from error
+            if (translated := translate_error(error, self._path)) is not error:
+                raise translated from error
             if isinstance(error, OSError):
                 raise StoreUnavailable(f"{self._path} can't be created: {error.strerror}") from error
             raise
@@ -256,13 +256,13 @@ class SqliteStore(SqlStore):
         return part
 
     def _translate(self, error: E, *, in_commit: bool = False) -> E | StoreError:
-        meaning = translate_error(error, self._path, in_commit=in_commit)
-        if isinstance(meaning, OutcomeUnknown):
+        translated = translate_error(error, self._path, in_commit=in_commit)
+        if isinstance(translated, OutcomeUnknown):
             # After a failed fsync the kernel may have dropped the pages, and the next fsync would report success.
             self._commit_io_error = str(error)
             if self.on_commit_io_error is not None:
-                self.on_commit_io_error(meaning)
-        return meaning
+                self.on_commit_io_error(translated)
+        return translated
 
 
 def folder_lock(folder: Path) -> FileLock:

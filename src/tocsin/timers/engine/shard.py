@@ -126,13 +126,9 @@ class Shard:
 
     # ------------------------------------------------------------------ writes
 
-    @property
-    def accepts_writes(self) -> bool:
-        """Whether writes are accepted: the shard is owned here, and not at the end of a hand-over."""
-        return self.window is not None and not self.closed
-
     def accept(self, *ops: WriteOp) -> None:
-        """Queues writes for the next batch. Raises ShardMoved unless `accepts_writes`."""
+        """Queues writes for the next batch. Raises ShardMoved unless the shard is owned here, and not at the end of a
+        hand-over."""
         window = self.window
         if window is None or self.closed:
             raise ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
@@ -141,7 +137,7 @@ class Shard:
         self.lane.schedule(self, urgent=True, writes=len(ops))
 
     def try_refused_again(self) -> None:
-        """Queues again what the store refused `refused_interval` ago or longer."""
+        """Queues again what the store refused `rejected_write_retry_interval` ago or longer."""
         window, context = self.window, self._context
         if window is not None:
             until_us = context.clock.boottime_us() - context.limits.rejected_write_retry_interval_us

@@ -45,7 +45,7 @@ class RepeatedInstant:
 
 
 def optional_instant(instant_us: int | None) -> str | UnsetType:
-    """The same; UNSET for None."""
+    """`format_instant`, with UNSET for None."""
     return UNSET if instant_us is None else format_instant(instant_us)
 
 
