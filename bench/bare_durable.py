@@ -55,6 +55,7 @@ class _Writer:
         self._connection.pragma("journal_mode", "wal")
         self._connection.pragma("synchronous", "full")
         self._connection.pragma("cache_size", -65_536)
+        self._connection.pragma("wal_autocheckpoint", 20_000)
         self._connection.execute(_SCHEMA)
         self._waiting: list[_Create] = []
         self._busy = False
