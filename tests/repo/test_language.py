@@ -88,7 +88,6 @@ KEPT = (
     Kept("tests/unit/test_settings.py", "shun", "the former name of a setting"),
     Kept("tests/integration/cli/test_administration.py", "shun", "the former name of a setting"),
     Kept("src/tocsin/model/ids.py", "ring", "the hash ring of shards"),
-    Kept("src/tocsin/server/relay.py", "ring", "a method in messages between releases"),
     Kept("CHANGELOG.md", "parked", "former names of metrics"),
     Kept("tests/upgrade/before_hardening/", "parked", "a dump of an earlier release"),
 )

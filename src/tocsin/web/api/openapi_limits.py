@@ -58,7 +58,7 @@ def _by_settings(*names: str) -> Json:
 
 _ID = _text(_LIMITS.id_chars_max)
 _URL = {"format": "uri", "maxLength": _LIMITS.url_chars_max, "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://"}
-_FILTER = {"minLength": 1, "maxLength": FILTER_CHARS_MAX}
+_FILTER = _text(FILTER_CHARS_MAX)
 _ROWS = {"minimum": 1, "maximum": _LIMITS.list_rows_max, **_by_settings("list_rows_max")}
 _CURSOR = {"minLength": 1, "maxLength": _LIMITS.cursor_chars_max}
 _INTERVAL = {**DURATION, **_by_settings("retry_duration_max")}
