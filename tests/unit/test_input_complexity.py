@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from tests.support.cpu import BLOCKED_S_MAX, blocked_s
 
+from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.plain import check_request
 from tocsin.http_client.request import check_form
 from tocsin.http_client.target import parse_url
@@ -48,7 +49,7 @@ UNITS = [
 BODY_CHARS, ANSWER_CHARS, HEADER_CHARS = 250_000, 128_000, 32_000
 
 _create, _list = JsonReader(wire.CreateTimer), JsonReader(wire.ListTimers)
-_parser = RequestParser(InputRules(InputLimits(), lambda url: None))
+_parser = RequestParser(InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url))
 #: As many as a request of 8 KB can bring, and alike, so that none is ruled out by its first letter.
 _secrets = secrets_of("https://a/", [("authorization", " ".join(f"{number:09}" for number in range(800)))])
 
@@ -124,7 +125,7 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
 
 #: As many entries as a body of 256 KB, or the largest query, can have.
 _MANY = [f"{number:x}" for number in range(35_000)]
-_rules = InputRules(InputLimits(), lambda url: None)
+_rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
 _calls = CallRules(AgentLimits(), _rules, check_request)
 _queries = next(operation for operation in OPERATIONS if operation.name == "listServiceCalls")
 _TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.request import check_headers
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.validation import InputLimits, InputRules, is_deeper_than
@@ -21,7 +22,7 @@ JSON = st.recursive(
 
 
 def rules(limits: InputLimits | None = None, **options: Any) -> InputRules:
-    return InputRules(limits or InputLimits(), options.get("check_target", lambda url: None))
+    return InputRules(limits or InputLimits(), options.get("check_target", EgressPolicy(allow_private=True).check_url))
 
 
 def depth(value: object) -> int:

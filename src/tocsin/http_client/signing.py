@@ -31,15 +31,6 @@ def _key(secret: str) -> bytes:
     return key
 
 
-def check_secret(secret: str) -> str | None:
-    """Why `secret` is not valid, or None if it is."""
-    try:
-        _key(secret)
-    except InvalidSecret as error:
-        return str(error)
-    return None
-
-
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
     """The signature of a message; `timestamp_s` is its `webhook-timestamp`, in seconds since 1970.
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from urllib.parse import urlsplit
 
 from tocsin.model.errors import FieldError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
@@ -39,7 +38,6 @@ _MEDIA_TYPE = re.compile(
     r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: *; *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?\Z"
 )
 _URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
-_HOST = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -98,9 +96,9 @@ class InputLimits:
 class InputRules:
     """The checks, under given limits.
 
-    `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its verdicts are
-    cached by URL until `forget_targets`, so it must depend on nothing else. `headers_sent_max` and `header_bytes_sent_max`
-    limit a timer's own headers in a callback's request.
+    `check_target` is the static part of the egress policy: the reason why a text is no URL, or one that may not be called, or
+    None. Its verdicts are cached by URL until `forget_targets`, so it must depend on nothing else. `headers_sent_max` and
+    `header_bytes_sent_max` limit a timer's own headers in a callback's request.
     """
 
     def __init__(
@@ -146,20 +144,6 @@ class InputRules:
             return "is empty; give an absolute URL such as https://example.com/hook"
         if not _URL_CHARACTERS.match(url):
             return "has spaces, control characters or characters beyond ASCII; percent-encode them"
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            return "is not a URL; write it as https://example.com/hook"
-        if parts.scheme not in ("http", "https"):
-            return "is not an absolute http or https URL; write it as https://example.com/hook"
-        host = parts.hostname or ""
-        if not host or len(host) > 253 or (":" not in host and not _HOST.match(host)):
-            return "has no valid host; write it as https://example.com/hook"
-        if port == 0:
-            return "has port 0; use a port from 1 to 65535"
-        if "@" in parts.netloc:
-            return "contains credentials; send them in headers, as authorization"
         return self._check_target(url)
 
     def method(self, method: str) -> str | None:

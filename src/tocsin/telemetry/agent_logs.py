@@ -9,9 +9,10 @@ from typing import Any
 import structlog
 
 from tocsin.ports import bus
+from tocsin.rate_limit import RateLimit
 from tocsin.service_calls import events
 from tocsin.service_calls.events import AgentEvent
-from tocsin.telemetry.logs import RateLimit, event_phrase
+from tocsin.telemetry.logs import event_phrase, suppressed_field
 
 #: Warnings per second about single calls and messages; the next line has the number of suppressed ones.
 WARNING_LINES_PER_SECOND_MAX = 20
@@ -53,7 +54,7 @@ class AgentLog:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.agent")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._warnings = RateLimit(now_s, WARNING_LINES_PER_SECOND_MAX)
+        self._warnings = RateLimit(WARNING_LINES_PER_SECOND_MAX, now_s=now_s)
 
     def __call__(self, event: AgentEvent) -> None:
         """Logs the event."""
@@ -66,9 +67,11 @@ class AgentLog:
             if self._debug:
                 self._logger.debug(event_phrase(type(event).__name__), **_fields(event))
             return
-        extra = {} if isinstance(event, _NEVER_SUPPRESSED) else self._warnings.grant()
-        if extra is not None:
-            self._logger.log(level, event_phrase(type(event).__name__), **_fields(event), **extra)
+        suppressed = 0 if isinstance(event, _NEVER_SUPPRESSED) else self._warnings.grant()
+        if suppressed is not None:
+            self._logger.log(
+                level, event_phrase(type(event).__name__), **_fields(event), **suppressed_field(suppressed)
+            )
 
 
 def _fields(event: AgentEvent) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import structlog
 
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
+from tocsin.rate_limit import RateLimit
 
 #: Warnings per second about single failed timers; the next line has the number of suppressed ones.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
@@ -117,42 +118,19 @@ def configure_logging(level: str, form: str) -> None:
         logging.getLogger(name).propagate = True
 
 
-class RateLimit:
-    """Limits log lines per second, and counts the suppressed ones. `now_s` is any clock in seconds."""
-
-    def __init__(self, now_s: Callable[[], float], lines_per_second_max: int) -> None:
-        self._now_s = now_s
-        self._lines_per_second_max = lines_per_second_max
-        self._second = 0.0
-        self._lines = 0
-        self._suppressed = 0
-
-    def grant(self) -> dict[str, int] | None:
-        """None if the line is suppressed; else the fields to add to it: the number suppressed before it, if any."""
-        second = self._now_s() // 1
-        if second != self._second:
-            self._second, self._lines = second, 0
-        self._lines += 1
-        if self._lines > self._lines_per_second_max:
-            self._suppressed += 1
-            return None
-        suppressed, self._suppressed = self._suppressed, 0
-        return {"suppressed": suppressed} if suppressed else {}
-
-
 class EventLog:
     """An observer that logs one line per significant event. Events of single timers are logged at DEBUG, or rate-limited."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._failed_timers = RateLimit(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
+        self._failed_timers = RateLimit(FAILED_TIMER_LINES_PER_SECOND_MAX, now_s=now_s)
         # Events that others can cause at any rate, or that affect all timers at once.
         self._rate_limits: dict[type, RateLimit] = {
-            events.PeerRefused: RateLimit(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
-            events.TimerExpired: RateLimit(now_s, EXPIRED_TIMER_LINES_PER_SECOND_MAX),
-            events.AttemptNotSent: RateLimit(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
-            events.ClientRefused: RateLimit(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
+            events.PeerRefused: RateLimit(REFUSED_PEER_LINES_PER_SECOND_MAX, now_s=now_s),
+            events.TimerExpired: RateLimit(EXPIRED_TIMER_LINES_PER_SECOND_MAX, now_s=now_s),
+            events.AttemptNotSent: RateLimit(NOT_SENT_LINES_PER_SECOND_MAX, now_s=now_s),
+            events.ClientRefused: RateLimit(REFUSED_CLIENT_LINES_PER_SECOND_MAX, now_s=now_s),
         }
 
     def __call__(self, event: Event) -> None:
@@ -170,13 +148,15 @@ class EventLog:
         if isinstance(event, events.TimerSuspended) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
         rate_limit = self._rate_limits.get(type(event))
-        granted = {} if rate_limit is None else rate_limit.grant()
-        if granted is not None and (level > logging.DEBUG or self._debug):
-            self._logger.log(level, event_phrase(type(event).__name__), **_fields(event), **granted)
+        suppressed = 0 if rate_limit is None else rate_limit.grant()
+        if suppressed is not None and (level > logging.DEBUG or self._debug):
+            self._logger.log(
+                level, event_phrase(type(event).__name__), **_fields(event), **suppressed_field(suppressed)
+            )
 
     def _attempt(self, event: events.AttemptFinished) -> None:
-        if event.outcome == "failed" and (extra := self._failed_timers.grant()) is not None:
-            self._logger.warning("timer failed", **_fields(event), **extra)
+        if event.outcome == "failed" and (suppressed := self._failed_timers.grant()) is not None:
+            self._logger.warning("timer failed", **_fields(event), **suppressed_field(suppressed))
         elif self._debug:
             self._logger.debug("attempt finished", **_fields(event))
 
@@ -184,6 +164,11 @@ class EventLog:
 def event_phrase(name: str) -> str:
     """An event's name as words: `shard claimed` for `ShardClaimed`."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in name).lstrip()
+
+
+def suppressed_field(suppressed: int) -> dict[str, int]:
+    """The field of a log line before which others were suppressed."""
+    return {"suppressed": suppressed} if suppressed else {}
 
 
 def _fields(event: Event) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
@@ -101,7 +102,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     context = AgentContext(registry, clock, limits, lambda event: None)
     Orchestration(database.calls, context).attach(bus)
     await bus.start()
-    rules = InputRules(InputLimits(), lambda url: None)
+    rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
     calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
     app = Api(
         cast("Any", None),

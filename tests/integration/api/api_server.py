@@ -18,6 +18,7 @@ import uvloop
 from fake_agent import FakeAgent
 from fake_timers import FakeTimerService, SystemClock
 
+from tocsin.http_client.egress import EgressPolicy
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
@@ -26,10 +27,6 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.web.api.app import Api
 from tocsin.web.api.protocol import ApiProtocol
 from tocsin.web.http.auth_failures import AuthFailures
-
-
-def refuse_private(url: str) -> str | None:
-    return "is a private address; it is not in egress.allow" if "//10." in url or "//127." in url else None
 
 
 @dataclass
@@ -73,7 +70,7 @@ class Served:
 
 
 def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = None, **options: Any) -> Api:
-    rules = InputRules(InputLimits(), refuse_private)
+    rules = InputRules(InputLimits(), EgressPolicy().check_url)
     if agent is not None:
         agent.check_url, agent.check_due = rules.url, rules.instant
     return Api(

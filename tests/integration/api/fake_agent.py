@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.plain import check_request
 from tocsin.model.envelope import Envelope
 from tocsin.model.secrets import SigningSecrets
@@ -84,7 +85,7 @@ class FakeAgent:
     def service_calls(self) -> ServiceCalls:
         """The object that the HTTP layer uses."""
         bus: Any = self
-        rules = InputRules(InputLimits(), lambda url: None)
+        rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
         rules.url = self.check_url  # type: ignore[method-assign]
         rules.instant = self.check_due  # type: ignore[method-assign]
         return ServiceCalls(

@@ -68,7 +68,7 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "delay": 30}, "delay", "write it as 30s"),
     ({**TIMER, "callbackUrl": "ftp://a.example"}, "callbackUrl", "http or https"),
     ({**TIMER, "callbackUrl": "/hook"}, "callbackUrl", "http or https"),
-    ({**TIMER, "callbackUrl": "https://"}, "callbackUrl", "no valid host"),
+    ({**TIMER, "callbackUrl": "https://"}, "callbackUrl", "no host"),
     ({**TIMER, "callbackUrl": "https://a.example/\r\nx: y"}, "callbackUrl", "control characters"),
     ({**TIMER, "callbackUrl": "https://a.example/" + "x" * 2048}, "callbackUrl", "at most 2048"),
     ({**TIMER, "callbackUrl": "http://user:pw@a.example/"}, "callbackUrl", "credentials"),

@@ -30,7 +30,6 @@ _encode = msgspec.msgpack.Encoder().encode
 class _SignIn(msgspec.Struct, array_like=True):
     key_id: str
     expires_at: int
-    began_at: int
 
 
 _sign_in_decoder = msgspec.msgpack.Decoder(_SignIn)
@@ -87,7 +86,7 @@ async def shared_secret(client: CassandraClient, name: str, fresh: str) -> str:
 async def put_sign_in(client: CassandraClient, sign_in: SignIn, now_us: int, keep: int) -> None:
     """Stores a sign-in, or replaces the one with its `token_hash`. The sign-in is stored first; after a failure, the next
     call removes what is left."""
-    value = _encode(_SignIn(sign_in.key_id, sign_in.expires_at, sign_in.seen_at))
+    value = _encode(_SignIn(sign_in.key_id, sign_in.expires_at))
     place = (client.partition(SIGN_INS), sign_in.token_hash.encode())
     await client.write(_PUT, value, sign_in.seen_at, *place, value)
     others = [each for each in await _all_sign_ins(client) if each.token_hash != sign_in.token_hash]

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import structlog
 
+from tocsin.rate_limit import RateLimit
 from tocsin.web.http.errors import TooManyFailures
 
 #: Failures that an address may cause in a burst, and seconds until it may cause another. A valid key never counts and is
@@ -33,37 +34,13 @@ class Failed(Protocol):
     def __call__(self, reason: str) -> None: ...
 
 
-class WindowLimit:
-    """At most `most` grants per window of `window_s`; a window begins with its first grant."""
-
-    def __init__(self, most: int, window_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
-        self._window_s = window_s
-        self._now_s = now_s
-        self._window_started_s = -window_s
-        self._taken = 0
-        self._suppressed = 0
-
-    def take(self) -> int | None:
-        """None if this one is refused; else the number refused since the last grant."""
-        now_s = self._now_s()
-        if now_s - self._window_started_s >= self._window_s:
-            self._window_started_s, self._taken = now_s, 0
-        if self._taken >= self._most:
-            self._suppressed += 1
-            return None
-        self._taken += 1
-        suppressed, self._suppressed = self._suppressed, 0
-        return suppressed
-
-
 class AuthFailures:
     """Failed authentications at one node. `failed` counts them."""
 
     def __init__(self, failed: Failed | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._failed = failed
         self._now_s = now_s
-        self._log_limit = WindowLimit(_LINES_MAX, _LINES_WINDOW_S, now_s)
+        self._log_limit = RateLimit(_LINES_MAX, _LINES_WINDOW_S, now_s)
         #: By address: failures left, and the time of that count; the latest failure last.
         self._left: dict[str, tuple[float, float]] = {}
 
@@ -72,7 +49,7 @@ class AuthFailures:
         None. Raises TooManyFailures if the address has exceeded its limit."""
         if self._failed is not None:
             self._failed(reason)
-        suppressed = self._log_limit.take()
+        suppressed = self._log_limit.grant()
         if suppressed is not None:
             _log.warning("authentication failed", address=address, reason=reason, where=where, suppressed=suppressed)
         source, now_s = _source(address), self._now_s()
