@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable
 from functools import partial
-from typing import TypeVar
 
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
-from tocsin.model.namespace import Namespace
-from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.history import RunPage, runs_of
 from tocsin.timers.listing import IdListRequest, TimerView, page_by_id, view_of_stored
+from tocsin.timers.namespaces import Namespaces
 
-T = TypeVar("T")
 
-
-class ScheduleRows(ABC):
+class ScheduleRows(Namespaces):
     """The part of the timer service that reads schedules' rows."""
-
-    _context: Context
-    _supervisor: Supervisor
-
-    @abstractmethod
-    async def _ensure_namespace_known(self, namespace: str) -> None: ...
-
-    @abstractmethod
-    def _namespace(self, name: str) -> Namespace: ...
-
-    @abstractmethod
-    def _shard_of(self, namespace: str, uuid: bytes) -> int: ...
-
-    @abstractmethod
-    async def _read(self, call: Awaitable[T]) -> T: ...
 
     @property
     def occurrences_kept(self) -> int:

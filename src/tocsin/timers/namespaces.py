@@ -1,0 +1,231 @@
+"""Namespaces: which this node knows, where their timers are, and how they are created and changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.model.errors import (
+    ClusterUpgrading,
+    Conflict,
+    FieldError,
+    InvalidInput,
+    NamespaceExists,
+    NamespaceNotFound,
+    StoreCallFailed,
+    Unavailable,
+)
+from tocsin.model.ids import namespace_hash, shard_of
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.secrets import SigningSecrets
+from tocsin.model.timer import Timer
+from tocsin.ports.forward import Peers
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.propagation import until_known_everywhere
+from tocsin.timers.engine.supervisor import Supervisor
+
+T = TypeVar("T")
+
+#: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
+#: was made.
+_TRIES_MAX = 10
+
+
+class Namespaces:
+    """The part of the timer service about namespaces. A new one has `num_shards` shards and keeps its history for
+    `retention_us`, unless it is created with others."""
+
+    def __init__(self, context: Context, supervisor: Supervisor, *, num_shards: int, retention_us: int) -> None:
+        self._context = context
+        self._supervisor = supervisor
+        self._namespace_num_shards = num_shards
+        self._retention_us = retention_us
+        self._shared = not context.store.capabilities.exclusive
+        self._peers: Peers | None = None
+        self._arcs: dict[str, tuple[int, int]] = {}
+        self._namespace_change = asyncio.Lock()
+
+    # ------------------------------------------------------------------ known here
+
+    async def _ensure_namespace_known(self, namespace: str) -> None:
+        """Reads the namespaces if this node doesn't know this one: where nodes share the store, another may have created
+        it."""
+        if self._shared and namespace not in self._context.namespaces:
+            await self.refresh_namespaces()
+
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """Whether this node knows the namespace in that version or a later one."""
+        return self._context.knows_namespace(name, version)
+
+    async def refresh_namespaces(self) -> None:
+        """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
+        await self._read(self._context.refresh_namespaces())
+
+    def _shard_of(self, namespace: str, uuid: bytes) -> int:
+        arc = self._arcs.get(namespace)
+        if arc is None:
+            arc = self._arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
+        return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards)
+
+    def _namespace(self, name: str) -> Namespace:
+        found = self._context.namespaces.get(name)
+        if found is None:
+            raise NamespaceNotFound(f"there is no namespace {name!r}; create it first with namespaces/create")
+        return found
+
+    def retry_policy(self, timer: Timer) -> RetryPolicy:
+        """The retry policy that applies to the timer's next failed attempt, as far as this node knows."""
+        return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
+
+    # ------------------------------------------------------------------ in the store
+
+    async def namespaces(self) -> list[Namespace]:
+        """All namespaces by name."""
+        listed = await self._read(self._context.read_namespaces())
+        return sorted(listed, key=lambda namespace: namespace.name)
+
+    async def create_namespace(
+        self,
+        name: str,
+        *,
+        num_shards: int | None = None,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
+        reserved: bool = False,
+    ) -> Namespace:
+        """Creates a namespace. Only with `reserved` may the name begin with the server's prefix. Raises NamespaceExists,
+        InvalidInput, ClusterUpgrading, Unavailable."""
+        if name.startswith(RESERVED_PREFIX) and not reserved:
+            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
+            raise InvalidInput(FieldError("name", reason))
+        self._check_namespace_format(answers, retry)
+        total = self._supervisor.total_shards
+        if num_shards is not None and not 1 <= num_shards <= total:
+            raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the store's number of shards"))
+        now = self._context.clock.now_us()
+        namespace = Namespace(
+            name,
+            num_shards if num_shards is not None else min(self._namespace_num_shards, total),
+            now,
+            now,
+            history if history is not None else HistoryMode.ALL,
+            retention_us if retention_us is not None else self._retention_us,
+            secret,
+            version=1,
+            answers=answers,
+            retry=retry,
+        )
+        if not await self._read(self._context.store.put_namespace(namespace, create=True)):
+            raise NamespaceExists(f"a namespace {name!r} already exists")
+        self._context.changed_namespace(namespace)
+        return namespace
+
+    async def update_namespace(
+        self,
+        name: str,
+        *,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        remove_secret: bool = False,
+        paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
+    ) -> Namespace:
+        """Changes the fields that are not None; a `retry` of None restores the default policy. A new secret signs alone at
+        once, which ends a rotation.
+
+        When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
+        `namespaces_lease`. Raises NamespaceNotFound, InvalidInput, Conflict, ClusterUpgrading, Unavailable.
+        """
+
+        self._check_namespace_format(answers, retry)
+
+        def change(known: Namespace) -> Namespace:
+            replaced = remove_secret or secret is not None
+            return known.changed(
+                self._context.clock.now_us(),
+                SigningSecrets(secret) if replaced else known.signing,
+                history=known.history if history is None else history,
+                retention_us=known.retention_us if retention_us is None else retention_us,
+                paused=known.paused if paused is None else paused,
+                answers=known.answers if answers is None else answers,
+                retry=known.retry if retry is msgspec.UNSET else retry,
+            )
+
+        return await self._change_everywhere(name, change)
+
+    async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
+        """Signs with `fresh`, and during the grace also with the secret that it replaces. Like `update_namespace`; also
+        raises RotationPending within the grace of another rotation."""
+
+        def change(known: Namespace) -> Namespace:
+            now_us = self._context.clock.now_us()
+            signing = known.signing.rotated(fresh, now_us, grace_us, force=force)
+            if signing.previous:
+                # A node of an earlier release would sign with the new secret alone, and drop the others when it writes.
+                self.require_format_2("a grace period")
+            return known.changed(now_us, signing)
+
+        return await self._change_everywhere(name, change)
+
+    async def _change_everywhere(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
+        """Makes the change; returns when every node that may fire a timer applies it (rule 23)."""
+        # One at a time on this node, so that changes don't force one another to retry.
+        async with self._namespace_change:
+            changed = await self._change_namespace(name, change)
+        if self._peers is not None:
+            await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
+        return changed
+
+    def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
+        """Raises ClusterUpgrading while a node of an earlier release may be running, which would ignore these fields, and
+        drop them with its next change of the namespace."""
+        if answers is Answers.STRICT:
+            self.require_format_2("answers")
+        if isinstance(retry, RetryPolicy):
+            self.require_format_2("retryPolicy")
+
+    async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
+        """Makes the change to the stored namespace, again if others change it at the same time."""
+        context = self._context
+        for _ in range(_TRIES_MAX):
+            await self.refresh_namespaces()
+            changed = change(self._namespace(name))
+            if await self._read(context.store.put_namespace(changed, create=False)):
+                context.changed_namespace(changed)
+                return changed
+        raise Conflict(f"others changed namespace {name!r} at the same time {_TRIES_MAX} times; try again")
+
+    async def ensure_default_namespace(self) -> None:
+        """Creates the namespace `default` if it does not exist."""
+        if DEFAULT_NAMESPACE not in {namespace.name for namespace in await self.namespaces()}:
+            try:
+                await self.create_namespace(DEFAULT_NAMESPACE)
+            except NamespaceExists:
+                await self.namespaces()
+
+    # ------------------------------------------------------------------ helpers
+
+    def require_format_2(self, what: str) -> None:
+        """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
+        field of the request that needs the format."""
+        if self._shared and not self._supervisor.membership.format_2:
+            raise ClusterUpgrading(
+                f"{what} can't be used yet: a node of an earlier release, which can't read it, may still be running; try "
+                "again when every node runs this release"
+            )
+
+    async def _read(self, call: Awaitable[T]) -> T:
+        """The result of a store call; its errors as Unavailable."""
+        try:
+            return await self._context.bounded(call)
+        except StoreCallFailed as error:
+            raise Unavailable(f"the store is not available, try again: {error}") from error
