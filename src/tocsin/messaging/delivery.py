@@ -33,6 +33,7 @@ from tocsin.ports.bus import (
     MessageDeadLettered,
     Responder,
 )
+from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -121,8 +122,7 @@ class HandlerLoop:
         """Stops, and cancels the handler's current call."""
         self._stop()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await end_tasks(self._task)
 
     def _stop(self) -> None:
         self._stopping = True

@@ -25,6 +25,7 @@ from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
 from tocsin.settings import Settings
 from tocsin.settings.secret_files import read_secret
+from tocsin.tasks import end_tasks
 from tocsin.web.http.auth_failures import AuthFailures
 
 _log = structlog.get_logger("tocsin.server")
@@ -176,7 +177,7 @@ async def open_access(
     observers.gauges.add(lambda: {"tocsin_api_keys_expiring": keys.expiring})
     ends.push_async_callback(sign_ins.close)
     refreshing = asyncio.create_task(_keep_current(keys, sign_ins, audit, settings.keys_refresh_s))
-    ends.push_async_callback(_cancel, refreshing)
+    ends.push_async_callback(end_tasks, refreshing)
     return Access(
         store, keys, sign_ins, AuthFailures(partial(count, "tocsin_authentication_failures")), audit, published
     )
@@ -209,11 +210,6 @@ async def _keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval
             _try_refresh("sign-in refresh failed", sign_ins.refresh),
             _try_refresh("audit write failed", audit.refresh),
         )
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _try_refresh(failure: str, refresh: Callable[[], Awaitable[None]]) -> None:

@@ -27,6 +27,7 @@ from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import Claimant
+from tocsin.tasks import end_tasks
 from tocsin.telemetry.agent_logs import AgentLog
 from tocsin.telemetry.agent_metrics import AgentMetrics
 from tocsin.timers.service import TimerService
@@ -122,8 +123,7 @@ class ServiceAgent:
         are sent as far as possible. Commands are accepted until the requests have ended. Then another node may start.
         Idempotent."""
         if self._takeover_task is not None:
-            self._takeover_task.cancel()
-            await asyncio.gather(self._takeover_task, return_exceptions=True)
+            await end_tasks(self._takeover_task)
             self._takeover_task = None
         await self._hand_over()
 

@@ -15,6 +15,7 @@ import structlog
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import Overloaded, StoreError, Unavailable
 from tocsin.ports.store import SignIn, Store
+from tocsin.tasks import end_tasks
 from tocsin.web.pages.admin.sessions import SIGN_IN_PREFIX
 from tocsin.web.pages.limits import UiLimits
 
@@ -175,8 +176,7 @@ class SignIns:
     async def close(self) -> None:
         """Cancels the lookup in progress."""
         if self._lookup is not None:
-            self._lookup.cancel()
-            await asyncio.gather(self._lookup, return_exceptions=True)
+            await end_tasks(self._lookup)
 
     async def _read_again(self, hashes: list[str]) -> None:
         found = {each.token_hash: each for each in await self._store.sign_ins(hashes)}

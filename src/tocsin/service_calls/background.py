@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.service_calls.context import AgentContext
+from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -121,8 +122,7 @@ class Batches(Generic[T]):
         """Cancels the handling of the current batch. Idempotent."""
         self._closed = True
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks(self._task)
 
     async def _run(self) -> None:
         try:

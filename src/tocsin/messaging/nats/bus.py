@@ -41,6 +41,7 @@ from tocsin.ports.bus import (
     MessageDeadLettered,
     Responder,
 )
+from tocsin.tasks import end_tasks
 
 #: The server's limit of a message includes its headers; the headers sent here are shorter than this.
 _HEADER_BYTES_MAX = 2_048
@@ -176,10 +177,7 @@ class NatsBus:
         if self._closed:
             return
         self._closed = True
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await end_tasks(*self._tasks)
         await asyncio.gather(*(part.close() for part in self._parts))
         if self._attached is not None:
             await self._attached.connection.flush()

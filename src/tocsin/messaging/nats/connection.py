@@ -23,6 +23,7 @@ from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.address import NatsAddress
 from tocsin.model.errors import ConfigError
 from tocsin.ports.bus import BusUnavailable
+from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -204,9 +205,9 @@ class NatsConnection:
     async def close(self) -> None:
         """Ends the connection. Messages that were just passed to `send` may be lost. Idempotent."""
         self._ended = True
-        for task in (*self._tasks, *self._asking):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for asking in self._asking:
+            asking.cancel()
+        await end_tasks(*self._tasks)
         await self._abandon()
 
     def end(self, reason: str) -> None:

@@ -8,6 +8,7 @@ import contextlib
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import Observer, PartitionSizeMeasured
 from tocsin.stores.cassandra.client import TABLE, CassandraClient
+from tocsin.tasks import end_tasks
 
 _MIB = 1 << 20
 
@@ -23,9 +24,7 @@ class SizeWatch:
 
     async def stop(self) -> None:
         """Ends it."""
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await end_tasks(self._task)
 
     async def _watch(self) -> None:
         while True:

@@ -29,6 +29,7 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls.errors import DATABASE_ERRORS, translate_postgresql_error
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.tables import agent_leader
+from tocsin.tasks import end_tasks
 
 #: "Tocsin" as a number. An advisory lock applies to one database; other databases of the server are not affected.
 LOCK_KEY = 0x546F6373696E
@@ -291,9 +292,7 @@ class LeaderLock:
         keeper, self._keeper = self._keeper, None
         try:
             if keeper is not None:
-                keeper.cancel()
-                # `await keeper` could not distinguish its cancellation from the caller's.
-                await asyncio.wait([keeper])
+                await end_tasks(keeper)
         finally:
             self._drop()
 

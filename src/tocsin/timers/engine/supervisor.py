@@ -9,6 +9,7 @@ from typing import Any
 
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import HeartbeatFailed
+from tocsin.tasks import end_tasks
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.handover import POLL_INTERVAL_S, HandedOverResults
@@ -133,10 +134,7 @@ class Supervisor:
         self.dispatcher.close()
         for loader in self.ownership.loaders.values():
             loader.stop()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
         for shard in self.shards.values():
             shard.lose("stopped")
 

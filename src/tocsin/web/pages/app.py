@@ -7,7 +7,6 @@ token of a form, and the content security policy.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from starlette.routing import Match, Route
 
 from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
+from tocsin.tasks import end_tasks
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.web.http.hosts import Hosts
@@ -95,9 +95,7 @@ class Ui:
         for close in self._closing:
             await close()
         if self._rolling is not None:
-            self._rolling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._rolling
+            await end_tasks(self._rolling)
             self._rolling = None
 
     async def _roll(self) -> None:

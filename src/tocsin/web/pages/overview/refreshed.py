@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 
+from tocsin.tasks import end_tasks
+
 
 class Refreshed(ABC):
     """Reads its data on request, unless it did so within the interval."""
@@ -34,5 +36,4 @@ class Refreshed(ABC):
     async def close(self) -> None:
         """Stops reading. Idempotent."""
         if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+            await end_tasks(self._reading)
