@@ -106,7 +106,7 @@ class CallForm(RequestForm):
 
     def _default_name(self) -> str:
         """The name of a call that is submitted without one: its method and URL."""
-        return f"{self.method} {redact_url(self.url).partition('://')[2].partition('?')[0]}"[:_NAME_CHARS]
+        return f"{self.method} {redact_url(self.url.partition('?')[0]).partition('://')[2]}"[:_NAME_CHARS]
 
     def _due_at(self, now_us: int, errors: list[FieldError]) -> str | None:
         if self.when not in ("in", "at"):
