@@ -103,7 +103,7 @@ MUTATIONS = [
     mutation(
         "a change of a namespace is acknowledged at once",
         23,
-        drop(SERVICE + "_change_everywhere", "until_known_everywhere"),
+        drop("tocsin.timers.namespaces:Namespaces._change_everywhere", "until_known_everywhere"),
     ),
     mutation(
         "a node confirms namespaces that it has not read",
