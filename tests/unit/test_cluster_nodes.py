@@ -41,6 +41,7 @@ class Placed(Map):
     def __init__(self) -> None:
         super().__init__()
         self.refreshes = 0
+        self.living: list[bytes] = []
 
     def refresh(self) -> None:
         self.refreshes += 1
@@ -49,7 +50,7 @@ class Placed(Map):
         pass
 
     def others(self) -> dict[bytes, str]:
-        return {}
+        return dict.fromkeys(self.living, "there")
 
     def address(self, incarnation: bytes) -> str:
         return "there"
@@ -61,12 +62,14 @@ class Node:
     def __init__(self, **limits: int) -> None:
         self.clock, self.placed, self.events = FakeClock(boottime_us=SECOND), Placed(), list[Event]()
         self.owned = Owned(self.clock)
+        self.dialed: list[bytes] = []
         self.cluster = Cluster(
             OWN, self.placed, self.owned, lambda: REPORT, secret="", clock=self.clock, limits=ClusterLimits(**limits),
             observe=self.events.append, dial_with=self._dial,
         )  # fmt: skip
 
     async def _dial(self, incarnation: bytes, address: str, end: object) -> None:
+        self.dialed.append(incarnation)
         await asyncio.Event().wait()
 
     async def meets(self, incarnation: bytes) -> tuple[Pipe, object]:
@@ -100,6 +103,18 @@ async def test_a_new_connection_voids_only_the_former_one_of_the_same_node(node:
     former.lost("broken")
     third, _ = await node.meets(A)
     assert (second.open, third.open) == (False, True)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_a_closed_node_announces_nothing(node: Node, closed: bool) -> None:
+    node.placed.living = [A, B]
+    node.cluster.announce()
+    if closed:
+        node.cluster.close()
+        node.cluster.announce()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert node.dialed == ([] if closed else [A, B])
 
 
 async def test_links_and_sessions_of_former_nodes_are_removed(node: Node) -> None:

@@ -66,7 +66,8 @@ class Cluster:
         #: The node that was last found to run the service agent; None when that proved wrong.
         self._agent_at: bytes | None = None
         self._search: asyncio.Future[bytes | None] | None = None
-        self._announcing = False
+        self._announcement: asyncio.Handle | None = None
+        self._closed = False
         self.router = Router(placement, local, self.link, clock, limits)
         placement.watch(self._forget_gone)
 
@@ -98,7 +99,9 @@ class Cluster:
         """Closes everything at once. Idempotent."""
         if self._server is not None:
             self._server.close()
-        self._announcing = True
+        self._closed = True
+        if self._announcement is not None:
+            self._announcement.cancel()
         self.router.close()
         for link in self._links.values():
             link.close()
@@ -155,12 +158,11 @@ class Cluster:
 
     def announce(self) -> None:
         """Makes the other nodes read the ownership of shards again, soon."""
-        if not self._announcing:
-            self._announcing = True
-            asyncio.get_running_loop().call_soon(self._announce_now)
+        if self._announcement is None and not self._closed:
+            self._announcement = asyncio.get_running_loop().call_soon(self._announce_now)
 
     def _announce_now(self) -> None:
-        self._announcing = False
+        self._announcement = None
         others = self._placement.others()
         for incarnation, address in others.items():
             self.link(incarnation, address).announce_ownership()
