@@ -138,9 +138,9 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
-    """A node's report about itself. `release` is its version. `takes_key_hashes`: true in every report; nobody asks any more.
-    `largest_shard_bytes`: what the database reported; None if it reports no sizes. New
-    fields are only added at the end, with a default."""
+    """A node's report about itself. `release` is its version. `takes_key_hashes` keeps the place of a
+    former field: true, and read by nobody. `largest_shard_bytes`: what the database reported; None if it reports no sizes.
+    New fields are only added at the end, with a default."""
 
     release: str
     dispatching: bool

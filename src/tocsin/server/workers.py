@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -24,6 +24,7 @@ from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
 from tocsin.settings import Settings
+from tocsin.tasks import end_tasks
 from tocsin.telemetry.logs import configure_logging
 
 #: The environment variable with a worker's number, the file descriptors of the listening socket and its control pipe, and
@@ -125,7 +126,7 @@ class Parent:
             )
         await asyncio.wait([stopped, *keepers], return_when=asyncio.FIRST_COMPLETED)
         self._stop.set()
-        await _ended(started, stopped, self._rolling)
+        await end_tasks(started, stopped, *([] if self._rolling is None else [self._rolling]))
         for worker in self._workers:
             worker.wanted = False
             worker.signal(signal.SIGTERM)
@@ -252,14 +253,6 @@ class Parent:
                 self._log.error("rolling restart aborted: worker not ready", worker=worker.number)
                 return
         self._log.info("rolling restart done")
-
-
-async def _ended(*tasks: asyncio.Future[Any] | None) -> None:
-    for task in tasks:
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
 
 def serve_workers(settings: Settings) -> int:
