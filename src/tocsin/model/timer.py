@@ -105,10 +105,19 @@ class _Envelope(msgspec.Struct, gc=False):
     v: int
 
 
+class _Damaged(msgspec.Struct, gc=False):
+    v: int
+    damaged: str
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Timer)
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
+_damaged_decoder = msgspec.json.Decoder(_Damaged)
 _PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
+_PREFIX_DAMAGED = b'{"v":0,'
+#: Characters that are kept of the reason why a store can't read a row.
+_DAMAGE_CHARS_MAX = 200
 
 
 def needs_format_2(timer: Timer) -> bool:
@@ -129,6 +138,8 @@ def decode_record(record: bytes) -> Timer:
     """
     if not record.startswith((_PREFIX_1, _PREFIX_2)):
         try:
+            if record.startswith(_PREFIX_DAMAGED):
+                raise RecordUndecodable(_damaged_decoder.decode(record.partition(b"\n")[0]).damaged)
             version = _envelope_decoder.decode(record).v
         except UNUSABLE as error:
             raise RecordUndecodable(str(error) or type(error).__name__) from error
@@ -140,6 +151,13 @@ def decode_record(record: bytes) -> Timer:
         return _decode_deep(record)
     except UNUSABLE as error:
         raise RecordUndecodable(str(error) or type(error).__name__) from error
+
+
+def damaged_record(error: BaseException, stored: bytes) -> bytes:
+    """The record of a row whose stored form its store can't read: the reason as a line of JSON, then the stored bytes
+    unchanged. `decode_record` refuses it with the reason."""
+    reason = f"the stored row is damaged: {type(error).__name__}: {error}"[:_DAMAGE_CHARS_MAX]
+    return _encoder.encode(_Damaged(0, reason)) + b"\n" + stored
 
 
 def _decode_deep(record: bytes) -> Timer:

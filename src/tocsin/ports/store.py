@@ -28,6 +28,8 @@ KEY_MAX: FireKey = (2**63 - 1, b"\xff" * 16)
 
 UUID_BYTES = 16
 GENERATION_BYTES = 32
+#: Stands for the generation of a damaged row that has lost it.
+GENERATION_LOST = bytes(GENERATION_BYTES)
 #: Sorts after every generation.
 GENERATION_END = b"\xff" * GENERATION_BYTES
 
@@ -52,7 +54,12 @@ class StoredRow(NamedTuple):
 
     `execute_at` is the instant of the next attempt. `suspended` is None for a row that `load` returns; for a suspended row,
     which only `load_suspended` returns, it is the reason. `record` is opaque to the store; the other fields repeat parts of
-    it for keys and filters."""
+    it for keys and filters.
+
+    What is stored may be damaged, by hand or by a restore in part. A damaged row is returned like any other, so that it keeps
+    no other from being read (rule 15): with its uuid and, where the store keeps it apart, its instant; with `damaged_record`
+    as its record; and with what is left of the other fields, else empty ones, an instant of 0 and a generation of zeros. A
+    list may omit it. So it is with history rows, whose lost status is `failed`, and with run rows."""
 
     execute_at: int
     uuid: bytes

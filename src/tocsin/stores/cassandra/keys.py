@@ -107,3 +107,8 @@ def schedule_key(namespace: str, schedule_id: str = "") -> bytes:
     """The key of a schedule's entry: sorts as the bytes of ids do. `namespace` is the name under which schedules are
     stored."""
     return _SCHEDULE + hashlib.sha256(namespace.encode()).digest()[:_NAMESPACE_HASH_BYTES] + schedule_id.encode()
+
+
+def schedule_id_of(key: bytes) -> str:
+    """The schedule's id in the key of its entry."""
+    return key[len(_SCHEDULE) + _NAMESPACE_HASH_BYTES :].decode(errors="replace")

@@ -2,7 +2,7 @@
 
 Entries are read page by page and filtered here; Cassandra would read as much to filter them. Then the rows of the chosen
 entries are read, and those that have changed since are dropped. A list is not a snapshot: a timer that moves during the reads
-may be missing.
+may be missing. So may a timer whose entry is damaged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
 )
-from tocsin.stores.cassandra.client import CassandraClient
+from tocsin.stores.cassandra.client import CassandraClient, Row
 from tocsin.stores.cassandra.keys import (
     FINISHED,
     LIVE,
@@ -32,11 +32,12 @@ from tocsin.stores.cassandra.keys import (
     history_key,
     partition_of,
     place_of,
+    schedule_id_of,
     schedule_key,
     timer_key,
 )
 from tocsin.stores.cassandra.reads import RANGE, delete_entries, rows_by_key
-from tocsin.stores.cassandra.rows import Entry, entry_of, schedule_entry_of
+from tocsin.stores.cassandra.rows import Entry, entry_of, row_or_damaged, schedule_entry_of
 
 _INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
 _UUID_MAX = b"\xff" * 16
@@ -51,6 +52,7 @@ class _Candidate(NamedTuple):
     shard_id: int
     key: bytes
     entry: Entry
+    order: Row
 
 
 class _Range:
@@ -78,10 +80,12 @@ class _Range:
                 self._next = behind(page[-1][0])
             for key, value in page:
                 entry = entry_of(value)
+                if entry is None:
+                    continue
                 place = place_of(key, entry.generation)
                 if place > self._start:
                     leads_to = history_key(place[1], place[2]) if self._kind == FINISHED else timer_key(place[1])
-                    self.entries.append(_Candidate(place, self._shard_id, leads_to, entry))
+                    self.entries.append(_Candidate(place, self._shard_id, leads_to, entry, (key, value)))
 
 
 async def list_rows(client: CassandraClient, query: ListQuery) -> Listed:
@@ -134,14 +138,13 @@ async def _rows(client: CassandraClient, chosen: Sequence[_Candidate]) -> list[S
     keys: dict[int, list[bytes]] = {}
     for each in chosen:
         keys.setdefault(each.shard_id, []).append(each.key)
-    found = {
-        (shard_id, key): row
-        for shard_id, of_shard in keys.items()
-        for key, row in (await rows_by_key(client, shard_id, of_shard)).items()
-    }
+    found = {shard_id: await rows_by_key(client, shard_id, of_shard) for shard_id, of_shard in keys.items()}
     rows = []
     for each in chosen:
-        row = found.get((each.shard_id, each.key))
+        of_shard = found[each.shard_id]
+        row = of_shard.found.get(each.key)
+        if row is None and (damaged := of_shard.damaged.get(each.key)) is not None:
+            row = damaged.row(each.key, *each.order)
         if row is not None and (row.execute_at, row.uuid, row.generation) == each.place:
             rows.append(row)
     return rows
@@ -182,9 +185,17 @@ async def list_schedules(
 
 
 async def _schedule(client: CassandraClient, name: str, listed: _Listed) -> StoredRow | None:
-    """The entry's schedule; None if it has ended. Then the entry is removed, unless it was written again since."""
-    key = timer_key(schedule_entry_of(listed.value).uuid)
-    row = (await rows_by_key(client, listed.shard_id, [key])).get(key)
+    """The entry's schedule; None if it has ended, or the entry is damaged. The entry of one that has ended is removed, unless
+    it was written again since."""
+    entry = schedule_entry_of(listed.value)
+    if entry is None:
+        return None
+    key = timer_key(entry.uuid)
+    found, damaged = await rows_by_key(client, listed.shard_id, [key])
+    if key in damaged:
+        left = row_or_damaged(key, damaged[key].value)
+        return left._replace(namespace=name, timer_id=schedule_id_of(listed.key)) if isinstance(left, StoredRow) else None
+    row = found.get(key)
     if isinstance(row, StoredRow) and schedule_key(row.namespace, row.timer_id) == listed.key and row.namespace == name:
         return row
     await delete_entries(client, listed.shard_id, [(listed.key, listed.value)])

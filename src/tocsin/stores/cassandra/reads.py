@@ -3,8 +3,9 @@ snapshot, which suffices because each shard has one writer (rule 9)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
@@ -21,23 +22,61 @@ from tocsin.stores.cassandra.keys import (
     run_key,
     timer_key,
 )
-from tocsin.stores.cassandra.rows import member_of, row_of, run_row_of
+from tocsin.stores.cassandra.rows import (
+    DAMAGE,
+    damaged_row,
+    entry_of,
+    member_of,
+    row_of,
+    row_or_damaged,
+    run_row_of,
+)
 
 RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
 RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
 _KEYS = "SELECT k, v FROM {t} WHERE p = ? AND k IN ?"
 
 
-async def rows_by_key(
-    client: CassandraClient, shard_id: int, keys: Iterable[bytes]
-) -> dict[bytes, StoredRow | HistoryRow]:
+class Damaged(NamedTuple):
+    """A value that can't be decoded, and why."""
+
+    value: bytes | None
+    error: Exception
+
+    def row(self, key: bytes, order: bytes, entry: bytes) -> StoredRow | HistoryRow:
+        """What is left of the row: its key's part, and that of an entry of an order (key and value) that leads to it."""
+        return damaged_row(key, self.value, self.error, order, entry_of(entry))
+
+
+class Rows(NamedTuple):
+    """Rows by their keys, and apart from them the values that are damaged."""
+
+    found: dict[bytes, StoredRow | HistoryRow]
+    damaged: dict[bytes, Damaged]
+
+
+async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[bytes]) -> Rows:
     """The rows of these keys of timers, live and finished."""
     keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.settings.keys_max
     if not keys:
-        return {}
+        return Rows({}, {})
     read = partial(client.read, _KEYS, partition)
     pages = await client.in_parallel(read, [keys[i : i + size] for i in range(0, len(keys), size)])
-    return {key: row_of(key, value) for page in pages for key, value in page}
+    try:
+        return Rows({key: row_of(key, value) for page in pages for key, value in page}, {})
+    except DAMAGE:
+        return _decoded_singly(row for page in pages for row in page)
+
+
+def _decoded_singly(values: Iterable[Row]) -> Rows:
+    """Rule 15: a damaged row keeps no other from being read."""
+    rows = Rows({}, {})
+    for key, value in values:
+        try:
+            rows.found[key] = row_of(key, value)
+        except DAMAGE as error:
+            rows.damaged[key] = Damaged(value, error)
+    return rows
 
 
 async def load(
@@ -50,7 +89,7 @@ async def load(
     while first <= stop:
         entries = await client.read(RANGE, partition, first, stop, limit)
         # An entry counts if its timer has its instant. A timer may have several entries, of which the others are outdated.
-        found = await rows_by_key(client, shard_id, {timer_key(fire_key_of(key)[1]) for key, _ in entries})
+        found, damaged = await rows_by_key(client, shard_id, {timer_key(fire_key_of(key)[1]) for key, _ in entries})
         rows = [
             row
             for key, _ in entries
@@ -58,7 +97,9 @@ async def load(
             and row.key == fire_key_of(key)
             and (row.suspended is None) == (kind == LIVE)
         ]
-        if kind == SUSPENDED and len(rows) < len(entries):
+        if damaged:
+            rows = sorted([*rows, *_damaged_rows(entries, damaged)])
+        if kind == SUSPENDED and len(rows) < len(entries) and not damaged:
             # No range delete ever covers them.
             await delete_entries(client, shard_id, outdated(entries, rows))
         if len(entries) < limit:
@@ -68,6 +109,15 @@ async def load(
             return Loaded(rows, fire_key_of(entries[-1][0]))
         first = behind(entries[-1][0])
     return Loaded([], last)
+
+
+def _damaged_rows(entries: Iterable[Row], damaged: dict[bytes, Damaged]) -> Iterator[StoredRow]:
+    """The damaged rows of these entries, each by its first one: which of them is outdated can't be known."""
+    left = dict(damaged)
+    for order, entry in entries:
+        key = timer_key(fire_key_of(order)[1])
+        if (each := left.pop(key, None)) is not None and isinstance(row := each.row(key, order, entry), StoredRow):
+            yield row
 
 
 def outdated(entries: Sequence[Row], rows: Sequence[StoredRow]) -> list[Row]:
@@ -90,7 +140,7 @@ async def fetch(client: CassandraClient, shard_id: int, uuids: Sequence[bytes]) 
 
     async def of_timer(uuid: bytes) -> Found:
         page = await client.read(RANGE_DESCENDING, partition, history_key(uuid), behind(timer_key(uuid)), 2)
-        rows = [row_of(key, value) for key, value in page]
+        rows = [row_or_damaged(key, value) for key, value in page]
         live = next((row for row in rows if isinstance(row, StoredRow)), None)
         return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
 
@@ -115,7 +165,7 @@ async def runs(
         [history_key, run_key],
     )
     rows: list[HistoryRow | RunRow] = [
-        row for key, value in pages[0] if isinstance(row := row_of(key, value), HistoryRow)
+        row for key, value in pages[0] if isinstance(row := row_or_damaged(key, value), HistoryRow)
     ]
     rows += [run_row_of(key, value) for key, value in pages[1]]
     return sorted(rows, key=lambda row: row.generation, reverse=True)[:limit]

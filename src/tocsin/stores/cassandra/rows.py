@@ -7,16 +7,20 @@ import time
 
 import msgspec
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted
-from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, Member, RunRow, StoredRow
-from tocsin.stores.cassandra.keys import generation_of, is_timer, uuid_of
+from tocsin.model.errors import DefiniteFailure
+from tocsin.model.timer import Status, damaged_record
+from tocsin.ports.store import GENERATION_LOST, HistoryRow, Member, RunRow, StoredRow
+from tocsin.stores.cassandra.keys import SUSPENDED, fire_key_of, generation_of, is_timer, uuid_of
 
 #: Cassandra's limit of a time to live, and the instant, in seconds since 1970, after which release 4 expires nothing.
 _TTL_MAX_S = 20 * 365 * 24 * 60 * 60
 _EXPIRY_MAX_S = 2**31 - 2
 
 _encode = msgspec.msgpack.Encoder().encode
+_STATUSES = {status.value: status for status in Status}
+
+#: What decoding a damaged value raises. A value can be missing.
+DAMAGE = (msgspec.MsgspecError, ValueError, TypeError)
 
 
 class _Timer(msgspec.Struct, array_like=True, gc=False):
@@ -103,12 +107,12 @@ def entry_value(row: StoredRow | HistoryRow) -> bytes:
     return _encode(Entry(row.generation, row.namespace, row.timer_id, row.tags, status.value))
 
 
-def entry_of(value: bytes) -> Entry:
-    """Decodes what `entry_value` wrote. Raises StoreCorrupted."""
+def entry_of(value: bytes) -> Entry | None:
+    """Decodes what `entry_value` wrote; None if it is damaged."""
     try:
         return _entry.decode(value)
-    except msgspec.MsgspecError as error:
-        raise StoreCorrupted(f"an entry of the table is not Tocsin's: {error}") from error
+    except DAMAGE:
+        return None
 
 
 def schedule_value(row: StoredRow) -> bytes:
@@ -116,9 +120,12 @@ def schedule_value(row: StoredRow) -> bytes:
     return _encode(ScheduleEntry(row.uuid, row.generation))
 
 
-def schedule_entry_of(value: bytes) -> ScheduleEntry:
-    """Decodes what `schedule_value` wrote."""
-    return _schedule.decode(value)
+def schedule_entry_of(value: bytes) -> ScheduleEntry | None:
+    """Decodes what `schedule_value` wrote; None if it is damaged."""
+    try:
+        return _schedule.decode(value)
+    except DAMAGE:
+        return None
 
 
 def member_value(member: Member) -> bytes:
@@ -133,26 +140,48 @@ def member_of(incarnation: bytes, value: bytes, counter: int) -> Member:
 
 
 def row_of(key: bytes, value: bytes) -> StoredRow | HistoryRow:
-    """The timer of a row of "T". Raises StoreCorrupted."""
-    try:
-        if is_timer(key):
-            live = _timer.decode(value)
-            return StoredRow(
-                live.at, uuid_of(key), live.generation, live.namespace, live.timer_id, live.tags, live.record,
-                live.suspended,
-            )  # fmt: skip
-        ended = _finished.decode(value)
-        return HistoryRow(
-            ended.at, uuid_of(key), generation_of(key), ended.namespace, ended.timer_id, ended.tags, ended.record,
-            Status(ended.status), ended.finished_at, ended.expires_at,
+    """The timer of a row of "T". Raises one of DAMAGE."""
+    if is_timer(key):
+        live = _timer.decode(value)
+        return StoredRow(
+            live.at, uuid_of(key), live.generation, live.namespace, live.timer_id, live.tags, live.record,
+            live.suspended,
         )  # fmt: skip
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise StoreCorrupted(f"a row of the table is no timer's: {key.hex()}: {error}") from error
+    ended = _finished.decode(value)
+    return HistoryRow(
+        ended.at, uuid_of(key), generation_of(key), ended.namespace, ended.timer_id, ended.tags, ended.record,
+        Status(ended.status), ended.finished_at, ended.expires_at,
+    )  # fmt: skip
+
+
+def row_or_damaged(key: bytes, value: bytes | None) -> StoredRow | HistoryRow:
+    """Like `row_of`; a damaged row as far as its key has it."""
+    try:
+        return row_of(key, value or b"")
+    except DAMAGE as error:
+        return damaged_row(key, value, error)
+
+
+def damaged_row(
+    key: bytes, value: bytes | None, error: Exception, order: bytes = b"", entry: Entry | None = None
+) -> StoredRow | HistoryRow:
+    """The row of a damaged value. `order` is the key of an entry that leads to it, and `entry` that entry's value, which
+    repeat what the row's own key lacks."""
+    at, uuid, record = fire_key_of(order)[0] if order else 0, uuid_of(key), damaged_record(error, value or b"")
+    names = ("", "", ()) if entry is None else (entry.namespace, entry.timer_id, entry.tags)
+    if is_timer(key):
+        generation = GENERATION_LOST if entry is None else entry.generation
+        return StoredRow(at, uuid, generation, *names, record, "damaged" if order.startswith(SUSPENDED) else None)
+    status = Status.FAILED if entry is None else _STATUSES.get(entry.status, Status.FAILED)
+    return HistoryRow(at, uuid, generation_of(key), *names, record, status, at, 0)
 
 
 def run_row_of(key: bytes, value: bytes) -> RunRow:
-    """The run of a row of "R"."""
-    run = _run.decode(value)
+    """The run of a row of "R"; a damaged one as far as its key has it."""
+    try:
+        run = _run.decode(value)
+    except DAMAGE as error:
+        return RunRow(uuid_of(key), generation_of(key), damaged_record(error, value or b""), 0)
     return RunRow(uuid_of(key), generation_of(key), run.record, run.expires_at)
 
 

@@ -7,9 +7,17 @@ live in seconds since 1970. A run has `r`, `e` and `ttl`. Only the live row of a
 
 from __future__ import annotations
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted
-from tocsin.model.timer import Status
-from tocsin.ports.store import SCHEDULES_SUFFIX, UUID_BYTES, HistoryRow, RunRow, StoredRow, check_lengths
+from tocsin.model.errors import DefiniteFailure
+from tocsin.model.timer import Status, damaged_record
+from tocsin.ports.store import (
+    GENERATION_LOST,
+    SCHEDULES_SUFFIX,
+    UUID_BYTES,
+    HistoryRow,
+    RunRow,
+    StoredRow,
+    check_lengths,
+)
 from tocsin.stores.dynamodb.keys import (
     FINISHED,
     LIVE,
@@ -31,6 +39,8 @@ from tocsin.stores.dynamodb.keys import (
 from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
 
 _STATUSES = {status.value: status for status in Status}
+#: What reading a damaged item raises.
+_DAMAGE = (KeyError, ValueError, TypeError)
 #: Size of an item beside its attributes, rounded up.
 _ITEM_OVERHEAD_BYTES = 100
 #: The attributes in an item's entries in the indexes.
@@ -115,13 +125,11 @@ def _value_bytes(value: Item) -> int:
 
 
 def row_of(item: Item) -> StoredRow | HistoryRow:
-    """The row of an item. Raises StoreCorrupted for an item that is not a timer's."""
+    """The row of an item; a damaged one as far as it is left."""
     try:
         return _row(item)
-    except (KeyError, ValueError) as error:
-        raise StoreCorrupted(
-            f"an item of the table is no timer's: {item.get('p')} {item.get('s')}: {error!r}"
-        ) from error
+    except _DAMAGE as error:
+        return _damaged_row(item, error)
 
 
 def _row(item: Item) -> StoredRow | HistoryRow:
@@ -137,9 +145,42 @@ def _row(item: Item) -> StoredRow | HistoryRow:
     return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, finished_at, expires_at)
 
 
+def _damaged_row(item: Item, error: Exception) -> StoredRow | HistoryRow:
+    sort, place = bytes(item["s"]["B"]), _bytes(item, "o")
+    at = instant_of(place[1:9]) if len(place) > 8 else 0
+    tags = item.get("t", {}).get("L", ())
+    texts = (
+        _text(item, "n"),
+        _text(item, "i"),
+        tuple(tag["S"] for tag in tags if "S" in tag),
+        damaged_record(error, _bytes(item, "r") or _text(item, "r").encode()),
+    )
+    if is_timer(sort):
+        reason = (_text(item, "w") or "damaged") if place.startswith(SUSPENDED) else None
+        return StoredRow(at, uuid_of(sort), _bytes(item, "g") or GENERATION_LOST, *texts, reason)
+    status = _STATUSES.get(_text(item, "z"), Status.FAILED)
+    return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, at, 0)
+
+
+def _bytes(item: Item, name: str) -> bytes:
+    return bytes(item.get(name, {}).get("B", b""))
+
+
+def _text(item: Item, name: str) -> str:
+    return str(item.get(name, {}).get("S", ""))
+
+
+def generation_of_entry(item: Item) -> bytes:
+    """The generation in an entry of the index by instant."""
+    return _bytes(item, "g") or GENERATION_LOST
+
+
 def run_row_of(item: Item) -> RunRow:
-    """The row of a run's item."""
+    """The row of a run's item; a damaged one as far as it is left."""
     sort = bytes(item["s"]["B"])
     generation = generation_of_run(sort)
     uuid = sort[-len(generation) - UUID_BYTES : -len(generation)]
-    return RunRow(uuid, generation, bytes(item["r"]["B"]), instant_of(bytes(item["e"]["B"])))
+    try:
+        return RunRow(uuid, generation, bytes(item["r"]["B"]), instant_of(bytes(item["e"]["B"])))
+    except _DAMAGE as error:
+        return RunRow(uuid, generation, damaged_record(error, _bytes(item, "r")), 0)

@@ -22,7 +22,7 @@ from tocsin.ports.store import (
     schedules_of,
 )
 from tocsin.stores.dynamodb.client import DynamoClient
-from tocsin.stores.dynamodb.items import row_of
+from tocsin.stores.dynamodb.items import generation_of_entry, row_of
 from tocsin.stores.dynamodb.keys import (
     BY_EXPIRY,
     FINISHED,
@@ -88,7 +88,7 @@ class _Range:
         for item in page["Items"]:
             place = place_of(bytes(item["o"]["B"]))
             if self._kind != FINISHED:
-                place = (*place[:2], bytes(item["g"]["B"]))
+                place = (*place[:2], generation_of_entry(item))
             if place > self.reached:
                 self.entries.append(_Entry(place, {"p": item["p"], "s": item["s"]}))
         if "LastEvaluatedKey" in page:

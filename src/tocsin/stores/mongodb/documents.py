@@ -6,17 +6,31 @@ then their bytes; those compared here have one length.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+import bson
 from bson import Binary, Int64
 from bson.binary import UUID_SUBTYPE
 from bson.datetime_ms import DatetimeMS
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted
-from tocsin.model.timer import Status
-from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, RunRow, StoredRow, check_lengths
+from tocsin.model.errors import DefiniteFailure
+from tocsin.model.timer import UNUSABLE, Status, damaged_record
+from tocsin.ports.store import (
+    GENERATION_LOST,
+    SCHEDULES_SUFFIX,
+    UUID_BYTES,
+    FireKey,
+    HistoryRow,
+    RunRow,
+    StoredRow,
+    check_lengths,
+)
 
 Document = dict[str, Any]
+T = TypeVar("T")
+
+#: What reading a damaged document raises.
+_DAMAGE = (KeyError, *UNUSABLE)
 
 #: Instants are 64-bit numbers.
 _INSTANTS = range(-(2**63), 2**63)
@@ -110,29 +124,33 @@ def _int64(instant_us: int) -> Int64:
 
 
 def stored_row(document: Document) -> StoredRow:
-    """The row of a live or suspended timer's document. Raises StoreCorrupted."""
+    """The row of a live or suspended timer's document; of a damaged one, what is left."""
     try:
         return StoredRow(*_read(document), document.get("reason"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _foreign(document, error) from error
+    except _DAMAGE as error:
+        # Queries for a page ask for `suspended`.
+        reason = (_left(document, "reason", str) or "damaged") if document.get("suspended") else None
+        return StoredRow(*_damaged(document, error, document["_id"][-UUID_BYTES:]), reason)
 
 
 def history_row(document: Document) -> HistoryRow:
-    """The row of a finished timer's document. Raises StoreCorrupted."""
+    """The row of a finished timer's document; of a damaged one, what is left."""
     try:
         status = _STATUSES[document["status"]]
         return HistoryRow(*_read(document), status, int(document["finished_at"]), int(document["expires_at"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _foreign(document, error) from error
+    except _DAMAGE as error:
+        common = _damaged(document, error, _left(document, "uuid", bytes) or b"")
+        return HistoryRow(*common, _STATUSES.get(_left(document, "status", str) or "", Status.FAILED), common[0], 0)
 
 
 def run_row(document: Document) -> RunRow:
-    """The row of a run's document. Raises StoreCorrupted."""
+    """The row of a run's document; of a damaged one, what is left."""
     try:
         uuid, record = bytes(document["uuid"]), bytes(document["record"])
         return RunRow(uuid, bytes(document["generation"]), record, int(document["expires_at"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _foreign(document, error) from error
+    except _DAMAGE as error:
+        _, uuid, generation, *_, record = _damaged(document, error, _left(document, "uuid", bytes) or b"")
+        return RunRow(uuid, generation, record, 0)
 
 
 def _read(document: Document) -> tuple[int, bytes, bytes, str, str, tuple[str, ...], bytes]:
@@ -147,5 +165,26 @@ def _read(document: Document) -> tuple[int, bytes, bytes, str, str, tuple[str, .
     )
 
 
-def _foreign(document: Document, error: Exception) -> StoreCorrupted:
-    return StoreCorrupted(f"a document is no timer's: {document.get('_id')!r}: {error!r}")
+def _damaged(
+    document: Document, error: Exception, uuid: bytes
+) -> tuple[int, bytes, bytes, str, str, tuple[str, ...], bytes]:
+    tags = _left(document, "tags", list) or ()
+    return (
+        int(_left(document, "at", int) or 0),
+        bytes(uuid),
+        bytes(_left(document, "generation", bytes) or GENERATION_LOST),
+        _left(document, "namespace", str) or "",
+        _left(document, "timer_id", str) or "",
+        tuple(tag for tag in tags if isinstance(tag, str)),
+        damaged_record(error, _left(document, "record", bytes) or bson.encode(document)),
+    )
+
+
+def _left(document: Document, name: str, kind: type[T]) -> T | None:
+    value = document.get(name)
+    return value if isinstance(value, kind) else None
+
+
+def key_of(document: Document) -> FireKey:
+    """The key in a document or an index; an instant of 0 and no uuid for a damaged one."""
+    return int(_left(document, "at", int) or 0), bytes(_left(document, "uuid", bytes) or b"")

@@ -14,7 +14,7 @@ from tocsin.ports.store import GENERATION_END, HistoryRow, ListCursor, Listed, L
 from tocsin.sql.listing import Walk, place_of
 from tocsin.sql.rows import HISTORY
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
-from tocsin.stores.mongodb.documents import history_row, stored_row, uuid_binary
+from tocsin.stores.mongodb.documents import history_row, key_of, stored_row, uuid_binary
 from tocsin.stores.mongodb.reads import instants_between
 
 _CODE_POINT_MAX = 0x10FFFF
@@ -99,7 +99,7 @@ class _Source:
         cursor = client.collection(self._name).find(
             query, projection={"_id": 0, "at": 1, "uuid": 1}, session=session, sort=self._sort, skip=skip, limit=limit
         )
-        return [(int(each["at"]), bytes(each["uuid"]), GENERATION_END) for each in await cursor.to_list()]
+        return [(*key_of(each), GENERATION_END) for each in await cursor.to_list()]
 
     async def rows(
         self, client: MongoClient, session: Session, walk: Walk, end: ListCursor | None
