@@ -301,6 +301,7 @@ STORE = Board(
             (
                 (rate("tocsin_rows_loaded_total"), "rows"),
                 (rate("tocsin_load_failures_total"), "failed reads"),
+                (rate("tocsin_namespaces_damaged_total"), "damaged namespaces"),
             ),
         ),
         Panel(

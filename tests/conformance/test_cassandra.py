@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cassandra import SHARED_KEYSPACE, CassandraServer
+from tests.support.damage import damage
 from tocsin.ports.store import Store
 from tocsin.stores.cassandra import access
 from tocsin.stores.cassandra.store import CassandraStore
@@ -20,6 +21,7 @@ def scope_of(folder: Path) -> str:
 
 
 class TestCassandraStore(StoreConformance):
+    damage = staticmethod(damage)
     examples = 8
 
     @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.damage import damage
 from tests.support.dynamodb import DynamoServer
 from tocsin.ports.store import Store
 from tocsin.stores.dynamodb.store import DynamoStore
@@ -23,6 +24,7 @@ def table_of(folder: Path) -> str:
 
 
 class TestDynamoStore(StoreConformance):
+    damage = staticmethod(damage)
     examples = 15
 
     @pytest.fixture(autouse=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.damage import damage
 from tocsin.ports.store import Store
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.store_conformance import StoreConformance
 
 
 class TestMemoryStore(StoreConformance):
+    damage = staticmethod(damage)
     persistent = False
 
     def make_store(self, folder: Path) -> Store:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.damage import damage
 from tests.support.mongodb import MongoServer
 from tocsin.ports.store import Store
 from tocsin.stores.mongodb.store import MongoStore
@@ -26,6 +27,7 @@ def database_of(folder: Path) -> str:
 
 
 class TestMongoStore(StoreConformance):
+    damage = staticmethod(damage)
     examples = 10
 
     @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.damage import damage
 from tests.support.mysql import MysqlServer
 from tests.support.tidb_grammar import every_statement_is_parsed
 from tocsin.ports.store import Store
@@ -21,6 +22,8 @@ def database_of(folder: Path) -> str:
 
 
 class TestMysqlStore(StoreConformance):
+    damage = staticmethod(damage)
+
     @pytest.fixture(autouse=True)
     def _server(self, shared_mysql: MysqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         self.server = shared_mysql

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.damage import damage
 from tests.support.postgresql import PostgresServer
 from tocsin.ports.store import Store
 from tocsin.stores.postgresql.store import PostgresStore
@@ -19,6 +20,8 @@ def schema_of(folder: Path) -> str:
 
 
 class TestPostgresStore(StoreConformance):
+    damage = staticmethod(damage)
+
     @pytest.fixture(autouse=True)
     def _server(self, shared_postgresql: PostgresServer) -> None:
         self.url = shared_postgresql.url()

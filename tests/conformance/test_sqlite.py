@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.damage import damage
 from tocsin.ports.store import Store
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance import StoreConformance
 
 
 class TestSqliteStore(StoreConformance):
+    damage = staticmethod(damage)
+
     def make_store(self, folder: Path) -> Store:
         return SqliteStore(folder / "tocsin.db")
 
@@ -17,6 +20,7 @@ class TestSqliteStore(StoreConformance):
 class TestSqliteStoreWithSmallPages(StoreConformance):
     """With small limits and another page size: pages of lists are shortened by their bytes."""
 
+    damage = staticmethod(damage)
     examples = 20
 
     def make_store(self, folder: Path) -> Store:

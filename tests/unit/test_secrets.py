@@ -76,9 +76,9 @@ def test_rotation_to_a_former_secret_keeps_it_once() -> None:
 def test_the_stored_forms() -> None:
     assert decode_secrets(encode_secrets(ROTATED)) == ROTATED
     namespace = Namespace("n", 1, 0, 0, secret=ROTATED.secret, previous_secrets=ROTATED.previous)
-    assert decode_namespace(encode_namespace(namespace)).signing == ROTATED
+    assert decode_namespace(namespace.name, encode_namespace(namespace)).signing == ROTATED
     earlier = b'{"name":"n","num_shards":1,"created_at":0,"updated_at":0,"secret":"a"}'
-    assert decode_namespace(earlier).signing == FIRST
+    assert decode_namespace("n", earlier).signing == FIRST
 
 
 def test_generated_secrets_are_valid_and_differ() -> None:

@@ -11,6 +11,7 @@ import msgspec
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.secrets import PreviousSecret, SigningSecrets
+from tocsin.model.timer import UNUSABLE
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
 DEFAULT_NAMESPACE = "default"
@@ -75,6 +76,18 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
         )
 
 
+class DamagedNamespace(Namespace, frozen=True):
+    """A namespace whose stored record can't be read, and why. Its secrets and the shards of its timers are unknown, so its
+    timers are held like those of a paused one, and its operations are refused."""
+
+    reason: str = ""
+
+
+def damaged_namespace(name: str, reason: str) -> DamagedNamespace:
+    """The placeholder of a namespace whose record can't be read."""
+    return DamagedNamespace(name, num_shards=1, created_at=0, updated_at=0, paused=True, reason=reason)
+
+
 def policy_in_force(own: RetryPolicy | None, namespace: Namespace | None) -> RetryPolicy:
     """The retry policy for an attempt that ends now: the timer's own, else its namespace's, else the default."""
     if own is not None:
@@ -91,6 +104,12 @@ def encode_namespace(namespace: Namespace) -> bytes:
     return _encoder.encode(namespace)
 
 
-def decode_namespace(record: bytes) -> Namespace:
-    """Decodes what `encode_namespace` wrote. Raises msgspec.DecodeError."""
-    return _decoder.decode(record)
+def decode_namespace(name: str, record: bytes) -> Namespace:
+    """Decodes what `encode_namespace` wrote for the namespace of that name. From anything else, a DamagedNamespace."""
+    try:
+        namespace = _decoder.decode(record)
+    except UNUSABLE as error:
+        return damaged_namespace(name, str(error) or type(error).__name__)
+    if namespace.name != name or namespace.num_shards < 1:
+        return damaged_namespace(name, "the record is not this namespace's")
+    return namespace

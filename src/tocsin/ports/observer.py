@@ -147,6 +147,14 @@ class LoadFailed(NamedTuple):
     error: str
 
 
+class NamespaceDamaged(NamedTuple):
+    """The stored record of a namespace can't be read. Until it is restored, its timers are suspended and its operations
+    refused."""
+
+    namespace: str
+    error: str
+
+
 class NodeNameShared(NamedTuple):
     """Several living nodes have the same name, so only one of them gets shards. Repeated at intervals while it lasts."""
 
@@ -350,6 +358,7 @@ Event = (
     | BatchFailed
     | PageLoaded
     | LoadFailed
+    | NamespaceDamaged
     | NodeNameShared
     | ShardClaimed
     | ShardLost

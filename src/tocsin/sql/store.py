@@ -222,8 +222,8 @@ class SqlStore(ABC):
 
     async def namespaces(self) -> builtins.list[Namespace]:
         """All namespaces, by name."""
-        rows = await self._engine_rows("SELECT namespace_record FROM namespaces ORDER BY namespace_name")
-        return _decoded(decode_namespace, rows)
+        sql = "SELECT namespace_name, namespace_record FROM namespaces ORDER BY namespace_name"
+        return [decode_namespace(name, record.encode()) for name, record in await self._engine_rows(sql)]
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
         """With `create`, inserts the namespace; False when it already exists."""

@@ -43,6 +43,7 @@ LEVELS: dict[type, int] = {
     events.ClockTrusted: logging.INFO,
     events.BatchFailed: logging.ERROR,
     events.LoadFailed: logging.ERROR,
+    events.NamespaceDamaged: logging.ERROR,
     events.ClaimFailed: logging.WARNING,
     events.ShardLost: logging.WARNING,
     events.DispatchPaused: logging.WARNING,

@@ -52,6 +52,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_commits": (("result",), "Transactions by result: durable, definite (failed), unavailable, unknown, read."),
     "tocsin_rows_loaded": ((), "Timers loaded from the store into the windows."),
     "tocsin_load_failures": ((), "Failed reads of the store, which are retried."),
+    "tocsin_namespaces_damaged": ((), "Namespaces whose stored record was found damaged."),
     "tocsin_claims": ((), "Shards claimed."),
     "tocsin_claim_failures": ((), "Claims that failed or were lost to another node."),
     "tocsin_shards_lost": (("reason",), "Shards that this node lost, by reason."),
@@ -241,6 +242,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]
     events.LoadFailed: lambda m, e: m.count("tocsin_load_failures"),
+    events.NamespaceDamaged: lambda m, e: m.count("tocsin_namespaces_damaged"),
     events.ShardClaimed: lambda m, e: m.count("tocsin_claims"),
     events.ClaimFailed: lambda m, e: m.count("tocsin_claim_failures"),
     events.ShardLost: Metrics._lost,  # type: ignore[dict-item]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tocsin.testing.store_conformance_batches import BatchConformance, FetchConformance, LoadConformance
 from tocsin.testing.store_conformance_claims import ClaimConformance, FenceConformance
+from tocsin.testing.store_conformance_damage import DamageConformance
 from tocsin.testing.store_conformance_durability import (
     AdministrationConformance,
     ConcurrencyConformance,
@@ -30,6 +31,7 @@ class StoreConformance(
     ListConformance,
     HistoryConformance,
     ScheduleConformance,
+    DamageConformance,
     AdministrationConformance,
     ConcurrencyConformance,
     DurabilityConformance,

@@ -19,7 +19,15 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of
-from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.namespace import (
+    DEFAULT_NAMESPACE,
+    RESERVED_PREFIX,
+    Answers,
+    DamagedNamespace,
+    HistoryMode,
+    Namespace,
+    policy_in_force,
+)
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Timer
@@ -30,6 +38,8 @@ from tocsin.timers.engine.supervisor import Supervisor
 
 T = TypeVar("T")
 
+#: When to repeat a request for a namespace whose record is damaged: an operator has to restore it first.
+_DAMAGED_RETRY_AFTER_S = 60.0
 #: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
 #: was made.
 _TRIES_MAX = 10
@@ -46,7 +56,6 @@ class Namespaces:
         self._retention_us = retention_us
         self._shared = not context.store.capabilities.exclusive
         self._peers: Peers | None = None
-        self._arcs: dict[str, tuple[int, int]] = {}
         self._namespace_change = asyncio.Lock()
 
     # ------------------------------------------------------------------ known here
@@ -66,15 +75,21 @@ class Namespaces:
         await self._read(self._context.refresh_namespaces())
 
     def _shard_of(self, namespace: str, uuid: bytes) -> int:
-        arc = self._arcs.get(namespace)
+        arc = self._context.arcs.get(namespace)
         if arc is None:
-            arc = self._arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
+            arc = self._context.arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
         return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards)
 
     def _namespace(self, name: str) -> Namespace:
         found = self._context.namespaces.get(name)
         if found is None:
             raise NamespaceNotFound(f"there is no namespace {name!r}; create it first with namespaces/create")
+        if isinstance(found, DamagedNamespace):
+            raise Unavailable(
+                f"the stored record of namespace {name!r} is damaged ({found.reason}); its timers wait until the record is "
+                "restored from a backup",
+                retry_after_s=_DAMAGED_RETRY_AFTER_S,
+            )
         return found
 
     def retry_policy(self, timer: Timer) -> RetryPolicy:

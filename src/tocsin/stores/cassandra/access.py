@@ -37,7 +37,8 @@ _sign_in_decoder = msgspec.msgpack.Decoder(_SignIn)
 
 async def namespaces(client: CassandraClient) -> list[Namespace]:
     """All of them, by name."""
-    return [decode_namespace(value) for _, value, _ in await client.read(_ALL, client.partition(NAMESPACES))]
+    rows = await client.read(_ALL, client.partition(NAMESPACES))
+    return [decode_namespace(key.decode(), value or b"") for key, value, _ in rows]
 
 
 async def put_namespace(client: CassandraClient, namespace: Namespace, *, create: bool) -> bool:

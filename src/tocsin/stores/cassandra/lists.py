@@ -194,7 +194,9 @@ async def _schedule(client: CassandraClient, name: str, listed: _Listed) -> Stor
     found, damaged = await rows_by_key(client, listed.shard_id, [key])
     if key in damaged:
         left = row_or_damaged(key, damaged[key].value)
-        return left._replace(namespace=name, timer_id=schedule_id_of(listed.key)) if isinstance(left, StoredRow) else None
+        return (
+            left._replace(namespace=name, timer_id=schedule_id_of(listed.key)) if isinstance(left, StoredRow) else None
+        )
     row = found.get(key)
     if isinstance(row, StoredRow) and schedule_key(row.namespace, row.timer_id) == listed.key and row.namespace == name:
         return row

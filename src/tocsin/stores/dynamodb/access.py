@@ -13,6 +13,7 @@ from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import AuditQuery, SignIn
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed
+from tocsin.stores.dynamodb.items import bytes_in
 from tocsin.stores.dynamodb.keys import API_KEYS, AUDIT, NAMESPACES, SECRETS, SIGN_INS, Item, instant_bytes, key
 
 _key_encoder = msgspec.json.Encoder()
@@ -24,7 +25,8 @@ _AUDIT_END = b"\xff" * 25
 
 async def namespaces(client: DynamoClient) -> list[Namespace]:
     """All of them, by name."""
-    return [decode_namespace(bytes(item["r"]["B"])) for item in await client.all(NAMESPACES)]
+    items = await client.all(NAMESPACES)
+    return [decode_namespace(bytes(item["s"]["B"]).decode(), bytes_in(item, "r")) for item in items]
 
 
 async def put_namespace(client: DynamoClient, namespace: Namespace, *, create: bool) -> bool:

@@ -146,23 +146,24 @@ def _row(item: Item) -> StoredRow | HistoryRow:
 
 
 def _damaged_row(item: Item, error: Exception) -> StoredRow | HistoryRow:
-    sort, place = bytes(item["s"]["B"]), _bytes(item, "o")
+    sort, place = bytes(item["s"]["B"]), bytes_in(item, "o")
     at = instant_of(place[1:9]) if len(place) > 8 else 0
     tags = item.get("t", {}).get("L", ())
     texts = (
         _text(item, "n"),
         _text(item, "i"),
         tuple(tag["S"] for tag in tags if "S" in tag),
-        damaged_record(error, _bytes(item, "r") or _text(item, "r").encode()),
+        damaged_record(error, bytes_in(item, "r") or _text(item, "r").encode()),
     )
     if is_timer(sort):
         reason = (_text(item, "w") or "damaged") if place.startswith(SUSPENDED) else None
-        return StoredRow(at, uuid_of(sort), _bytes(item, "g") or GENERATION_LOST, *texts, reason)
+        return StoredRow(at, uuid_of(sort), bytes_in(item, "g") or GENERATION_LOST, *texts, reason)
     status = _STATUSES.get(_text(item, "z"), Status.FAILED)
     return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, at, 0)
 
 
-def _bytes(item: Item, name: str) -> bytes:
+def bytes_in(item: Item, name: str) -> bytes:
+    """An attribute of bytes; empty if the item lacks it or has another type there."""
     return bytes(item.get(name, {}).get("B", b""))
 
 
@@ -172,7 +173,7 @@ def _text(item: Item, name: str) -> str:
 
 def generation_of_entry(item: Item) -> bytes:
     """The generation in an entry of the index by instant."""
-    return _bytes(item, "g") or GENERATION_LOST
+    return bytes_in(item, "g") or GENERATION_LOST
 
 
 def run_row_of(item: Item) -> RunRow:
@@ -183,4 +184,4 @@ def run_row_of(item: Item) -> RunRow:
     try:
         return RunRow(uuid, generation, bytes(item["r"]["B"]), instant_of(bytes(item["e"]["B"])))
     except _DAMAGE as error:
-        return RunRow(uuid, generation, damaged_record(error, _bytes(item, "r")), 0)
+        return RunRow(uuid, generation, damaged_record(error, bytes_in(item, "r")), 0)

@@ -22,7 +22,9 @@ _key_decoder = msgspec.json.Decoder(ApiKey)
 
 async def namespaces(client: MongoClient) -> list[Namespace]:
     """All of them, by name."""
-    return [decode_namespace(record) for record in await _records(client, "namespaces")]
+    documents = await _documents(client, "namespaces")
+    records = ((document["_id"], document.get("record")) for document in documents)
+    return [decode_namespace(name, record if isinstance(record, bytes) else b"") for name, record in records]
 
 
 async def put_namespace(client: MongoClient, namespace: Namespace, *, create: bool) -> bool:
@@ -46,14 +48,11 @@ async def put_namespace(client: MongoClient, namespace: Namespace, *, create: bo
 
 async def api_keys(client: MongoClient) -> list[ApiKey]:
     """All of them, by key_id."""
-    return [_key_decoder.decode(record) for record in await _records(client, "api_keys")]
+    return [_key_decoder.decode(bytes(document["record"])) for document in await _documents(client, "api_keys")]
 
 
-async def _records(client: MongoClient, name: str) -> list[bytes]:
-    documents = await client.read(
-        lambda session: client.collection(name).find(session=session, sort=[("_id", 1)]).to_list()
-    )
-    return [bytes(document["record"]) for document in documents]
+async def _documents(client: MongoClient, name: str) -> list[Document]:
+    return await client.read(lambda session: client.collection(name).find(session=session, sort=[("_id", 1)]).to_list())
 
 
 async def put_api_key(client: MongoClient, api_key: ApiKey) -> None:

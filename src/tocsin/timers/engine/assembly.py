@@ -328,7 +328,9 @@ class Assembly:
         """The operation ends the timer: its row is deleted, and its history is written."""
         # What can fail comes first: a refused operation must leave nothing in the batch.
         batch, ended = self._batch, Row(present.key, op.generation, timer, present.size)
-        self._record(ended, timer)
+        if timer.id:
+            # A damaged row may have lost its id.
+            self._record(ended, timer)
         batch.final[op.uuid] = None
         batch.ended[op.uuid] = ended
         batch.upserts.pop(op.uuid, None)

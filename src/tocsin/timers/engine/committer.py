@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.errors import (
     DefiniteFailure,
-    OutcomeUnknown,
     ShardMoved,
     ShardUnavailable,
-    StoreCallFailed,
+    StoreError,
     StoreUnavailable,
     TocsinError,
     Unavailable,
@@ -178,7 +177,7 @@ class CommitLane:
                 for shard in shards
                 if (window := shard.window) is not None
             ]
-        except StoreCallFailed as error:
+        except StoreError as error:
             self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
             self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
             return None
@@ -316,7 +315,8 @@ class CommitLane:
                 refused = Unavailable(f"writing to the store failed; {_NOT_WRITTEN}: {error}")
                 self._refuse_clients([shard for shard, _ in batches], refused)
             return error
-        except OutcomeUnknown as error:
+        except StoreError as error:
+            # Damaged tables or files, too: what they have taken is as little known.
             self._failed(batches, "unknown", error)
             for shard, batch in batches:
                 batch.refuse(ShardUnavailable(_UNCONFIRMED))

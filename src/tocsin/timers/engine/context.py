@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tocsin.model.errors import OutcomeUnknown, StoreError
-from tocsin.model.namespace import RETENTION_DEFAULT_US, HistoryMode, Namespace
+from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
-from tocsin.ports.observer import Event
+from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Store
 from tocsin.timers.engine.limits import EngineLimits
 
@@ -38,6 +38,8 @@ class Context:
     #: Namespaces whose timers this process handles itself, each with the caller that is invoked instead of `caller`.
     internal: Mapping[str, Caller] = field(default_factory=dict)
     namespaces: dict[str, Namespace] = field(default_factory=dict)
+    #: Hash and number of shards of namespaces in use, which never change.
+    arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
     #: near enough to the store's; before it ever was, the store's. For other users of a clock on this node; timers don't fire
     #: by it, they wait until the clock is right (rule 12).
@@ -104,6 +106,9 @@ class Context:
         for namespace in listed:
             if self._learned_from.get(namespace.name, 0) < number:
                 self._learned_from[namespace.name] = number
+                if isinstance(namespace, DamagedNamespace) and self.namespaces.get(namespace.name) != namespace:
+                    self.arcs.pop(namespace.name, None)
+                    self.observe(NamespaceDamaged(namespace.name, namespace.reason))
                 self.namespaces[namespace.name] = namespace
         self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
         return listed
