@@ -264,7 +264,8 @@ class Capabilities:
     have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
     transaction; otherwise the engine applies each shard's batch by itself, so that no shard fails with another.
     `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
-    engine keeps its batches within them.
+    engine keeps its batches within them. `row_bytes_max`: how large a record may be, None for no limit: a live row and a
+    history row with such records and with the longest names, tags and reason fit in the store, also together in one batch.
     """
 
     range_delete: bool = True
@@ -274,6 +275,7 @@ class Capabilities:
     shards_together: bool = True
     batch_rows_max: int | None = None
     batch_bytes_max: int | None = None
+    row_bytes_max: int | None = None
 
 
 class Store(Protocol):

@@ -31,7 +31,7 @@ from tocsin.server.outgoing import Outgoing, outgoing
 from tocsin.server.peers import Peers, loopback, peering_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
-from tocsin.server.stores import open_store
+from tocsin.server.stores import check_payload_limit, open_store
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
 from tocsin.service_calls.api.service_calls import ServiceCalls
@@ -128,6 +128,7 @@ class Server:
         watching = observers(settings, clock, more)
         store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
+        check_payload_limit(settings, store.capabilities)
         total_shards = await store.open(settings.shards)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(port, peers)

@@ -10,7 +10,7 @@ import structlog
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer
-from tocsin.ports.store import Store
+from tocsin.ports.store import Capabilities, Store
 from tocsin.settings import Settings
 from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
@@ -78,6 +78,16 @@ def open_store(
         on_checkpoint_error=_log_checkpoint_error,
         **settings.sqlite_options(),
     )
+
+
+def check_payload_limit(settings: Settings, capabilities: Capabilities) -> None:
+    """Raises ConfigError if `payload_bytes_max` is more than the store can hold, with room for what the engine adds."""
+    allowed, reserve = settings.input_limits().payload_bytes_max, settings.engine_limits().row_reserve_bytes
+    if capabilities.row_bytes_max is not None and allowed > (most := capabilities.row_bytes_max - reserve):
+        raise ConfigError(
+            f"payload_bytes_max: {allowed} must be at most {most}, which is what this store can hold of a timer "
+            f"({urlsplit(settings.store_url()).scheme})"
+        )
 
 
 def _mongodb(settings: Settings, *, create: bool) -> Store:

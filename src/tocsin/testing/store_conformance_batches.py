@@ -8,8 +8,10 @@ import pytest
 
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Store
+from tocsin.model.validation import InputLimits
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Store, schedules_of
 from tocsin.testing.store_conformance_base import StoreSuite, claimed, finished, loaded, put, row, suspended, uuid_of
+from tocsin.timers.engine.window import REASON_CHARS_MAX
 
 
 class BatchConformance(StoreSuite):
@@ -132,6 +134,20 @@ class BatchConformance(StoreSuite):
         assert await loaded(store) == rows[:4]
         assert await suspended(store) == rows[4:]
         assert await store.fetch(0, [r.uuid for r in rows]) == {r.uuid: Found(r, None) for r in rows}
+
+    async def test_a_row_of_the_greatest_size_is_stored_with_its_history(self, store: Store) -> None:
+        if store.capabilities.row_bytes_max is None:
+            pytest.skip("no limit on rows")
+        batch, limits = await claimed(store), InputLimits()
+        record = b"\\" * store.capabilities.row_bytes_max
+        name, widest = schedules_of("n" * 255), "\U0001f514"
+        tags = tuple(f"{number:02}" + widest * (limits.tag_chars_max - 2) for number in range(limits.tags_max))
+        timer_id, reason = widest * limits.id_chars_max, widest * REASON_CHARS_MAX
+        largest = row(1, namespace=name, timer_id=timer_id, tags=tags, record=record, suspended=reason)
+        ended = finished(largest._replace(generation=row(1).generation))
+        batch.upserts, batch.history = [largest], [ended]
+        assert await store.apply([batch]) == [Applied.DURABLE]
+        assert await store.fetch(0, [largest.uuid]) == {largest.uuid: Found(largest, ended)}
 
 
 class LoadConformance(StoreSuite):

@@ -38,11 +38,14 @@ from tocsin.stores.cassandra.keys import LIVE, SUSPENDED
 from tocsin.stores.cassandra.schema import begin_data, prepare
 from tocsin.stores.cassandra.settings import CassandraSettings, parse_address
 from tocsin.stores.cassandra.size import SizeWatch
+from tocsin.stores.cassandra.writes import WRITE_BYTES_MAX
 from tocsin.stores.turns import Turns, outcome_of
 
 #: Timers in one batch. Each takes up to five statements, and the server's time grows with their number.
 _BATCH_ROWS_MAX = 500
 _BATCH_BYTES_MAX = 1024 * 1024
+#: A batch has room for two rows, and what they have beside their records.
+_ROW_BYTES_MAX = WRITE_BYTES_MAX // 2 - 64 * 1024
 
 
 class CassandraStore(Administration[CassandraClient]):
@@ -61,6 +64,7 @@ class CassandraStore(Administration[CassandraClient]):
         expires_history=True,
         batch_rows_max=_BATCH_ROWS_MAX,
         batch_bytes_max=_BATCH_BYTES_MAX,
+        row_bytes_max=_ROW_BYTES_MAX,
     )
 
     def __init__(

@@ -36,7 +36,7 @@ from tocsin.stores.dynamodb import access, lists, reads, writes
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
 from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
 from tocsin.stores.dynamodb.schema import prepare
-from tocsin.stores.dynamodb.settings import DynamoSettings, parse_address
+from tocsin.stores.dynamodb.settings import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, DynamoSettings, parse_address
 from tocsin.stores.turns import Turns, outcome_of
 
 #: Timers in one transaction: each may need a delete and a history item, or a put and a run, beside the fence.
@@ -58,6 +58,7 @@ class DynamoStore(Administration[DynamoClient]):
         shards_together=False,
         batch_rows_max=_BATCH_ROWS_MAX,
         batch_bytes_max=_BATCH_BYTES_MAX,
+        row_bytes_max=ITEM_BYTES_MAX - BESIDE_RECORD_BYTES_MAX,
     )
 
     def __init__(

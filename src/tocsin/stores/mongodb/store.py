@@ -43,6 +43,8 @@ T = TypeVar("T")
 _BATCH_ROWS_MAX = 450
 #: Half of the size up to which one entry of the oplog has room.
 _BATCH_BYTES_MAX = 8 * 1024 * 1024
+#: MongoDB's limit of a document, less what a document has beside its record.
+_ROW_BYTES_MAX = 16 * 1024 * 1024 - 64 * 1024
 
 
 class MongoStore(Administration[MongoClient]):
@@ -52,7 +54,12 @@ class MongoStore(Administration[MongoClient]):
     `create`, a database without them raises StoreUnavailable.
     """
 
-    capabilities = Capabilities(shards_together=False, batch_rows_max=_BATCH_ROWS_MAX, batch_bytes_max=_BATCH_BYTES_MAX)
+    capabilities = Capabilities(
+        shards_together=False,
+        batch_rows_max=_BATCH_ROWS_MAX,
+        batch_bytes_max=_BATCH_BYTES_MAX,
+        row_bytes_max=_ROW_BYTES_MAX,
+    )
 
     def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
         self._settings = MongoSettings(parse_address(url), **options)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tocsin.ports.store import (
@@ -31,6 +32,9 @@ from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.schema import migrate
 from tocsin.stores.mysql.text import filled
 
+#: What a row of a statement has beside its record, in hexadecimal digits, and the statement's own text.
+_BESIDE_RECORD_BYTES_MAX = 64 * 1024
+
 
 class MysqlStore(ServerStore[MysqlSettings, Connection]):
     """Timers in the MySQL or MariaDB database at `url` (`mysql://user:password@host:port/database`), which any number of
@@ -41,7 +45,11 @@ class MysqlStore(ServerStore[MysqlSettings, Connection]):
     total_shards_default = TOTAL_SHARDS_SHARED_DEFAULT
 
     def __init__(self, url: str, **options: Any) -> None:
-        super().__init__(MysqlSettings(url, **options))
+        settings = MysqlSettings(url, **options)
+        super().__init__(settings)
+        # A statement has at least one row whole, and each byte of its record may need two.
+        row_bytes_max = settings.statement_bytes_max // 2 - _BESIDE_RECORD_BYTES_MAX
+        self.capabilities = replace(self.capabilities, row_bytes_max=row_bytes_max)
 
     async def shards(self) -> builtins.list[ShardState]:
         """Every shard that was ever claimed."""

@@ -5,6 +5,7 @@ Pure, like the window: nothing here waits or reads a clock.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 
@@ -14,6 +15,7 @@ from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
     InvalidInput,
+    PayloadTooLarge,
     RecordUndecodable,
     RequestExpired,
     ScheduleEnded,
@@ -39,6 +41,7 @@ from tocsin.timers.engine.rows import (
     decoded_row,
     stored,
     stored_namespace,
+    too_large,
     undecodable_row,
 )
 from tocsin.timers.engine.runs import attempted_run, run_row, superseded_run, suspended_run
@@ -61,7 +64,15 @@ class Assembly:
     batch is durable; until then only the operations leave its queue."""
 
     def __init__(
-        self, window: Window, *, now_us: int, boot_us: int, history_rule: HistoryRule, fetched: Fetched | None = None
+        self,
+        window: Window,
+        *,
+        now_us: int,
+        boot_us: int,
+        history_rule: HistoryRule,
+        fetched: Fetched | None = None,
+        row_bytes_max: int = sys.maxsize,
+        row_reserve_bytes: int = 0,
     ) -> None:
         self._window = window
         self._now_us = now_us
@@ -70,6 +81,9 @@ class Assembly:
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._turns = 0
+        self._row_bytes_max, self._client_bytes_max = row_bytes_max, row_bytes_max - row_reserve_bytes
+        # What the record of the present operation may have.
+        self._bytes_max = row_bytes_max
 
     def batch(self, *, rows_max: int, bytes_max: int, finished_max: int, exact_after_us: int) -> Batch:
         """Pending operations in order up to the limits, with one final state per uuid (rule 4), and at most `finished_max`
@@ -84,11 +98,15 @@ class Assembly:
                 continue
             if op.uuid not in self._fetched and window.needs_store(op, batch.final):
                 break
+            brings = op.by_client and (op.timer is not None or op.changes is not None)
+            self._bytes_max = self._client_bytes_max if brings else self._row_bytes_max
             try:
                 answer = self._resolve(op)
-            except UNUSABLE as error:
-                self._refuse_unusable(op, error)
-                continue
+            except (PayloadTooLarge, *UNUSABLE) as error:
+                if not (op.by_client and isinstance(error, PayloadTooLarge)):
+                    self._refuse_unusable(op, error)
+                    continue
+                answer = error
             window.pending.popleft()
             batch.ops.append(op)
             batch.answers.append(answer)
@@ -273,9 +291,11 @@ class Assembly:
         return row
 
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
-        """Writes the row, and with it the run that it ends."""
-        uuid, batch = row.key[1], self._batch
-        batch.upserts[uuid] = stored(row, suspended)
+        """Writes the row, and with it the run that it ends. Raises PayloadTooLarge."""
+        uuid, batch, record = row.key[1], self._batch, stored(row, suspended)
+        if row.size > self._bytes_max:
+            raise too_large(row.timer, row.size, self._bytes_max)
+        batch.upserts[uuid] = record
         if run is not None:
             self._add_run(run)
         batch.final[uuid] = row

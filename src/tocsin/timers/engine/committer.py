@@ -224,6 +224,8 @@ class CommitLane:
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
             fetched=fetched,
+            row_bytes_max=self._context.row_bytes_max,
+            row_reserve_bytes=self._context.limits.row_reserve_bytes,
         )
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -88,6 +89,11 @@ class Context:
     def batch_bytes_max(self) -> int:
         """Bytes of one batch's records, likewise."""
         return min(self.limits.batch_bytes_max, self.store.capabilities.batch_bytes_max or self.limits.batch_bytes_max)
+
+    @property
+    def row_bytes_max(self) -> int:
+        """Bytes of a record that the store can hold."""
+        return self.store.capabilities.row_bytes_max or sys.maxsize
 
     @property
     def namespaces_until(self) -> int:

@@ -68,6 +68,10 @@ class EngineLimits:
     member_forget_us: int = 60 * SECOND
     #: Attempts that a timer's log keeps, the latest ones: a record must stay small.
     attempt_log_max: int = 10
+    #: What the engine adds to a record while its timer is pending and when it ends: the attempts' log, the last error,
+    #: idempotency keys, a schedule's progress. Clients' writes leave so much of the greatest row free, so that every timer
+    #: that was accepted can be retried and recorded.
+    row_reserve_bytes: int = 32 * 1024
     #: Suspended timers that are resumed in one transaction of a shard, so that other writes wait little.
     resume_rows: int = 1_000
     #: How long a node does not claim a shard again that it released because of its contents (unreadable rows, a newer

@@ -10,7 +10,7 @@ from enum import IntEnum
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
-from tocsin.model.errors import TocsinError
+from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.observer import Event
@@ -243,6 +243,23 @@ def stored(row: Row, suspended: str | None = None) -> StoredRow:
 def stored_namespace(timer: Timer) -> str:
     """The name by which the store lists the row."""
     return timer.namespace if timer.schedule is None else schedules_of(timer.namespace)
+
+
+def too_large(timer: Timer, size: int, bytes_max: int) -> PayloadTooLarge:
+    """The error of a timer whose record is larger than a row of the store may be. It names the largest part."""
+    sizes = {
+        "payload": len(timer.payload),
+        "body": 0 if timer.body is None else len(msgspec.json.encode(timer.body)),
+        "headers": 0 if timer.headers is None else len(msgspec.json.encode(timer.headers)),
+    }
+    largest = max(sizes, key=sizes.__getitem__)
+    return PayloadTooLarge(
+        FieldError(
+            largest,
+            f"makes the timer too large: it would take {size} bytes as stored, {sizes[largest]} of them here; the server's "
+            f"database has room for {bytes_max}",
+        )
+    )
 
 
 def decoded_row(found: StoredRow) -> Row:
