@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Coroutine
 from typing import Any
 
@@ -51,6 +52,7 @@ class Bench:
     def __init__(self) -> None:
         self.store = MemoryStore()
         epoch = at_once(self.store.claim(0, expected_epoch=0, owner=OWNER))
+        self.row_bytes_max, self.row_reserve_bytes = sys.maxsize, 0
         self.window = Window(0, epoch, OWNER)
         self.answers: list[Any] = []
         self.answered = lambda op, answer: self.answers.append(answer)
@@ -79,6 +81,8 @@ class Bench:
             boot_us=0,
             history_rule=self.history_rule,
             fetched={uuid: found.get(uuid) for uuid in uuids},
+            row_bytes_max=self.row_bytes_max,
+            row_reserve_bytes=self.row_reserve_bytes,
         )
         return assembly.batch(
             rows_max=rows_max, bytes_max=100_000, finished_max=finished_max, exact_after_us=exact_after
@@ -296,6 +300,21 @@ def test_retry_that_cannot_be_encoded_suspends_its_timer_with_the_reason() -> No
     bench.commit(bench.assemble())
     bench.commit(bench.assemble())
     assert bench.stored()[UUID].suspended.startswith("bad_record: UnicodeEncodeError")
+    assert not bench.window.retrying and not bench.window.awaiting_write and not bench.window.has_work()
+
+
+def test_retry_uses_the_reserve_of_the_row_and_is_suspended_beyond_it() -> None:
+    bench = Bench()
+    bench.row_bytes_max, bench.row_reserve_bytes = 2_000, 1_000
+    bench.create(10)
+    bench.commit(bench.assemble())
+    for error, suspended in (("x" * 1_500, None), ("x" * 2_000, "bad_record: PayloadTooLarge: ")):
+        retried = msgspec.structs.replace(bench.fire().timer, last_error=error)
+        bench.window.answered(bench.attempt, NextAttempt(retried, 50), 0)
+        bench.commit(bench.assemble())
+        bench.commit(bench.assemble())
+        found = bench.stored()[UUID].suspended
+        assert found == suspended if suspended is None else found.startswith(suspended)
     assert not bench.window.retrying and not bench.window.awaiting_write and not bench.window.has_work()
 
 

@@ -163,6 +163,8 @@ def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
         reason = f"its stored record can't be read: {error}"
         timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
         timer.tags = row.tags
+        if isinstance(row, HistoryRow):
+            timer.status = row.status
     if isinstance(row, StoredRow):
         return TimerView(timer, row.uuid, shard_id, row.execute_at, row.suspended)
     return TimerView(timer, row.uuid, shard_id, None)

@@ -1,0 +1,126 @@
+"""What a node does with rows and namespaces that are damaged, and with timers for which its store has no room."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import msgspec
+import pytest
+from tests.support.damage import damage
+from tests.unit.test_forwarded_writes import Node, timer
+
+from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerNotFound, TimerNotPending, Unavailable
+from tocsin.model.ids import timer_uuid
+from tocsin.model.namespace import DamagedNamespace
+from tocsin.model.raw_body import RawBody
+from tocsin.model.timer import Changes, Status
+from tocsin.ports.observer import Event, NamespaceDamaged
+from tocsin.ports.store import Capabilities, StoredRow
+from tocsin.server.stores import check_payload_limit
+from tocsin.settings.load import load_settings
+from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.listing import ListRequest
+
+ROW_BYTES_MAX = 40_000
+RESERVE_BYTES = 32 * 1024
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    store = MemoryStore(SystemClock())
+    store.capabilities = replace(store.capabilities, row_bytes_max=ROW_BYTES_MAX)
+    await store.open(1)
+    return store
+
+
+@pytest.fixture
+async def node(store: MemoryStore) -> AsyncIterator[Node]:
+    made = Node(store)
+    await made.service.ensure_default_namespace()
+    await made.supervisor.start()
+    await made.owned.wait()
+    yield made
+    await made.supervisor.close()
+
+
+async def stored(store: MemoryStore, name: str) -> StoredRow:
+    uuid = timer_uuid("default", name)
+    row = (await store.fetch(0, [uuid]))[uuid].live
+    assert row is not None
+    return row
+
+
+@pytest.mark.parametrize("names_lost", [False, True])
+async def test_damaged_timer_is_shown_with_the_reason_and_can_be_deleted(
+    node: Node, store: MemoryStore, names_lost: bool
+) -> None:
+    for name in ("hurt", "sound"):
+        await node.service.create(timer(name))
+    row = await stored(store, "hurt")
+    await damage(store, row._replace(namespace="", timer_id="") if names_lost else row)
+    view = await node.service.get("default", "hurt")
+    assert (view.timer.id, view.timer.status) == ("hurt", Status.PENDING)
+    assert "can't be read" in str(view.timer.last_error)
+    with pytest.raises(TimerNotPending, match="can't be read"):
+        await node.service.update("default", "hurt", Changes(tags=("a",)))
+    await node.service.delete("default", "hurt")
+    if names_lost:
+        with pytest.raises(TimerNotFound):
+            await node.service.get("default", "hurt")
+    else:
+        assert (await node.service.get("default", "hurt")).timer.status is Status.CANCELED
+    listed, _ = await node.service.list(ListRequest("default", frozenset({Status.PENDING})))
+    assert [each.timer.id for each in listed] == ["sound"]
+
+
+async def test_damaged_namespace_is_reported_once_and_refuses_its_operations_until_it_is_restored(
+    node: Node, store: MemoryStore
+) -> None:
+    events: list[Event] = []
+    node.context.observe = events.append
+    sound = await node.service.create_namespace("hurt")
+    await node.service.create(timer("t", "hurt"))
+    await damage(store, sound)
+    for _ in range(2):
+        await node.supervisor.lease.read_namespaces()
+    assert [each.namespace for each in events if isinstance(each, NamespaceDamaged)] == ["hurt"]
+    with pytest.raises(Unavailable, match="'hurt' is damaged"):
+        await node.service.create(timer("t", "hurt"))
+    with pytest.raises(Unavailable, match="'hurt' is damaged"):
+        await node.service.update_namespace("hurt", paused=False)
+    await node.service.create(timer("t"))
+    known = node.context.namespaces["hurt"]
+    assert isinstance(known, DamagedNamespace)
+    assert known.paused
+    store._namespaces["hurt"] = sound
+    await node.supervisor.lease.read_namespaces()
+    assert (await node.service.get("hurt", "t")).timer.id == "t"
+
+
+async def test_timer_for_which_the_store_has_no_room_is_refused_with_its_largest_field(node: Node) -> None:
+    fits = msgspec.Raw(b'"' + b"x" * 6_000 + b'"')
+    too_large = msgspec.Raw(b'"' + b"x" * (ROW_BYTES_MAX - RESERVE_BYTES) + b'"')
+
+    def with_payload(payload: msgspec.Raw) -> msgspec.Struct:
+        return msgspec.structs.replace(timer("t"), payload=payload)
+
+    await node.service.create(with_payload(fits))  # type: ignore[arg-type]
+    for refused, field in (
+        (node.service.create(with_payload(too_large)), "payload"),  # type: ignore[arg-type]
+        (node.service.update("default", "t", Changes(payload=too_large)), "payload"),
+        (node.service.update("default", "t", Changes(body=RawBody("a/b", text="x" * 8_000))), "body"),
+        (node.service.update("default", "t", Changes(headers={"a": "x" * 1_000, "b": "x" * 1_000})), "payload"),
+    ):
+        with pytest.raises(PayloadTooLarge) as caught:
+            await refused
+        assert [error.path for error in caught.value.errors] == [field]
+    assert (await node.service.get("default", "t")).timer.payload == fits
+
+
+def test_payload_limit_above_what_the_store_holds_is_refused_at_the_start() -> None:
+    capabilities = Capabilities(row_bytes_max=ROW_BYTES_MAX)
+    check_payload_limit(load_settings({"payload_bytes_max": ROW_BYTES_MAX - RESERVE_BYTES}), capabilities)
+    with pytest.raises(ConfigError, match=f"payload_bytes_max: .* at most {ROW_BYTES_MAX - RESERVE_BYTES}"):
+        check_payload_limit(load_settings({"payload_bytes_max": ROW_BYTES_MAX - RESERVE_BYTES + 1}), capabilities)
