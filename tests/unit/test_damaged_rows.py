@@ -14,13 +14,15 @@ from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerNotFound, Tim
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.model.raw_body import RawBody
-from tocsin.model.timer import Changes, Status
+from tocsin.model.run import Run, RunStatus, encode_run
+from tocsin.model.timer import Changes, Status, damaged_record
 from tocsin.ports.observer import Event, NamespaceDamaged
-from tocsin.ports.store import Capabilities, StoredRow
+from tocsin.ports.store import Capabilities, HistoryRow, RunRow, StoredRow
 from tocsin.server.stores import check_payload_limit
 from tocsin.settings.load import load_settings
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.history import runs_page
 from tocsin.timers.listing import ListRequest
 
 ROW_BYTES_MAX = 40_000
@@ -73,6 +75,21 @@ async def test_damaged_timer_is_shown_with_the_reason_and_can_be_deleted(
         assert (await node.service.get("default", "hurt")).timer.status is Status.CANCELED
     listed, _ = await node.service.list(ListRequest("default", frozenset({Status.PENDING})))
     assert [each.timer.id for each in listed] == ["sound"]
+
+
+async def test_damaged_run_is_shown_with_the_reason_among_the_others() -> None:
+    sound = RunRow(b"u" * 16, b"\2" * 32, encode_run(Run(7, RunStatus.SUPERSEDED)), 0)
+    hurt = RunRow(b"u" * 16, b"\1" * 32, damaged_record(KeyError("r"), b""), 0)
+
+    async def live() -> None:
+        return None
+
+    async def ends(before: bytes | None, limit: int) -> list[HistoryRow | RunRow]:
+        return [sound, hurt][:limit]
+
+    page = await runs_page(live, ends, 10, None)
+    assert [run.status for run in page.runs] == [RunStatus.SUPERSEDED, RunStatus.FAILED]
+    assert "can't be read" in str(page.runs[1].attempts[0].error)
 
 
 async def test_damaged_namespace_is_reported_once_and_refuses_its_operations_until_it_is_restored(

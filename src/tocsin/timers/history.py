@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, RecordUndecodable
+from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.run import Run, RunStatus, decode_run, run_of
-from tocsin.model.timer import decode_record
+from tocsin.model.timer import Attempt, decode_record
 from tocsin.ports.store import HistoryRow, RunRow, Store, StoredRow
 
 #: Reads of the ends of runs: those with a generation less than the given one, at most that many.
@@ -55,8 +55,8 @@ async def runs_of(store: Store, shard_id: int, uuid: bytes, limit: int, cursor: 
 
 
 async def runs_page(read_live: ReadLive, read_ends: ReadEnds, limit: int, cursor: str | None) -> RunPage:
-    """The requested page. Its first run is the current one, if there is one. Raises InvalidInput for a bad cursor, and
-    DefiniteFailure for a stored run that can't be read."""
+    """The requested page. Its first run is the current one, if there is one. Of a run that can't be read, its only attempt
+    states the reason. Raises InvalidInput for a bad cursor."""
     after = read_cursor(cursor)
     first = None
     if after is None:
@@ -105,9 +105,10 @@ def _ended(row: HistoryRow | RunRow) -> Run:
             return _named(decode_run(row.record), row.generation)
         return _named(run_of(decode_record(row.record), row.status), row.generation)
     except RecordUndecodable as error:
-        if isinstance(row, HistoryRow):
-            return _named(Run(row.execute_at, RunStatus(row.status)), row.generation)
-        raise DefiniteFailure(f"a stored run can't be read: {error}") from error
+        # Of a run's row nothing else is left.
+        at, status = (row.execute_at, row.status) if isinstance(row, HistoryRow) else (0, RunStatus.FAILED)
+        reason = Attempt(at, 0, error=f"what is stored of this run can't be read: {error}")
+        return _named(Run(at, RunStatus(status), attempts=(reason,)), row.generation)
 
 
 def _named(run: Run, generation: bytes) -> Run:

@@ -53,7 +53,9 @@ def pause_namespaces(path: Path) -> None:
             # Without a log of its own: the file alone is the database.
             connection.pragma("journal_mode", "delete")
             connection.execute(
-                "UPDATE namespaces SET namespace_record = json_set(namespace_record, '$.paused', json('true'))"
+                "UPDATE namespaces SET namespace_record = json_set(namespace_record, '$.paused', json('true')) "
+                # Those of damaged ones are held anyway.
+                "WHERE json_valid(namespace_record)"
             )
         finally:
             connection.close()

@@ -156,8 +156,8 @@ CODES: dict[str, ErrorCode] = {
         "the body has 300000 bytes; at most 262144 are accepted",
     ),
     "PAYLOAD_TOO_LARGE": ErrorCode(
-        "The timer's payload, or the body of the service call's request, exceeds its limit. The request has no other "
-        "error.",
+        "The timer's payload, or the body of the service call's request, exceeds its limit, or the timer is larger than "
+        "the server's database can store. The request has no other error.",
         "Store large data elsewhere and send a reference. Settings: `payload_bytes_max`, "
         "`agent.request_body_bytes_max`.",
         "payload: is 200000 bytes long; at most 102400 are accepted",

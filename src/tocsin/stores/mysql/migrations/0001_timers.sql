@@ -21,6 +21,11 @@ CREATE TABLE IF NOT EXISTS timers (
   -- JSON text as the engine wrote it, as bytes, so that a record that is not valid text is kept unchanged.
   timer_record longblob,
   timer_parked_reason text,
+  -- A row lacks nothing that reads of whole pages rely on, whoever writes it.
+  CHECK (
+    row_type = 1
+    OR (timer_generation IS NOT NULL AND timer_namespace IS NOT NULL AND timer_id IS NOT NULL AND timer_record IS NOT NULL)
+  ),
   PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid),
   -- A uuid has one row, live or suspended, whatever its instant.
   UNIQUE KEY timers_by_uuid (shard_id, timer_uuid)

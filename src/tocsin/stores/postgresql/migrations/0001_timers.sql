@@ -21,6 +21,11 @@ CREATE TABLE timers (
   timer_record bytea,
   timer_parked_reason text,
   CHECK ((row_type = 1) = (timer_id IS NULL)),
+  -- A row lacks nothing that reads of whole pages rely on, whoever writes it.
+  CHECK (
+    row_type = 1
+    OR (timer_generation IS NOT NULL AND timer_namespace IS NOT NULL AND timer_record IS NOT NULL)
+  ),
   PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid)
 ) WITH (
   fillfactor = 90,

@@ -15,6 +15,11 @@ CREATE TABLE timers (
   -- JSON text as the engine wrote it; ANY, so that a record that is not valid text is kept unchanged.
   timer_record ANY,
   timer_parked_reason TEXT,
+  -- A row lacks nothing that reads of whole pages rely on, whoever writes it.
+  CHECK (
+    row_type = 1
+    OR (timer_generation IS NOT NULL AND timer_namespace IS NOT NULL AND timer_id IS NOT NULL AND timer_record IS NOT NULL)
+  ),
   PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid)
 ) STRICT, WITHOUT ROWID;
 
