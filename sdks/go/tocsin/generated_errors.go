@@ -63,7 +63,7 @@ var (
 	// ErrBodyTooLarge is BODY_TOO_LARGE: The body is larger than the operation accepts.
 	ErrBodyTooLarge error = &class{name: "BodyTooLarge", above: ErrInvalidInput}
 	// ErrPayloadTooLarge is PAYLOAD_TOO_LARGE: The timer's payload, or the body of the service call's request, exceeds
-	// its limit. The request has no other error.
+	// its limit, or the timer is larger than the server's database can store. The request has no other error.
 	ErrPayloadTooLarge error = &class{name: "PayloadTooLarge", above: ErrInvalidInput}
 	// ErrUnsupportedMediaType is UNSUPPORTED_MEDIA_TYPE: The body is not declared as JSON in UTF-8, or is compressed.
 	ErrUnsupportedMediaType error = &class{name: "UnsupportedMediaType", above: ErrInvalidInput}

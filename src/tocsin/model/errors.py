@@ -34,8 +34,8 @@ class InvalidInput(TocsinError):
 
 
 class PayloadTooLarge(InvalidInput):
-    """A timer's payload, or the body of a service call's request, exceeds its limit, or the whole timer exceeds what the store
-    can hold, and nothing else is wrong."""
+    """A timer's payload, or the body of a service call's request, exceeds its limit, or the whole timer exceeds what the
+    store can hold, and nothing else is wrong."""
 
     code = "PAYLOAD_TOO_LARGE"
 

@@ -110,8 +110,8 @@ class BodyTooLarge(InvalidInput):
 
 
 class PayloadTooLarge(InvalidInput):
-    """PAYLOAD_TOO_LARGE: The timer's payload, or the body of the service call's request, exceeds its limit. The
-    request has no other error."""
+    """PAYLOAD_TOO_LARGE: The timer's payload, or the body of the service call's request, exceeds its limit, or the
+    timer is larger than the server's database can store. The request has no other error."""
 
 
 class UnsupportedMediaType(InvalidInput):
