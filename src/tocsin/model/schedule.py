@@ -309,16 +309,16 @@ def _cron_or_refusal(expression: str, time_zone: str) -> Cron | str:
 
 def instants(
     definition: Definition, uuid: bytes | None, after_us: int, count: int, *, created_at: int | None = None
-) -> list[int]:
+) -> Iterator[int]:
     """The first `count` instants after one. Without a uuid, instants are without jitter. Without an anchor, intervals count
     from `created_at`, or from `after_us`."""
     if uuid is None:
         definition, uuid = msgspec.structs.replace(definition, jitter_us=0), b""
     occurrences = Occurrences(definition, uuid, after_us if created_at is None else created_at)
-    return list(islice(occurrences.following(after_us), count))
+    return islice(occurrences.following(after_us), count)
 
 
-def next_instants(schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int) -> list[int]:
+def next_instants(schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int) -> Iterator[int]:
     """The next regular instants of a schedule, as far as its number of occurrences allows."""
     definition, state = schedule.definition, schedule.state
     if definition.occurrences_max is not None:
@@ -333,12 +333,13 @@ def check(definition: Definition, now_us: int) -> list[FieldError]:
     start, end = definition.start_at, definition.end_at
     if start is not None and end is not None and end <= start:
         errors.append(FieldError("endAt", "must be later than startAt"))
-    if not errors and not instants(definition, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us):
-        if end is not None:
-            errors.append(FieldError("endAt", "has no instant before it and after now; choose a later one"))
-        else:
-            errors.append(FieldError("cron", f"matches no instant within {YEARS_MAX} years"))
-    return errors
+    if errors:
+        return errors
+    if next(instants(definition, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us), None) is not None:
+        return []
+    if end is not None:
+        return [FieldError("endAt", "has no instant before it and after now; choose a later one")]
+    return [FieldError("cron", f"matches no instant within {YEARS_MAX} years")]
 
 
 def _check_rule(definition: Definition) -> list[FieldError]:
