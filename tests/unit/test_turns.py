@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
+from itertools import count
 
 import pytest
 
@@ -67,7 +69,8 @@ def test_short_requests_share_a_turn() -> None:
 
 def test_an_error_or_a_cancelled_request_leaves_the_turn_to_the_next() -> None:
     async def main() -> None:
-        turns = Turns()
+        # Each look at the clock is a second later, so each turn has one piece.
+        turns = Turns(partial(next, count()))
         with pytest.raises(ZeroDivisionError):
             await turns.run(lambda: 1 // 0)
         canceled = asyncio.create_task(turns.run(lambda: 1))
