@@ -199,9 +199,9 @@ class Clients:
     def _close_while_full(self, connections: Iterable[Connection]) -> None:
         for connection in connections:
             if connection.response_taken and not self._responses.has_room(_address(connection)):
-                self.report("unread responses take too much memory", connection)
                 self.leave(connection)
                 connection.abort()
+                self.report("unread responses take too much memory", connection)
 
     def report(self, reason: str, connection: Connection | None = None) -> None:
         """Reports a refused connection or request."""
