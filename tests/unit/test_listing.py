@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -13,23 +14,36 @@ from tocsin.ports.store import Listed, ListQuery, StoredRow
 from tocsin.timers.listing import LIST_BYTES_MAX, IdListRequest, ListRequest, list_page, page_by_id
 
 ROWS = 1_000
+#: Rows with payloads of 200,000 characters that a page has room for.
+LARGE_ROWS = LIST_BYTES_MAX // 200_000 + 1
 
 
 class ManyRows:
-    """Lists a store with `ROWS` pending timers, each with a payload of that many characters."""
+    """Lists a store with `ROWS` pending timers, each with a payload of that many characters, but for the first small ones."""
 
-    def __init__(self, payload_chars: int) -> None:
+    def __init__(self, payload_chars: int, small_rows: int = 0) -> None:
         payload = msgspec.Raw(b'"' + b"x" * payload_chars + b'"')
-        self.record = encode_record(Timer("shop", "order", 1, "http://shop.test", 0, 0, payload))
+        self.small_rows = small_rows
+        self.small, self.large = (
+            encode_record(Timer("shop", "order", 1, "http://shop.test", 0, 0, sent)) for sent in (None, payload)
+        )
 
     async def read(self, query: ListQuery) -> Listed:
         first = 0 if query.cursor is None else query.cursor[0] + 1
         last = min(first + query.limit, ROWS) - 1
         rows = [
-            StoredRow(number, bytes(16), bytes(8), "shop", "order", (), self.record)
+            StoredRow(
+                number,
+                bytes(16),
+                bytes(32),
+                "shop",
+                "order",
+                (),
+                self.small if number < self.small_rows else self.large,
+            )
             for number in range(first, last + 1)
         ]
-        return Listed(rows, None if last == ROWS - 1 else (last, bytes(16), bytes(8)))
+        return Listed(rows, None if last == ROWS - 1 else (last, bytes(16), bytes(32)))
 
 
 class RowsById:
@@ -46,18 +60,27 @@ class RowsById:
         return [StoredRow(0, bytes(16), bytes(8), "shop", each.id, (), encode_record(each)) for each in timers]
 
 
-@pytest.mark.parametrize(("payload_chars", "rows"), [(10, 500), (200_000, LIST_BYTES_MAX // 200_000 + 1)])
-def test_page_of_one_bounded_read_is_full_unless_its_rows_are_large(payload_chars: int, rows: int) -> None:
+@pytest.mark.parametrize(
+    ("payload_chars", "small_rows", "rows"),
+    # The last: rows that the first read finds small, and the next large.
+    [(10, 0, 500), (200_000, 0, LARGE_ROWS), (200_000, 100, 100 + LARGE_ROWS)],
+)
+def test_page_is_full_unless_its_rows_are_large_and_the_next_one_continues_it(
+    payload_chars: int, small_rows: int, rows: int
+) -> None:
     request = ListRequest("shop", limit=500, reads_max=1)
     namespace = Namespace("shop", num_shards=1, created_at=0, updated_at=0)
-    views, cursor = asyncio.run(list_page(request, namespace, 4, ManyRows(payload_chars).read))
+    read = ManyRows(payload_chars, small_rows).read
+    views, cursor = asyncio.run(list_page(request, namespace, 4, read))
     assert cursor is not None
-    assert len(views) == pytest.approx(rows, abs=20)
+    assert len(views) == rows
+    (following, *_), _ = asyncio.run(list_page(replace(request, cursor=cursor), namespace, 4, read))
+    assert (views[-1].next_attempt_at, following.next_attempt_at) == (rows - 1, rows)
 
 
 @pytest.mark.parametrize(
     ("payload_chars", "limit", "rows", "more"),
-    [(10, 250, 250, True), (10, 999, 999, True), (10, 1_000, 1_000, False), (200_000, 1_000, 100, True)],
+    [(10, 250, 250, True), (10, 999, 999, True), (10, 1_000, 1_000, False), (200_000, 1_000, LARGE_ROWS, True)],
 )
 def test_page_in_the_order_of_ids_is_full_unless_its_rows_are_large(
     payload_chars: int, limit: int, rows: int, more: bool

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from importlib import metadata, resources
-from itertools import chain, islice
+from itertools import islice
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -58,8 +59,10 @@ _TAKEN = {
     "month": "write 1 to 12 or JAN to DEC, *, lists, ranges and steps",
     "day-of-week": "write 0 to 7 or SUN to SAT (0 and 7 are Sunday), *, lists, ranges and steps, MON#2 or 5L",
 }
-#: Dates whose instants are kept: resolving each minute of one on which the clocks change takes 10 ms.
+#: Dates whose instants are kept for each expression: a search looks at the same ones as the one before.
 _DATES_MAX = 16
+#: Months whose kind is kept: those of YEARS_MAX, and as many again.
+_MONTHS_MAX = 2 * 12 * YEARS_MAX
 #: Zones whose rules are kept in memory; there are about 600 names.
 _ZONES_MAX = 1_024
 
@@ -156,28 +159,38 @@ class Cron:
         _, minute, hour, *_ = self._days.parts
         self._fixed = not minute.startswith("*") and not hour.startswith("*")
         self._seconds = sorted(self._days.seconds)
+        self._months = sorted(self._days.months)
+        #: The matching days of each kind of month, of which there are 28: bit 1 stands for the first.
+        self._days_of: dict[tuple[int, int], int] = {}
         #: The matching minutes of a day, since midnight.
         self._minutes = sorted(
             (60 * hour + minute) * _MINUTE_US for hour in self._days.hours for minute in self._days.minutes
         )
         self._dates: dict[date, tuple[int, list[int]]] = {}
+        #: The first and the end of a range of instants that none follows.
+        self._last: tuple[int, int] = (0, 0)
         if self.after(0) is None:
             raise ValueError(f"matches no date within {YEARS_MAX} years")
 
     def after(self, instant_us: int) -> int | None:
         """The first later instant; None if there is none within YEARS_MAX."""
-        return self._nearest(instant_us, _DAY)
+        if self._last[0] <= instant_us < self._last[1]:
+            return None
+        found = self._nearest(instant_us, 1)
+        if found is None:
+            self._last = (instant_us, self._end_of_year(instant_us))
+        return found
 
     def until(self, instant_us: int) -> int | None:
         """The last instant not later than this one; None if there is none within YEARS_MAX."""
-        return self._nearest(instant_us, -_DAY)
+        return self._nearest(instant_us, -1)
 
     def count(self, after_us: int, until_us: int, most: int) -> int:
         """How many instants are in (after, until], at most `most`. Whole days are counted at once."""
         number, latest = 0, None
         try:
             last = _local(until_us, self.zone).date() + _DAY
-            for day in self._matching(_local(after_us, self.zone).date() - _DAY, _DAY):
+            for day in self._matching(_local(after_us, self.zone).date() - _DAY, 1):
                 if day > last or number >= most:
                     break
                 base_us, minutes = self._minutes_of(day)
@@ -200,23 +213,32 @@ class Cron:
         seconds = bisect_right(self._seconds, (until_us - minutes[index - 1]) // US_PER_SECOND)
         return (index - 1) * len(self._seconds) + seconds
 
-    def _nearest(self, instant_us: int, step: timedelta) -> int | None:
-        nearest = self._later if step > timedelta() else self._not_later
+    def _nearest(self, instant_us: int, direction: int) -> int | None:
+        nearest, step = (self._later, _DAY) if direction > 0 else (self._not_later, -_DAY)
         try:
             # A day to the other side, because a change of the clocks may move a date's times beyond its end.
-            for day in self._matching(_local(instant_us, self.zone).date() - step, step):
-                found = nearest(*self._minutes_of(day), instant_us)
+            for day in self._matching(_local(instant_us, self.zone).date() - step, direction):
+                base_us, minutes = self._minutes_of(day)
+                found = nearest(base_us, minutes, instant_us)
                 if found is None:
                     continue
-                # The next date may have a nearer one: clocks that go back at midnight show the end of a date, the beginning
-                # of the next one, and both again.
-                if self._matches(day + step):
+                if minutes is not self._minutes and self._matches(day + step):
+                    # The next date may have a nearer one: clocks that go back at midnight show the end of a date, the
+                    # beginning of the next one, and both again.
                     other = nearest(*self._minutes_of(day + step), instant_us)
                     found = min((found, other or found), key=lambda at: abs(at - instant_us))
                 return _in_range(found)
         except OverflowError:
             pass
         return None
+
+    def _end_of_year(self, instant_us: int) -> int:
+        """The instant until which YEARS_MAX end in the same year as from the given one, or before."""
+        try:
+            year = (_local(instant_us, self.zone) - _DAY).year
+            return _us(datetime(year + 1, 1, 1, tzinfo=self.zone))
+        except (OverflowError, ValueError):
+            return instant_us
 
     def _later(self, base_us: int, minutes: list[int], instant_us: int) -> int | None:
         passed_us = instant_us - base_us
@@ -232,22 +254,46 @@ class Cron:
                 return base_us + minutes[number] + self._seconds[index - 1] * US_PER_SECOND
         return None
 
-    def _matching(self, day: date, step: timedelta) -> Iterator[date]:
-        """The matching dates from a date on, in the direction of the step, for YEARS_MAX. Raises OverflowError at the end of
-        the calendar."""
-        forward = step > timedelta()
-        last = day.year + (YEARS_MAX if forward else -YEARS_MAX)
-        while day.year <= last if forward else day.year >= last:
-            if day.month not in self._days.months:
-                month = day.replace(day=1)
-                day = (month + 32 * _DAY).replace(day=1) if forward else month - _DAY
-                continue
-            if self._matches(day):
-                yield day
-            day += step
+    def _matching(self, day: date, direction: int) -> Iterator[date]:
+        """The matching dates from a date on, forward (1) or backward (-1), for YEARS_MAX. It looks at each month once, and at
+        no date that doesn't match."""
+        year, month = day.year, day.month
+        days = self._days_in(year, month) & (-1 << day.day if direction > 0 else (2 << day.day) - 1)
+        later = self._months_beyond(year, month, direction)
+        while True:
+            while days:
+                number = (days & -days if direction > 0 else days).bit_length() - 1
+                days ^= 1 << number
+                yield date(year, month, number)
+            beyond = next(later, None)
+            if beyond is None:
+                return
+            year, month = beyond
+            days = self._days_in(year, month)
+
+    def _months_beyond(self, year: int, month: int, direction: int) -> Iterator[tuple[int, int]]:
+        last = min(year + YEARS_MAX, MAXYEAR) if direction > 0 else max(year - YEARS_MAX, MINYEAR)
+        months = self._months[::direction]
+        for each in months:
+            if (each - month) * direction > 0:
+                yield year, each
+        for following in range(year + direction, last + direction, direction):
+            for each in months:
+                yield following, each
 
     def _matches(self, day: date) -> bool:
-        return day.month in self._days.months and self._days.match_day(day)
+        return bool(self._days_in(day.year, day.month) >> day.day & 1)
+
+    def _days_in(self, year: int, month: int) -> int:
+        """The matching days of a month, as bits."""
+        if month not in self._days.months:
+            return 0
+        kind = _kind_of_month(year, month)
+        days = self._days_of.get(kind)
+        if days is None:
+            matching = (number for number in range(1, kind[1] + 1) if self._days.match_day(date(year, month, number)))
+            days = self._days_of[kind] = sum(1 << number for number in matching)
+        return days
 
     def _minutes_of(self, day: date) -> tuple[int, list[int]]:
         """The instants of a date's matching minutes: a base, and what to add to it, ascending."""
@@ -263,19 +309,20 @@ class Cron:
         begin, end = midnight.replace(tzinfo=self.zone), (midnight + _DAY).replace(tzinfo=self.zone)
         if begin.utcoffset() == end.utcoffset() == end.replace(fold=1).utcoffset():
             return _us(begin), self._minutes
-        instants = (self._resolved(midnight + timedelta(microseconds=minute)) for minute in self._minutes)
-        return 0, sorted(set(chain.from_iterable(instants)))
-
-    def _resolved(self, local: datetime) -> list[int]:
-        """The instants at which a local time runs."""
-        early, late = (_us(local.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1))
-        if early == late:
-            return [early]
-        if early < late:
-            # Shown twice.
-            return [early] if self._fixed else [early, late]
-        # Skipped: with the offset from after the change it lies before it, with that from before it after it.
-        return [self._change(late, early)] if self._fixed else []
+        # The clocks change once: no zone's do so twice within six days. `early` and `late` are the instants of midnight by
+        # the offsets that make them so.
+        by_old, by_new = _us(begin), _us(end.replace(fold=1)) - US_PER_DAY
+        early, late = min(by_old, by_new), max(by_old, by_new)
+        change_us = self._change(early, late + US_PER_DAY)
+        # The minutes from the first to the second are skipped if the clocks go forward, and shown twice if they go back.
+        first, second = bisect_left(self._minutes, change_us - late), bisect_left(self._minutes, change_us - early)
+        if by_new < by_old:
+            skipped = {change_us} if self._fixed and first < second else set()
+            before, after = self._minutes[:first], self._minutes[second:]
+        else:
+            skipped = set()
+            before, after = self._minutes[:second], self._minutes[second if self._fixed else first :]
+        return 0, sorted(skipped.union((by_old + at for at in before), (by_new + at for at in after)))
 
     def _change(self, before_us: int, after_us: int) -> int:
         """The instant, to the second, at which the zone's offset changes between two instants."""
@@ -283,6 +330,12 @@ class Cron:
         old = _local(before_us, self.zone).utcoffset()
         changed = bisect_left(seconds, True, key=lambda at: _local(at * US_PER_SECOND, self.zone).utcoffset() != old)
         return (seconds.start + changed) * US_PER_SECOND
+
+
+@lru_cache(_MONTHS_MAX)
+def _kind_of_month(year: int, month: int) -> tuple[int, int]:
+    """On what the matching days of a month depend: the weekday of its first day, and how many it has."""
+    return monthrange(year, month)
 
 
 def _local(instant_us: int, zone: ZoneInfo) -> datetime:

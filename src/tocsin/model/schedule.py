@@ -212,21 +212,24 @@ class Occurrences:
     def after(self, instant_us: int) -> int | None:
         """The first instant later than this one; None if there is none."""
         if self._definition.jitter_us:
-            # One from before may lie behind it because of its jitter.
-            at = self._recurrence.until(instant_us)
-            if at is not None and self._in_range(at) and (late := self._delayed(at)) > instant_us:
-                return late
+            return next(self._delayed_after(instant_us), None)
         start = self._definition.start_at
         at = self._recurrence.after(instant_us if start is None else max(instant_us, start - 1))
-        return self._delayed(at) if at is not None and self._in_range(at) else None
+        return at if at is not None and self._in_range(at) else None
 
     def until(self, instant_us: int) -> int | None:
         """The last instant not later than this one; None if there is none."""
         end = self._definition.end_at
         at = self._recurrence.until(instant_us if end is None else min(instant_us, end - 1))
-        if at is not None and self._definition.jitter_us and self._delayed(at) > instant_us:
-            at = self._recurrence.until(at - 1)
-        return self._delayed(at) if at is not None and self._in_range(at) else None
+        if at is None:
+            return None
+        delayed = self._jittered(at)
+        if delayed > instant_us:
+            following, at = at, self._recurrence.until(at - 1)
+            if at is None:
+                return None
+            delayed = self._delayed(at, following)
+        return delayed if self._in_range(at) else None
 
     def count(self, after_us: int, until_us: int) -> int:
         """How many instants are later than the first and not later than the second, at most MISSED_MAX."""
@@ -238,27 +241,46 @@ class Occurrences:
 
     def following(self, after_us: int) -> Iterator[int]:
         """The instants later than this one."""
+        if self._definition.jitter_us:
+            yield from self._delayed_after(after_us)
+            return
         at = self.after(after_us)
         while at is not None:
             yield at
             at = self.after(at)
 
+    def _delayed_after(self, after_us: int) -> Iterator[int]:
+        """`following` with jitter: one search for each instant, and up to three for the first."""
+        start = self._definition.start_at
+        # One from before may lie behind it because of its jitter.
+        at = self._recurrence.until(after_us)
+        if at is None or (start is not None and at < start):
+            at = self._recurrence.after(after_us if start is None else max(after_us, start - 1))
+        while at is not None and self._in_range(at):
+            following = self._recurrence.after(at)
+            if (delayed := self._delayed(at, following)) > after_us:
+                yield delayed
+            at = following
+
     def _in_range(self, at: int) -> bool:
         start, end = self._definition.start_at, self._definition.end_at
         return (start is None or at >= start) and (end is None or at < end)
 
-    def _without_jitter(self, instant_us: int) -> int:
-        """The instant up to which those without jitter lie whose jitter does not lead beyond the given one."""
-        at = self._recurrence.until(instant_us) if self._definition.jitter_us else None
-        return instant_us if at is None or self._delayed(at) <= instant_us else at - 1
+    def _jittered(self, at: int) -> int:
+        return self._delayed(at, self._recurrence.after(at)) if self._definition.jitter_us else at
 
-    def _delayed(self, at: int) -> int:
+    def _delayed(self, at: int, following: int | None) -> int:
+        """An instant with its jitter, which ends before the following one."""
         jitter = self._definition.jitter_us
         if not jitter:
             return at
-        following = self._recurrence.after(at)
         digest = hashlib.sha256(self._uuid + at.to_bytes(8, "big", signed=True)).digest()
         return at + int.from_bytes(digest[:8], "big") % min(jitter, (following or INSTANT_MAX) - at)
+
+    def _without_jitter(self, instant_us: int) -> int:
+        """The instant up to which those without jitter lie whose jitter does not lead beyond the given one."""
+        at = self._recurrence.until(instant_us) if self._definition.jitter_us else None
+        return instant_us if at is None or self._jittered(at) <= instant_us else at - 1
 
 
 @lru_cache(_RECURRENCES_MAX)
@@ -269,23 +291,34 @@ def _recurrence(cron: str | None, time_zone: str, every_us: int | None, anchor: 
     return Every(every_us, anchor)
 
 
-@lru_cache(_RECURRENCES_MAX)
 def _cron(expression: str, time_zone: str) -> Cron:
-    return Cron(expression, time_zone)
+    found = _cron_or_refusal(expression, time_zone)
+    if isinstance(found, str):
+        raise ValueError(found)  # noqa: TRY004 -- it is the value that is bad
+    return found
+
+
+@lru_cache(_RECURRENCES_MAX)
+def _cron_or_refusal(expression: str, time_zone: str) -> Cron | str:
+    """The expression, or why it is refused: to find that none of its dates exists takes longest of all."""
+    try:
+        return Cron(expression, time_zone)
+    except ValueError as error:
+        return str(error)
 
 
 def instants(
     definition: Definition, uuid: bytes | None, after_us: int, count: int, *, created_at: int | None = None
-) -> list[int]:
+) -> Iterator[int]:
     """The first `count` instants after one. Without a uuid, instants are without jitter. Without an anchor, intervals count
     from `created_at`, or from `after_us`."""
     if uuid is None:
         definition, uuid = msgspec.structs.replace(definition, jitter_us=0), b""
     occurrences = Occurrences(definition, uuid, after_us if created_at is None else created_at)
-    return list(islice(occurrences.following(after_us), count))
+    return islice(occurrences.following(after_us), count)
 
 
-def next_instants(schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int) -> list[int]:
+def next_instants(schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int) -> Iterator[int]:
     """The next regular instants of a schedule, as far as its number of occurrences allows."""
     definition, state = schedule.definition, schedule.state
     if definition.occurrences_max is not None:
@@ -300,12 +333,13 @@ def check(definition: Definition, now_us: int) -> list[FieldError]:
     start, end = definition.start_at, definition.end_at
     if start is not None and end is not None and end <= start:
         errors.append(FieldError("endAt", "must be later than startAt"))
-    if not errors and not instants(definition, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us):
-        if end is not None:
-            errors.append(FieldError("endAt", "has no instant before it and after now; choose a later one"))
-        else:
-            errors.append(FieldError("cron", f"matches no instant within {YEARS_MAX} years"))
-    return errors
+    if errors:
+        return errors
+    if next(instants(definition, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us), None) is not None:
+        return []
+    if end is not None:
+        return [FieldError("endAt", "has no instant before it and after now; choose a later one")]
+    return [FieldError("cron", f"matches no instant within {YEARS_MAX} years")]
 
 
 def _check_rule(definition: Definition) -> list[FieldError]:

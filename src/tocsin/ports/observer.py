@@ -297,7 +297,8 @@ class PeerCertificateNotLoaded(NamedTuple):
 
 
 class ClientRefused(NamedTuple):
-    """The HTTP server refused a client before it read a request. `address` is the client's; None if unknown."""
+    """The HTTP server refused a client before it read a request, or cut it off because it did not read its response.
+    `address` is the client's; None if unknown."""
 
     reason: str
     address: str | None

@@ -305,6 +305,7 @@ class Server:
             lambda: {
                 "tocsin_client_connections": clients.count,
                 "tocsin_request_bodies_bytes": clients.bodies_bytes,
+                "tocsin_unread_responses_bytes": clients.responses_bytes,
             }
         )
         app = relay.app = (Api if self._dev is None else DevApi)(

@@ -78,7 +78,8 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_clients_refused": (
         ("reason",),
         "Clients refused before their request was complete, by reason: not HTTP, too many connections, bodies take too much "
-        "memory; and the number of seconds without a free file descriptor.",
+        "memory; clients cut off because unread responses take too much memory; and the number of seconds without a free "
+        "file descriptor.",
     ),
     "tocsin_peers_refused": (
         ("reason",),
@@ -127,6 +128,7 @@ GAUGES: dict[str, str] = {
     "tocsin_writes_waiting": "Client writes that wait for the next transaction.",
     "tocsin_client_connections": "Open connections of clients.",
     "tocsin_request_bodies_bytes": "Bytes reserved for incomplete request bodies.",
+    "tocsin_unread_responses_bytes": "Bytes of responses that clients have not read yet.",
     "tocsin_shards_owned": "Shards that this node owns.",
     "tocsin_shards_without_owner": "Shards that no node owns, as this node sees it.",
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import TypeVar
 
 import msgspec
 
@@ -17,17 +18,21 @@ from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.list_cursor import read_cursor, write_cursor
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 
+_R = TypeVar("_R", bound=StoredRow | HistoryRow)
+
 #: Python 3.11 takes long to find a member of an enum.
 _PENDING = Status.PENDING
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
-#: Bytes of records on a page of a list. With large payloads a page is shorter than its limit: reading and encoding more would
-#: take memory and delay other requests.
-LIST_BYTES_MAX = 16 * 1024 * 1024
+#: Bytes of records on a page of a list, or one record more. With large payloads a page is shorter than its limit: reading and
+#: encoding more would take memory, and encoding is one step, which delays everything else by some milliseconds a megabyte.
+LIST_BYTES_MAX = 4 * 1024 * 1024
+#: Pages that a process reads at once; further requests wait. Each takes some multiples of LIST_BYTES_MAX meanwhile.
+PAGES_READ_MAX = 4
 #: Rows of a list's first read, which shows how large the rows are.
 _LIST_FIRST_ROWS = 100
 #: Bytes of records decoded before other requests get their turn.
-_DECODED_PER_TURN = 4 * 1024 * 1024
+_DECODED_PER_TURN = 1024 * 1024
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
@@ -95,15 +100,17 @@ async def list_page(
     short_reads = 0
     while True:
         page = await read(query)
-        size += sum(len(row.record) for row in page.rows)
-        views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
-        cursor = page.cursor
+        rows = _within(LIST_BYTES_MAX - size, page.rows)
+        size += _bytes_of(rows)
+        views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in rows)
+        cut_short = len(rows) < len(page.rows)
+        cursor = (rows[-1].execute_at, rows[-1].uuid, rows[-1].generation) if cut_short else page.cursor
         room = LIST_BYTES_MAX - size
         short_reads += len(page.rows) < query.limit
         if cursor is None or len(views) >= request.limit or room <= 0 or short_reads >= request.reads_max:
             return views, write_cursor(cursor)
-        rows = room * len(views) // size if size else request.limit
-        query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
+        fitting = room * len(views) // size if size else request.limit
+        query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(fitting, 1)))
 
 
 async def page_by_id(
@@ -119,19 +126,33 @@ async def page_by_id(
         # One more than the page has shows whether another follows. Few of the rows that a filter reads may match.
         asked = min(request.limit + 1 - len(views), _LIST_FIRST_ROWS) if request.matches is None else _LIST_FIRST_ROWS
         rows = await read(after_id, asked)
-        among = [*takewhile(lambda row: row.timer_id.startswith(request.id_prefix), rows)]
+        kept = _within(LIST_BYTES_MAX - size, rows)
+        among = [*takewhile(lambda row: row.timer_id.startswith(request.id_prefix), kept)]
         found = await views_of_stored((row, shard_id_of(row.uuid)) for row in among)
         matching = found if request.matches is None else [view for view in found if request.matches(view.timer)]
         views += matching
         if len(views) > request.limit:
             return views[: request.limit], views[request.limit - 1].timer.id
-        if len(among) < asked:
+        if len(among) < len(kept) or len(kept) == len(rows) < asked:
             return views, None
-        after_id = rows[-1].timer_id
-        size += sum(len(row.record) for row in rows)
+        after_id = kept[-1].timer_id
+        size += _bytes_of(kept)
         short_reads += len(matching) < asked
         if size >= LIST_BYTES_MAX or short_reads >= request.reads_max:
             return views, after_id
+
+
+def _within(bytes_max: int, rows: Sequence[_R]) -> Sequence[_R]:
+    """The first rows, until their records have so many bytes: at least one row, if there is one."""
+    for number, row in enumerate(rows, start=1):
+        bytes_max -= len(row.record)
+        if bytes_max <= 0:
+            return rows[:number]
+    return rows
+
+
+def _bytes_of(rows: Sequence[StoredRow | HistoryRow]) -> int:
+    return sum(len(row.record) for row in rows)
 
 
 def view_of(

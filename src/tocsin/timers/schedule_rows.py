@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.timers.history import RunPage, runs_of
 from tocsin.timers.listing import IdListRequest, TimerView, page_by_id, view_of_stored
 from tocsin.timers.namespaces import Namespaces
+from tocsin.timers.turns import Turns
 
 
 class ScheduleRows(Namespaces):
-    """The part of the timer service that reads schedules' rows."""
+    """The part of the timer service that reads schedules' rows. `turns` has what clients let this process reckon;
+    `pages` are the pages of lists that may be read at once."""
+
+    turns: Turns
+    pages: asyncio.Semaphore
 
     @property
     def occurrences_kept(self) -> int:
@@ -46,8 +52,9 @@ class ScheduleRows(Namespaces):
         arc = namespace_hash(namespace)
         shards = shards_of_namespace(arc, known.num_shards, total)
         read = partial(self._context.store.list_schedules, namespace, shards)
-        return await page_by_id(
-            request,
-            lambda after_id, limit: self._read(read(after_id, limit)),
-            lambda uuid: shard_of(arc, uuid, known.num_shards, total),
-        )
+        async with self.pages:
+            return await page_by_id(
+                request,
+                lambda after_id, limit: self._read(read(after_id, limit)),
+                lambda uuid: shard_of(arc, uuid, known.num_shards, total),
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from tocsin.timers.history import RunPage
     from tocsin.timers.service import TimerService
 
-#: Schedules of a page whose next instants are reckoned before other requests get their turn.
-_VIEWS_PER_TURN = 50
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
 
@@ -98,6 +95,8 @@ class Schedules:
 
     def __init__(self, timers: TimerService) -> None:
         self._timers = timers
+        #: For what a request lets this process reckon of a schedule's instants.
+        self.turns = timers.turns
 
     async def create(self, timer: Timer, definition: Definition) -> ScheduleView:
         """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps
@@ -114,12 +113,13 @@ class Schedules:
 
     async def get(self, namespace: str, schedule_id: str) -> ScheduleView:
         """The schedule, or the one of that id that ended last."""
-        return self._view(await self._existing(namespace, schedule_id))
+        return await self._view(await self._existing(namespace, schedule_id))
 
     async def get_many(self, namespace: str, schedule_ids: Iterable[str]) -> dict[str, ScheduleView]:
         """Like `get` for many ids, with one read for each shard; ids without a schedule are absent."""
         found = await self._timers.get_many(namespace, schedule_ids, schedule_uuid)
-        return {schedule_id: self._view(view) for schedule_id, view in found.items()}
+        views = await self.turns.each(map(self._viewed, found.values()))
+        return dict(zip(found, views, strict=True))
 
     async def update(
         self, namespace: str, schedule_id: str, changes: Changes, definition: DefinitionChanges | None = None
@@ -175,13 +175,7 @@ class Schedules:
         matches = partial(_has_status, request.statuses) if request.statuses else None
         wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
         found, cursor = await self._timers.list_schedules(request.namespace, wanted)
-        views: builtins.list[ScheduleView] = []
-        for view in found:
-            if view.timer.schedule is not None:
-                views.append(self._view(view))
-            if len(views) % _VIEWS_PER_TURN == 0:
-                await asyncio.sleep(0)
-        return views, cursor
+        return await self.turns.each(self._viewed(view) for view in found if view.timer.schedule is not None), cursor
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
@@ -226,9 +220,12 @@ class Schedules:
         except TimerNotFound:
             raise _not_found(namespace, schedule_id) from None
         assert view is not None
-        return self._view(view)
+        return await self._view(view)
 
-    def _view(self, view: TimerView) -> ScheduleView:
+    async def _view(self, view: TimerView) -> ScheduleView:
+        return await self.turns.run(self._viewed, view)
+
+    def _viewed(self, view: TimerView) -> ScheduleView:
         timer, now_us = view.timer, self._timers.now_us()
         schedule = timer.schedule
         if schedule is None:
@@ -243,7 +240,7 @@ class Schedules:
             status_of(state) if live else ScheduleStatus.ENDED,
             state.changed_at,
             state.paused,
-            next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS) if live else [],
+            list(next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS)) if live else [],
             timer.execute_at if live else None,
             view.next_attempt_at,
             state.last,

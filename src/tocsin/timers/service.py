@@ -45,6 +45,7 @@ from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
 from tocsin.timers.history import RunPage
 from tocsin.timers.listing import (
+    PAGES_READ_MAX,
     ListRequest,
     TimerView,
     list_page,
@@ -54,6 +55,7 @@ from tocsin.timers.listing import (
 )
 from tocsin.timers.locating import ask_owner, located_here
 from tocsin.timers.schedule_rows import ScheduleRows
+from tocsin.timers.turns import Turns
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
@@ -70,6 +72,7 @@ class TimerService(ScheduleRows):
         self, context: Context, supervisor: Supervisor, *, namespace_num_shards: int, retention_us: int
     ) -> None:
         super().__init__(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
+        self.turns, self.pages = Turns(), asyncio.Semaphore(PAGES_READ_MAX)
         self._waiting = 0
         self._forwarder: Forwarder | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -391,7 +394,8 @@ class TimerService(ScheduleRows):
         NamespaceNotFound, Unavailable."""
         await self._ensure_namespace_known(request.namespace)
         namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
-        return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
+        async with self.pages:
+            return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 
 
 #: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.

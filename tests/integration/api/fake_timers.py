@@ -40,6 +40,7 @@ from tocsin.timers.service import (
     TimerService,
     TimerView,
 )
+from tocsin.timers.turns import Turns
 
 TOTAL_SHARDS = 8
 
@@ -57,6 +58,7 @@ class FakeTimerService(TimerService):
     wait for `release`; `blocked` is set when one waits. Schedules keep their definition, whatever is changed."""
 
     def __init__(self) -> None:
+        self.turns = Turns()
         self.clear()
 
     def clear(self) -> None:

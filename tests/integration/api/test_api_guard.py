@@ -48,6 +48,9 @@ class Transport(asyncio.Transport):
         assert not self.closing, "nothing may be written to a closed connection"
         self.sent += data
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high == 0, "writing is paused as long as anything is unsent"
+
     def is_closing(self) -> bool:
         return self.closing
 

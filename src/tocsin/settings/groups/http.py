@@ -63,6 +63,12 @@ class Requests(Group):
         "bytes; one client address gets half of it. Bodies that arrive in one piece need none. Higher values serve "
         "more slow uploads.",
     )
+    api_unread_responses_bytes_max: Bytes = Field(
+        _API.unread_responses_bytes_max,
+        description="Memory of a process for responses that clients have not read yet, all connections together, in "
+        "bytes; one client address gets half of it. Above it, the connections whose clients have not read for longest "
+        "are closed. Higher values serve more slow readers at once; with lower values hostile ones take less memory.",
+    )
 
     @property
     def keep_alive_timeout_s(self) -> int:

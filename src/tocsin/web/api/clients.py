@@ -1,4 +1,5 @@
-"""The client connections of one process: limits of their number, of their waiting times, and of their bodies' memory.
+"""The client connections of one process: limits of their number, of their waiting times, and of the memory for what they
+send slowly and read slowly.
 
 A connection is either busy (a response is due to its client) or waits for its client, in one of the states of `Waits`.
 Each wait has a time limit, and waiting connections are closed first when there are too many.
@@ -10,8 +11,9 @@ import asyncio
 import errno
 import os
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import chain
 from typing import Protocol
 
 from tocsin.ports.observer import ClientRefused, Observer
@@ -21,9 +23,11 @@ from tocsin.web.api.request import ApiLimits
 SWEEP_INTERVAL_S = 1.0
 #: How long a closing connection may take to accept its remaining data without any progress.
 CLOSING_S = 10.0
-#: The share of the memory for bodies that one client address may use, so that it can't lock out all others; at least the
-#: size of the largest body.
-BODIES_SHARE_MAX = 0.5
+#: The share of the memory for bodies, and of that for responses, that one client address may use, so that it can't lock out
+#: all others; at least the size of the largest body or response.
+SHARE_MAX = 0.5
+#: Bytes by which the response to a batch may exceed its request.
+_RESULTS_BYTES_MAX = 4 * 1024 * 1024
 
 
 class Waits(Enum):
@@ -46,12 +50,37 @@ class Connection(Protocol):
     client: tuple[str, int] | None
     waits: Waits | None
     body_taken: int
+    response_taken: int
+
+    def is_reading(self) -> bool:
+        """Whether the client has read of its response lately, or has only begun to wait."""
 
     def overdue(self, waited_for: Waits) -> None:
         """The client exceeded the time limit. The connection closes, or starts a new wait."""
 
     def abort(self) -> None:
         """Closes the connection immediately, discarding unsent data."""
+
+
+class _Budget:
+    """Memory in bytes, for all connections and for those of each address; one item of `item_max` bytes has room."""
+
+    def __init__(self, total_max: int, item_max: int) -> None:
+        self._total_max = max(total_max, item_max)
+        self._share_max = max(SHARE_MAX * total_max, item_max)
+        self.taken = 0
+        self._by_address: Counter[str] = Counter()
+
+    def has_room(self, address: str, more: int = 0) -> bool:
+        """Whether everything, and what the address has taken, is within its limit with so many bytes more."""
+        return self.taken + more <= self._total_max and self._by_address[address] + more <= self._share_max
+
+    def take(self, address: str, more: int) -> None:
+        """Counts so many bytes more, or less."""
+        self.taken += more
+        self._by_address[address] += more
+        if not self._by_address[address]:
+            del self._by_address[address]
 
 
 class Clients:
@@ -72,10 +101,11 @@ class Clients:
             Waits.READER: limits.request_read_timeout_s,
             Waits.END: CLOSING_S,
         }
-        self._bodies_max = limits.request_bodies_bytes_max
-        self._bodies_share_max = max(BODIES_SHARE_MAX * self._bodies_max, limits.batch_request_bytes_max)
-        self._bodies = 0
-        self._bodies_by_address: Counter[str] = Counter()
+        self._bodies = _Budget(limits.request_bodies_bytes_max, limits.batch_request_bytes_max)
+        self._responses = _Budget(
+            limits.unread_responses_bytes_max, limits.batch_request_bytes_max + _RESULTS_BYTES_MAX
+        )
+        self._cutting: asyncio.Handle | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._now_s: Callable[[], float] = lambda: 0.0
 
@@ -87,7 +117,12 @@ class Clients:
     @property
     def bodies_bytes(self) -> int:
         """Bytes reserved for incomplete bodies."""
-        return self._bodies
+        return self._bodies.taken
+
+    @property
+    def responses_bytes(self) -> int:
+        """Bytes of responses that clients have not read."""
+        return self._responses.taken
 
     def join(self, connection: Connection, keep_alive_s: float) -> bool:
         """Adds a new connection. If there are too many, closes the one that has waited longest for its client. False: all are
@@ -111,6 +146,7 @@ class Clients:
         self._open.discard(connection)
         self.wait(connection, None)
         self.release_body(connection)
+        self.release_response(connection)
 
     def wait(self, connection: Connection, waits: Waits | None) -> None:
         """Sets what the connection waits for from now on; None: it is busy."""
@@ -123,25 +159,49 @@ class Clients:
 
     def take_body(self, connection: Connection, size: int) -> bool:
         """Reserves `size` bytes in total for the connection's incomplete body. False: no memory is left, nothing changed."""
-        more = size - connection.body_taken
-        address = _address(connection)
-        if self._bodies + more > self._bodies_max or self._bodies_by_address[address] + more > self._bodies_share_max:
+        more, address = size - connection.body_taken, _address(connection)
+        if not self._bodies.has_room(address, more):
             return False
         connection.body_taken = size
-        self._bodies += more
-        self._bodies_by_address[address] += more
+        self._bodies.take(address, more)
         return True
 
     def release_body(self, connection: Connection) -> None:
         """Releases the reservation: the body is complete, or no longer needed. Idempotent."""
         taken, connection.body_taken = connection.body_taken, 0
-        if not taken:
-            return
+        if taken:
+            self._bodies.take(_address(connection), -taken)
+
+    def take_response(self, connection: Connection, size: int) -> None:
+        """Counts `size` more bytes of responses that are kept until the client has read the last of them. If this is too
+        much, clients that don't read are cut off soon."""
+        connection.response_taken += size
         address = _address(connection)
-        self._bodies -= taken
-        self._bodies_by_address[address] -= taken
-        if not self._bodies_by_address[address]:
-            del self._bodies_by_address[address]
+        self._responses.take(address, size)
+        if self._cutting is None and not self._responses.has_room(address):
+            # Not now: the caller may be writing to a connection that is closed then.
+            self._cutting = connection.loop.call_soon(self._cut_off)
+
+    def release_response(self, connection: Connection) -> None:
+        """The client has read everything, or is gone. Idempotent."""
+        taken, connection.response_taken = connection.response_taken, 0
+        if taken:
+            self._responses.take(_address(connection), -taken)
+
+    def _cut_off(self) -> None:
+        """Closes connections until the responses have room: the longest waiting ones first, and those whose clients are
+        reading last."""
+        self._cutting = None
+        waiting = [*chain(self._waiting[Waits.READER], self._waiting[Waits.END])]
+        self._close_while_full(connection for connection in waiting if not connection.is_reading())
+        self._close_while_full(waiting)
+
+    def _close_while_full(self, connections: Iterable[Connection]) -> None:
+        for connection in connections:
+            if connection.response_taken and not self._responses.has_room(_address(connection)):
+                self.leave(connection)
+                connection.abort()
+                self.report("unread responses take too much memory", connection)
 
     def report(self, reason: str, connection: Connection | None = None) -> None:
         """Reports a refused connection or request."""

@@ -6,6 +6,7 @@ This protocol differs:
 
 - the sizes of heads, trailers and chunk framing are limited; trailers are dropped;
 - every wait for a client has a time limit (`Waits`), whatever bytes arrive meanwhile;
+- responses that clients don't read have a memory limit, and the next request begins when they are read;
 - offers to upgrade are ignored;
 - a request names exactly one host;
 - each request gets at most one response, in order; invalid input is refused after the pending responses;
@@ -36,6 +37,8 @@ PARSED_BYTES_MAX = 16 * 1024
 LENGTH_DIGITS_MAX = 20
 #: Headers that are read, in multiples of those accepted: a moderate excess is refused by the application instead.
 HEADERS_KEPT_MAX = 2
+#: How long a client counts as reading after it has read something.
+READING_S = 10.0
 _AUTHORITY = re.compile(rb"[^/?#]*")
 _NOT_HTTP = "the request is not valid HTTP/1.1"
 
@@ -72,7 +75,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._headers_kept_max = HEADERS_KEPT_MAX * api.limits.headers_max
         self._body_bytes_max = DISCARDED_SIZES_MAX * api.limits.batch_request_bytes_max
         self.waits: Waits | None = None
-        self.body_taken = 0
+        self.body_taken = self.response_taken = 0
         self._phase = _BETWEEN
         #: Whether the data parsed last contained more than parts of a head or trailers.
         self._progress = False
@@ -98,12 +101,21 @@ class GuardedProtocol(HttpToolsProtocol):
         #: The response to refused input, while responses to earlier requests are pending.
         self._final_response = b""
         self._unsent = 0
+        #: The bytes of the response that were unsent when the client was last seen reading, and when that was (loop time).
+        self._unread, self._read_at_s = 0, 0.0
+        #: The size of what was written last.
+        self._written = 0
+        #: The request that uvicorn serves, and one that waits until the client has read the response before it.
+        self._served: RequestResponseCycle | None = None
+        self._deferred: tuple[RequestResponseCycle, Any] | None = None
 
     # -- called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Registers the connection, or closes it if there are too many."""
         super().connection_made(transport)
+        # Writing is paused as long as anything is unsent. The transport keeps all of it until the last byte is sent.
+        transport.set_write_buffer_limits(high=0)
         if self._clients.join(self, self.timeout_keep_alive):
             self._settle()
         else:
@@ -114,6 +126,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Releases the connection's resources."""
         self._input_ended = True
         self._unparsed = b""
+        self._deferred = None
         self._clients.leave(self)
         super().connection_lost(exc)
 
@@ -136,16 +149,43 @@ class GuardedProtocol(HttpToolsProtocol):
         return due
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than the server writes."""
+        """The client reads more slowly than the server writes. What follows the head is in memory, too."""
         super().pause_writing()
+        self._unread, self._read_at_s = self.transport.get_write_buffer_size(), self.loop.time()
+        self._clients.take_response(self, self._written + (self._served.expected_content_length if self._served else 0))
         self._settle()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """The client has read everything."""
         super().resume_writing()
+        self._clients.release_response(self)
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None and not self.transport.is_closing():
+            self._start_asgi_task(*deferred)
         self._settle()
 
     # -- called by uvicorn
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.transport = self  # type: ignore[assignment]
+        if self.flow.write_paused:
+            self._deferred = (cycle, app)
+        else:
+            self._served = cycle
+            super()._start_asgi_task(cycle, app)
+
+    def write(self, data: bytes) -> None:
+        """Sends a part of a response."""
+        self._written = len(data)
+        self.transport.write(data)
+
+    def close(self) -> None:
+        """Closes the connection once everything is sent."""
+        self.transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self.transport.is_closing()
 
     def shutdown(self) -> None:
         """Closes the connection once no response is due."""
@@ -156,6 +196,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Begins the next pipelined request, if there is one."""
         self.server_state.total_requests += 1
         self._moved = True
+        self._served = None
         if not self.transport.is_closing():
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
@@ -356,6 +397,8 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self._half_closed:
             self.transport.close()
             waits = _END
+        elif self.flow.write_paused:
+            waits = _READER
         else:
             waits = _WAITS_WHILE[self._phase]
         if self._phase is _BODY and waits is None:
@@ -370,6 +413,13 @@ class GuardedProtocol(HttpToolsProtocol):
             if waits is _READER or waits is _END:
                 self._unsent = self.transport.get_write_buffer_size()
             self._clients.wait(self, waits)
+
+    def is_reading(self) -> bool:
+        """Whether the client has read of its response lately, or has only begun to wait."""
+        unsent, now_s = self.transport.get_write_buffer_size(), self.loop.time()
+        if unsent < self._unread:
+            self._unread, self._read_at_s = unsent, now_s
+        return now_s - self._read_at_s < READING_S
 
     def overdue(self, waited_for: Waits) -> None:
         """The client exceeded a time limit."""
@@ -426,7 +476,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _end_with(self, response: bytes) -> None:
         if response:
-            self.transport.write(response)
+            self.write(response)
         self.transport.close()
 
 

@@ -146,7 +146,7 @@ class ApiProtocol(GuardedProtocol):
         if self.transport.is_closing():
             self._settle()
             return
-        self.transport.write(encoded(response, close=not exchange.keep_alive))
+        self.write(encoded(response, close=not exchange.keep_alive))
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()

@@ -25,6 +25,7 @@ class ApiLimits:
     batch_request_bytes_max: int = 32 * 1024 * 1024
     batch_items_max: int = 1_000
     request_bodies_bytes_max: int = 128 * 1024 * 1024
+    unread_responses_bytes_max: int = 64 * 1024 * 1024
     request_read_timeout_s: float = 30.0
     request_head_timeout_s: float = 30.0
 

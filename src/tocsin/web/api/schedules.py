@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 
 from msgspec import UNSET
@@ -18,10 +17,8 @@ from tocsin.web.api.tracing import traced
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.schedules import PREVIEW_MAX, ScheduleParser, history_answer, schedule_answer, sentence
+from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_answer, sentence
 
-#: Instants of a preview that are reckoned before other requests get their turn.
-_INSTANTS_PER_TURN = 10
 _UNCHANGED = (b"tocsin-existing", b"true")
 
 _operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
@@ -62,7 +59,8 @@ class ScheduleHandlers:
         changes, nothing is written. So a deployment can create its schedules each time."""
         request.permit(Role.WRITE, sent.namespace)
         with traced(self._traces, "createSchedule", request) as traceparent:
-            return _changed(request, await self._schedules.create(*self._parser.new(sent, request.now_us, traceparent)))
+            wanted = await self._schedules.turns.run(self._parser.new, sent, request.now_us, traceparent)
+            return _changed(request, await self._schedules.create(*wanted))
 
     @_operation("getSchedule", "/api/v1/schedules/get", "Get a schedule", Role.READ, errors=_READ_ERRORS, example=_NAME)
     async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
@@ -98,7 +96,8 @@ class ScheduleHandlers:
         have one, if few schedules have the status."""
         request.permit(Role.READ, sent.namespace)
         views, cursor = await self._schedules.list(self._parser.list_request(sent))
-        return wire.SchedulePage([schedule_answer(view) for view in views], UNSET if cursor is None else cursor)
+        listed = await self._schedules.turns.each(map(schedule_answer, views))
+        return wire.SchedulePage(listed, UNSET if cursor is None else cursor)
 
     @_operation(
         "pauseSchedule",
@@ -170,15 +169,14 @@ class ScheduleHandlers:
         """Of a definition, or of a schedule named by namespace and scheduleId. Nothing is written."""
         if sent.namespace is not UNSET:
             request.permit(Role.READ, sent.namespace)
-        wanted, count = self._parser.preview(sent, request.now_us)
-        now_us = request.now_us
+        turns, now_us = self._schedules.turns, request.now_us
+        wanted, count = await turns.run(self._parser.preview, sent, now_us)
         if isinstance(wanted, Definition):
-            following = partial(instants, wanted, None, created_at=now_us)
+            following = instants(wanted, None, now_us, count, created_at=now_us)
         else:
             view = await self._schedules.get(*wanted)
-            wanted, following, count = view.definition, partial(_following, view), min(count, _left(view))
-        found = await _in_turns(following, now_us, count)
-        return wire.Preview([format_instant(instant) for instant in found], sentence(wanted))
+            wanted, following = view.definition, _following(view, now_us, count)
+        return wire.Preview(await turns.each(map(format_instant, following)), sentence(wanted))
 
     @_operation(
         "scheduleHistory",
@@ -210,32 +208,12 @@ class ScheduleHandlers:
         await self._schedules.delete(*self._parser.name(sent))
 
 
-async def _in_turns(following: Callable[[int, int], list[int]], after_us: int, count: int) -> list[int]:
-    """The first `count` instants after one, of a function that returns the first so many. It lets other requests run in
-    between: each instant of a rare date takes up to a millisecond."""
-    found: list[int] = []
-    while len(found) < count:
-        wanted = min(count - len(found), _INSTANTS_PER_TURN)
-        found += (some := following(after_us, wanted))
-        if len(some) < wanted:
-            break
-        after_us = found[-1]
-        await asyncio.sleep(0)
-    return found
-
-
-def _following(view: ScheduleView, after_us: int, count: int) -> list[int]:
-    schedule = view.timer.schedule
-    return [] if schedule is None else next_instants(schedule, view.uuid, view.timer.created_at, after_us, count)
-
-
-def _left(view: ScheduleView) -> int:
-    """How many instants a preview of the schedule may have."""
+def _following(view: ScheduleView, after_us: int, count: int) -> Iterator[int]:
+    """The next instants of a schedule, as far as its number of occurrences allows; none of one that has ended."""
     schedule = view.timer.schedule
     if view.status is ScheduleStatus.ENDED or schedule is None:
-        return 0
-    occurrences_max = view.definition.occurrences_max
-    return PREVIEW_MAX if occurrences_max is None else max(occurrences_max - schedule.state.occurrences, 0)
+        return iter(())
+    return next_instants(schedule, view.uuid, view.timer.created_at, after_us, count)
 
 
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:

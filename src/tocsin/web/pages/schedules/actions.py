@@ -11,6 +11,7 @@ from tocsin.model.access import Role
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import MISSED_MAX, Occurrences
+from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.schedules import ScheduleParser
@@ -71,9 +72,7 @@ class ScheduleActions(Part):
             wanted = self._schedule_parser.backfill(wire.BackfillSchedule(namespace, schedule_id, after, before))
         except InvalidInput as error:
             return await self._refused(context, (namespace, schedule_id), error)
-        occurrences = Occurrences(view.definition, view.uuid, view.timer.created_at)
-        number = occurrences.count(wanted.after - 1, wanted.before - 1)
-        first, last = occurrences.after(wanted.after - 1), occurrences.until(wanted.before - 1)
+        number, first, last = await self._schedules.turns.run(_passed, view, wanted.after - 1, wanted.before - 1)
         return self._pages.page(
             "schedules/backfill.html",
             context,
@@ -123,3 +122,9 @@ def _writable(context: RequestContext) -> tuple[str, str]:
     namespace, schedule_id = context.timer_name(context.form)
     context.permit(Role.WRITE, namespace)
     return namespace, schedule_id
+
+
+def _passed(view: ScheduleView, after_us: int, until_us: int) -> tuple[int, int | None, int | None]:
+    """How many instants of a schedule are in (after, until], the first and the last."""
+    occurrences = Occurrences(view.definition, view.uuid, view.timer.created_at)
+    return occurrences.count(after_us, until_us), occurrences.after(after_us), occurrences.until(until_us)

@@ -94,7 +94,7 @@ class ScheduleEditing(Part):
         if context.form.get("preview"):
             return await self._form(context, form)
         try:
-            timer, definition = self._new(form, context.now_us)
+            timer, definition = await self._schedules.turns.run(self._new, form, context.now_us)
             await copy_secrets(context, form, timer, self._schedules.get)
             existing = await self._live(form)
             if existing is not None and context.form.exact("replace") != _digest(existing) and _differs(form, existing):
@@ -139,7 +139,7 @@ class ScheduleEditing(Part):
         view = None
         if context.form.get("mode") == "edit":
             view = await self._schedules.get(form.namespace, form.id)
-        values = self._equivalent(context, form, view)
+        values = await self._schedules.turns.run(self._equivalent, context, form, view)
         return HTMLResponse(self._pages.text("schedules/equivalent.html", context, {**values, "zone": form.zone}))
 
     def _new(self, form: ScheduleForm, now_us: int) -> tuple[Timer, Definition]:
@@ -230,7 +230,7 @@ class ScheduleEditing(Part):
             crons=CRONS,
             zones=zone_names(),
             catch_up_words=CATCH_UP_WORDS,
-            equivalent=self._equivalent(context, form, view),
+            equivalent=await self._schedules.turns.run(self._equivalent, context, form, view),
         )
 
 

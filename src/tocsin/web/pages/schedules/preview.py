@@ -25,6 +25,6 @@ class Preview:
 def preview(definition: Definition, uuid: bytes, zone: str, created_at: int, now_us: int) -> Preview:
     """The preview of a valid definition; intervals without an anchor count from `created_at`."""
     wanted = min(_INSTANTS, definition.occurrences_max or _INSTANTS)
-    found = instants(definition, uuid, now_us, wanted + 1, created_at=created_at)
+    found = list(instants(definition, uuid, now_us, wanted + 1, created_at=created_at))
     ends = len(found) <= wanted or definition.occurrences_max == wanted
     return Preview(sentence(definition), zone, zoned(found[:wanted], zone), ends)
