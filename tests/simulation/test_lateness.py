@@ -10,8 +10,8 @@ import pytest
 from tests.simulation.crowd import Crowd
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
+from tocsin.ports.whereabouts import REFUSED
 from tocsin.timers.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
-from tocsin.timers.engine.dispatcher import REFUSED
 from tocsin.timers.engine.limits import EngineLimits
 
 #: A node that has just started suspends timers that can't fire before it reaches those that can.

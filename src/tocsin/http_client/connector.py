@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from tocsin.http_client.connection import Connection
 from tocsin.http_client.egress import EgressPolicy
-from tocsin.http_client.faults import EGRESS_REFUSED, check_descriptors, local_fault
+from tocsin.http_client.faults import check_descriptors, local_fault
 from tocsin.http_client.resolver import Resolver
 from tocsin.http_client.target import Origin
-from tocsin.model.answer import NoResponse, NotSent, Refused
+from tocsin.model.answer import EGRESS_REFUSED, NoResponse, NotSent, Refused
 
 
 class Connector:

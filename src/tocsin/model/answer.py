@@ -43,6 +43,10 @@ class NotSent:
     detail: str = ""
 
 
+#: The code of Refused.
+EGRESS_REFUSED = "EGRESS_REFUSED"
+
+
 @dataclass(frozen=True, slots=True)
 class Refused(NotSent):
     """The request was not sent, because this node's settings forbid every address of its host. Other settings, another node

@@ -16,7 +16,7 @@ from tocsin.ports.observer import (
     TimerExpired,
     TimerSuspended,
 )
-from tocsin.ports.whereabouts import Obstacle
+from tocsin.ports.whereabouts import REFUSED, Obstacle
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude, conclude_expired
@@ -29,8 +29,6 @@ from tocsin.timers.engine.shard import Shard
 #: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
 #: on this machine and may pass in a moment; immediate retries would add to the load.
 _BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
-#: The reason for which a timer is suspended whose address the settings forbid.
-REFUSED = "egress"
 
 
 class Dispatcher:
