@@ -133,7 +133,7 @@ class EgressPolicy:
 
     def refusal(self, ip: str, host: str, port: int) -> str | None:
         """Why a connection to address `ip`, to which `host` resolved, and `port` is refused, phrased to follow the host; None
-        if it is permitted. It does not tell where a name leads, which whoever creates timers need not know."""
+        if it is permitted. It does not reveal where a name leads, which whoever creates timers need not know."""
         if self.allow_private:
             return None
         address = ipaddress.ip_address(ip)

@@ -164,7 +164,7 @@ class HttpCaller:
             outcome = NoResponse("CONNECTION_CLOSED", detail)
         elif isinstance(outcome, Refused) and isinstance(attempt, RequestAttempt):
             # A service call is not suspended: it fails, and whoever submitted it decides.
-            outcome = NoResponse(outcome.code, outcome.detail, final=True)
+            outcome = NoResponse("EGRESS_REFUSED", outcome.detail, final=True)
         duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
         # The connection's outcome is of the type that the attempt's record holds.
         _notify(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ CONTENT_TYPE_CHARS_MAX = 255
 
 def is_reserved_header(name: str) -> bool:
     """Whether timers and service calls may not have a header of that name. An underscore counts as a hyphen: receivers behind
-    WSGI or CGI can't tell them apart."""
+    WSGI or CGI can't distinguish them."""
     folded = name.lower().replace("_", "-")
     return folded in _RESERVED_HEADERS or folded.startswith(_RESERVED_PREFIXES)
 
