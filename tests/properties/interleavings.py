@@ -434,7 +434,8 @@ class Interleaving:
         attempt = rng.choice(rng.choice(list(window.in_flight.values())))
         if attempt in self._unsent:
             self._unsent.discard(attempt)
-            window.not_sent(attempt)
+            if window.not_sent(attempt, rng.choice((None, "egress"))):
+                self.record("refused", attempt.row.key[1].hex()[:4])
             return
         token = token_of(attempt.row.timer.payload)
         timer = msgspec.structs.replace(attempt.row.timer)

@@ -120,6 +120,13 @@ CASES = (
         over=11,
     ),
     _case(
+        "TocsinTimersRefused",
+        _grows('tocsin_timers_suspended_total{reason="egress"}', 1),
+        quiet=0.5,
+        fires=2.5,
+        over=21,
+    ),
+    _case(
         "TocsinBadRecords",
         _grows('tocsin_timers_suspended_total{reason="bad_record"}', 4),
         quiet=-1,

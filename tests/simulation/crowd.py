@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.support.simulation_loop import SimulationLoop
-from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
+from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
@@ -39,11 +39,12 @@ class Call(NamedTuple):
 
 class Receivers:
     """The caller. A host named `hung…` does not answer until `healed`, others answer after 10 ms. The first `unsent` requests
-    to a host are not sent."""
+    to a host are not sent, and none while the host is `forbidden`."""
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self.calls: list[Call] = []
         self.unsent: dict[str, int] = {}
+        self.forbidden: set[str] = set()
         self.healed = False
         self.refused = 0
         self._now_us = now_us
@@ -61,6 +62,10 @@ class Receivers:
             self.unsent[host] -= 1
             self.refused += 1
             asyncio.get_running_loop().call_later(0.001, done, Exchange(NotSent("NO_CONNECTION_SLOT"), None, 1_000))
+            return
+        if host in self.forbidden:
+            self.refused += 1
+            asyncio.get_running_loop().call_later(0.001, done, Exchange(Refused("EGRESS_REFUSED"), None, 1_000))
             return
         if host.startswith("hung") and not self.healed:
             outcome, delay_s = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6
@@ -172,6 +177,11 @@ class Crowd:
         self.loop.run_until_complete(life())
         assert not self.errors
         assert not self.loop.unhandled
+
+    def suspended(self) -> dict[str, str | None]:
+        """Why each timer that is suspended now is, by its id, in all shards."""
+        rows = [row for shard in self.store._shards.values() for row in shard.live.values()]
+        return {row.timer_id: row.suspended for row in rows if row.suspended is not None}
 
     def late_s(self, host: str = "fine") -> dict[str, float]:
         """How late the first call of each timer to the host was, by the timer's id."""

@@ -13,6 +13,7 @@ _EXPIRY = "tests/simulation/test_expiry.py::"
 _CONCLUDE_EXPIRED = "tocsin.timers.engine.attempts:conclude_expired"
 _LATENESS = "tests/simulation/test_lateness.py::"
 _WINDOW = "tests/unit/test_window.py::"
+_REFUSED = "test_refused_timer_is_suspended_and_fires_after_a_claim_with_other_settings"
 
 
 MUTATIONS = [
@@ -65,6 +66,30 @@ MUTATIONS = [
         "a timer whose request was not sent returns although it was overwritten",
         24,
         leave_out(WINDOW + "not_sent", "attempt.stale"),
+    ),
+    mutation(
+        "a refused address counts as an attempt",
+        24,
+        narrow(DISPATCHER + "_done", "NotSent", and_="not isinstance(outcome, Refused)"),
+        caught_by=_LATENESS + _REFUSED,
+    ),
+    mutation(
+        "a timer whose address is refused is tried again at once",
+        24,
+        drop(WINDOW + "not_sent", "self.suspend"),
+        caught_by=_LATENESS + _REFUSED,
+    ),
+    mutation(
+        "a timer whose address is refused is never tried again",
+        24,
+        drop("tocsin.timers.engine.suspension:_retry_refused", "suspended.refused_rounds"),
+        caught_by=_LATENESS + _REFUSED,
+    ),
+    mutation(
+        "refused timers are resumed without end",
+        24,
+        drop("tocsin.timers.engine.suspension:sweep", "suspended.refused_rounds"),
+        caught_by=_LATENESS + _REFUSED,
     ),
     mutation(
         "the result of a handed-over attempt is forgotten",

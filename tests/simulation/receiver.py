@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
+from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.instants import format_instant
 from tocsin.ports.callback import Exchange, Invocation
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The namespace whose receiver hangs until everything is healed.
 CROWD_NAMESPACE = "c"
+#: The share of unsent requests whose address is refused.
+REFUSED_SHARE = 0.2
 
 
 class Payload(msgspec.Struct):
@@ -75,7 +77,7 @@ class Receiver:
             # No connection or no descriptor: the receiver does not see the request.
             world.record("not sent", self._node.name, uuid.hex()[:6], token)
             world.ledger.not_sent(uuid)
-            loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
+            self._report_unsent(done)
             return
         world.record_firing(uuid, token, invocation, self._node, self._now_us())
         outcome, delay_s, answer = self._decide(token, invocation)
@@ -101,7 +103,7 @@ class Receiver:
         uuid = schedule_uuid(invocation.namespace, invocation.timer_id)
         if not world.healed and rng.random() < world.unsent_rate:
             world.record("not sent", self._node.name, uuid.hex()[:6], invocation.message_id)
-            loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
+            self._report_unsent(done)
             return
         world.schedules.begins(uuid, invocation, self._node.name, self._now_us())
         chance, delay_s = rng.random(), rng.choice((0.001, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
@@ -127,6 +129,13 @@ class Receiver:
                 done(exchange)
 
         loop.call_later(max(delay_s, 0.0001), end)
+
+    def _report_unsent(self, done: Callable[[Exchange], None]) -> None:
+        """This machine can't send the request, or its settings forbid the address."""
+        rng = self._rng
+        outcome = Refused("EGRESS_REFUSED") if rng.random() < REFUSED_SHARE else NotSent("NO_SLOT")
+        delay_s = rng.choice((0.0001, 0.1, 1.0))
+        asyncio.get_running_loop().call_later(delay_s, self._report, done, Exchange(outcome, None, 0))
 
     def _report(self, done: Callable[[Exchange], None], exchange: Exchange) -> None:
         if self.connected:

@@ -26,6 +26,8 @@ CONSEQUENCES = {
     # Former owners find out by the fence or when they read the ownership; unknown outcomes.
     "ShardLost fenced", "ShardLost unknown_outcome", "ShardLost released", "a write of a former owner",
     "a member is forgotten",
+    # A refused address suspends the timer.
+    "TimerSuspended egress",
     # Writes between nodes, with each of their three outcomes.
     "WritesForwarded answered", "WritesForwarded moved", "WritesForwarded unknown", "PeerLost", "PeerConnected",
     # How timers end, and how clients are answered.
@@ -54,6 +56,8 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield f"ShardLost {reason}"
             case [_, "ClaimFailed", _, reason]:
                 yield f"ClaimFailed {reason}"
+            case [_, "TimerSuspended", _, _, "egress"]:
+                yield "TimerSuspended egress"
             case [_, "TimerExpired", _, _, _, status, _]:
                 yield f"TimerExpired {status}"
             case [_, "DispatchPaused" | "WritesForwarded" as name, detail, _]:

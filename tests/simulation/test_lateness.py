@@ -10,7 +10,9 @@ import pytest
 from tests.simulation.crowd import Crowd
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
+from tocsin.ports.whereabouts import REFUSED
 from tocsin.timers.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
+from tocsin.timers.engine.limits import EngineLimits
 
 #: A node that has just started suspends timers that can't fire before it reaches those that can.
 LATE_S_MAX = 3.0
@@ -136,3 +138,35 @@ def test_destinations_that_do_not_answer_are_forgotten() -> None:
     crowd.run(340, count)
     assert len(crowd.receivers.calls) == IDLE_DESTINATIONS_MAX + 500
     assert seen == [IDLE_DESTINATIONS_MAX, 0]
+
+
+def test_refused_timer_is_suspended_and_fires_after_a_claim_with_other_settings() -> None:
+    crowd = Crowd()
+    # As a former owner left it, which was not allowed to call the host.
+    crowd.keep("former", "fine", -60, suspended=REFUSED)
+    crowd.receivers.forbidden = {"private"}
+    crowd.keep("p0", "private", 2)
+    crowd.keep("p1", "private", 2, expire_after_s=600)
+    crowd.keep("f0", "fine", 3)
+    found: list[dict[str, str | None]] = []
+
+    async def look() -> None:
+        await asyncio.sleep(60)
+        found.append(crowd.suspended())
+        assert crowd.receivers.refused == 2
+        await asyncio.sleep(EngineLimits().refused_retry_interval_us / 1e6)
+        found.append(crowd.suspended())
+        crowd.receivers.forbidden.clear()
+        await asyncio.sleep(EngineLimits().refused_retry_interval_us / 1e6)
+        found.append(crowd.suspended())
+
+    crowd.run(2_000, look)
+    assert crowd.late_s()["former"] < 65
+    # The second one expires where it would have been tried again.
+    assert found == [{"p0": REFUSED, "p1": REFUSED}, {"p0": REFUSED}, {}]
+    assert crowd.receivers.refused == 3
+    (call,) = [call for call in crowd.receivers.calls if call.invocation.timer_id == "p0"]
+    assert call.invocation.attempt == 1
+    assert {event.outcome for event in crowd.events if isinstance(event, AttemptFinished)} == {"done"}
+    statuses = {row.timer_id: row.status for each in crowd.store._shards[0].history.values() for row in each.values()}
+    assert statuses == {"former": "completed", "f0": "completed", "p0": "completed", "p1": "expired"}

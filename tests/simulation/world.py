@@ -163,6 +163,7 @@ class World:
             rejected_write_retry_interval_us=5 * SECOND,
             resume_rows=rng.choice((1, 2, 50)),
             shard_retry_interval_us=3 * SECOND,
+            refused_retry_interval_us=2 * SECOND,
             purge_interval_us=20 * SECOND,
         )
 

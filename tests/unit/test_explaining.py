@@ -82,6 +82,10 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         view_of(EARLIER, suspended="bad_record: no JSON"), STORE, TimerState.SUSPENDED, WaitsFor.CREATE, None,
         "its stored record can't be read (bad_record: no JSON). Create it again.",
     ),
+    "refused": (
+        view_of(EARLIER, suspended="egress"), STORE, TimerState.SUSPENDED, WaitsFor.EGRESS, None,
+        f"The timer has been due since {AT_EARLIER} and is suspended, because its URL leads to an address",
+    ),
     "next": (
         view_of(EARLIER), WINDOW, TimerState.WAITING, WaitsFor.NODE, None,
         f"The timer has been due since {AT_EARLIER}. n1 fires it next.",

@@ -167,6 +167,9 @@ def test_signing_secrets(secret: str, accepted: bool) -> None:
     [
         ({"Accept-Encoding": "gzip"}, "headers.Accept-Encoding"),
         ({"content-encoding": "gzip"}, "headers.content-encoding"),
+        ({"Webhook_Id": "a"}, "headers.Webhook_Id"),
+        ({"tocsin-timer-id": "a"}, "headers.tocsin-timer-id"),
+        ({"tocsin_attempt": "a"}, "headers.tocsin_attempt"),
         ({"x": " a"}, "headers.x"),
         ({"x": "a\t"}, "headers.x"),
         ({f"x-{number}": "a" * 4_000 for number in range(3)}, "headers"),

@@ -165,8 +165,9 @@ const (
 // TimerState is an open enum: later servers may answer other values. Where a timer is. scheduled, retrying: its
 // instant, or that of its next attempt, is in the future. waiting: it is due and waits for its turn. firing: an
 // attempt is in flight. writing: a result or a change is being stored. paused: its namespace is paused. suspended:
-// its stored record can't be read. blocked: it is due, and no node fires it now. unknown: it is due, and the owner
-// of its shard could not be asked. finished: it has its final status.
+// its stored record can't be read, or the settings of the node that owns its shard forbid the address that its URL
+// leads to. blocked: it is due, and no node fires it now. unknown: it is due, and the owner of its shard could not
+// be asked. finished: it has its final status.
 type TimerState string
 
 // The values of TimerState.
@@ -199,7 +200,8 @@ const (
 // TimerWaitsFor is an open enum: later servers may answer other values. What has to happen before the timer moves
 // on. instant: its time. destination, namespace, node: a free slot there; a paused namespace: that it is resumed.
 // response: that of the receiver. write: that results or changes are stored. lease, clock: that of the node that
-// owns its shard. owner: a node that owns its shard. create: that a client creates it again.
+// owns its shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the
+// settings permit its address, or its URL leads elsewhere.
 type TimerWaitsFor string
 
 // The values of TimerWaitsFor.
@@ -214,6 +216,7 @@ const (
 	TimerWaitsForClock       TimerWaitsFor = "clock"
 	TimerWaitsForOwner       TimerWaitsFor = "owner"
 	TimerWaitsForCreate      TimerWaitsFor = "create"
+	TimerWaitsForEgress      TimerWaitsFor = "egress"
 )
 
 // CreateTimer: A timer to create; send exactly one of executeAt and delay, and at most one of payload and body.
@@ -1110,6 +1113,9 @@ type Timer struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter string
+	// Why the pending timer is suspended: egress (this server does not call its address), or namespace:…,
+	// destination:… (paused, or too many wait), or bad_record: …; absent unless it is.
+	Suspended string
 }
 
 func (v *Timer) members() []member {
@@ -1136,6 +1142,7 @@ func (v *Timer) members() []member {
 		{"lastError", &v.LastError, false},
 		{"body", &v.Body, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"suspended", &v.Suspended, false},
 	}
 }
 
@@ -1583,6 +1590,9 @@ type Schedule struct {
 	LastError string
 	// The occurrence that ended last.
 	LastOccurrence *Occurrence
+	// Why the current occurrence is suspended although the schedule is active: as in a timer's suspended; absent
+	// unless it is.
+	Suspended string
 }
 
 func (v *Schedule) members() []member {
@@ -1626,6 +1636,7 @@ func (v *Schedule) members() []member {
 		{"nextAttemptAt", &v.NextAttemptAt, false},
 		{"lastError", &v.LastError, false},
 		{"lastOccurrence", &v.LastOccurrence, false},
+		{"suspended", &v.Suspended, false},
 	}
 }
 

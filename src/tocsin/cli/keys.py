@@ -32,7 +32,13 @@ app = group(
 
 @command(app, "create", example="keys create --role write --namespace billing --note 'billing service'")
 def create(
-    role: Annotated[str, typer.Option(help="read, write or admin; each includes the previous ones.")] = "write",
+    role: Annotated[
+        str | None,
+        typer.Option(
+            help="read, write or admin; each includes the previous ones.",
+            show_default="write; for a first key without limits, admin",
+        ),
+    ] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option("--namespace", "-n", help="Limit the key to this namespace; may be repeated.", show_default="all"),
@@ -45,48 +51,61 @@ def create(
         str | None,
         typer.Option("--expires-in", metavar="DURATION", help="Lifetime of the key: 90d.", show_default="never"),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Don't ask, even if the first key suspends pending timers.")
+    ] = False,
     store: StoreOptions = LOCAL_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and show its secret once: only a hash is stored."""
+    """Create a key and show its secret once: only a hash is stored. The first key is asked about if pending timers call
+    private addresses, which a server that requires keys calls only if egress.allow lists them."""
     import time
 
+    import msgspec
+
+    from tocsin.cli.first_key import confirm, touched_by_first_key
     from tocsin.keys import ApiKeys, KeyRequest, make
     from tocsin.model.access import Role
     from tocsin.model.errors import InvalidInput, TooManyKeys
     from tocsin.model.instants import format_instant
 
-    if role not in list(Role):
+    if role is not None and role not in list(Role):
         raise WrongUsage(f"--role: {role!r} is not one of {', '.join(Role)}")
     now_us = time.time_ns() // 1_000
     expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
+    limits = tuple(namespace or ()), tuple(tenant or ())
     try:
-        key, secret = make(
-            KeyRequest(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us
-        )
+        made = make(KeyRequest(Role(role or Role.WRITE), *limits, note, expires_at), now_us)
     except InvalidInput as error:
         raise WrongUsage(str(error)) from None
-    key_id = key.key_id
 
-    async def add(opened: OpenStore) -> bool:
+    async def add(opened: OpenStore, shards: int) -> tuple[ApiKey, bool]:
+        key, keys = made.key, ApiKeys(opened)
+        if not await keys.seen_by(None):
+            if not yes and (touched := await touched_by_first_key(opened, shards, store.settings())).found:
+                confirm(touched)
+            if role is None and not any(limits):
+                # Whoever requires keys from now on has to be able to manage them, and the rest, with it.
+                key = msgspec.structs.replace(key, role=Role.ADMIN)
         try:
-            return await ApiKeys(opened).add(key, partial(_record, opened, "no key was created, because"))
+            return key, await keys.add(key, partial(_record, opened, "no key was created, because"))
         except TooManyKeys as error:
             raise Refused(str(error)) from None
 
-    if _with_store(store, add, create=_store_is_named(store)):
+    key, is_first = _with_store(store, add, create=_store_is_named(store))
+    key_id, secret = key.key_id, made.secret
+    if is_first:
         output.note(
             "This is the first key: a server that required none requires one from now on, and calls private addresses only "
             "if egress.allow lists them."
         )
     if as_json:
         expiry = {} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}
-        output.print_json({"keyId": key_id, "role": role, **expiry, "secret": secret})
+        output.print_json({"keyId": key_id, "role": key.role, **expiry, "secret": secret})
     else:
         until = "" if key.expires_at is None else f", valid until {format_instant(key.expires_at)}"
-        output.note(
-            f"Key {key_id} ({role}{until}), stored in {store.settings().store_url_redacted()}. Its secret is shown only now:"
-        )
+        where = store.settings().store_url_redacted()
+        output.note(f"Key {key_id} ({key.role}{until}), stored in {where}. Its secret is shown only now:")
         typer.echo(secret)
 
 
@@ -96,7 +115,7 @@ def list_keys(store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> Non
     from tocsin.keys import ApiKeys
     from tocsin.model.instants import format_instant
 
-    found = _with_store(store, lambda opened: ApiKeys(opened).seen_by(None), create=False)
+    found = _with_store(store, lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
     if as_json:
         output.print_json(
             [
@@ -139,7 +158,7 @@ def revoke(
     from tocsin.keys import ApiKeys
     from tocsin.model.errors import KeyNotFound
 
-    async def remove(opened: OpenStore) -> None:
+    async def remove(opened: OpenStore, shards: int) -> None:
         try:
             await ApiKeys(opened).revoke(key_id, None, partial(_record, opened, f"key {key_id} is revoked, but"))
         except KeyNotFound as error:
@@ -214,8 +233,9 @@ def _store_is_named(store: StoreOptions) -> bool:
     return any(named[field].origin is not Origin.DEFAULT for field in ("data_dir", "store"))
 
 
-def _with_store(store: StoreOptions, work: Callable[[OpenStore], Awaitable[T]], *, create: bool) -> T:
-    """The result of `work`. A missing store is created only with `create`: a typo in a path must not go unnoticed."""
+def _with_store(store: StoreOptions, work: Callable[[OpenStore, int], Awaitable[T]], *, create: bool) -> T:
+    """The result of `work`, which gets the store and its number of shards. A missing store is created only with `create`: a
+    typo in a path must not go unnoticed."""
     import asyncio
 
     from tocsin.server.stores import open_store
@@ -224,9 +244,9 @@ def _with_store(store: StoreOptions, work: Callable[[OpenStore], Awaitable[T]], 
     opened = open_store(settings, node=False, memory=False, create=create)
 
     async def run() -> T:
-        await opened.open(settings.shards)
+        shards = await opened.open(settings.shards)
         try:
-            return await work(opened)
+            return await work(opened, shards)
         finally:
             await opened.close()
 

@@ -179,6 +179,12 @@ def server_shows(instant: str) -> None:
     _ahead_us = parse_instant(instant) - time.time_ns() // 1_000
 
 
+def status(of: dict[str, Any]) -> str:
+    """The status of a timer or schedule, with the reason if it is suspended: `pending (egress)`."""
+    reason = of.get("suspended", "").partition(":")[0]
+    return f"{of['status']} ({reason})" if reason else str(of["status"])
+
+
 def relative(instant: str | None) -> str:
     """The approximate distance of an instant from now: `in 5m`, `2h ago`."""
     if not instant:

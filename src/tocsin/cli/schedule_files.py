@@ -28,7 +28,7 @@ READ_ONLY = frozenset(
     {
         "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting",
         "backfillsWaiting", "createdAt", "updatedAt", "pausedReason", "occurrenceAt", "attempts", "nextAttemptAt",
-        "lastError", "lastOccurrence",
+        "lastError", "lastOccurrence", "suspended",
     }
 )  # fmt: skip
 

@@ -198,7 +198,7 @@ def list_schedules(
         [
             (
                 schedule["id"],
-                schedule["status"],
+                output.status(schedule),
                 schedule["sentence"],
                 following := next(iter(schedule["nextInstants"]), None) if schedule["status"] == "active" else None,
                 output.relative(following),

@@ -182,7 +182,7 @@ def list_timers(
         [
             (
                 timer["id"],
-                timer["status"],
+                output.status(timer),
                 timer["executeAt"],
                 output.relative(timer["executeAt"]),
                 timer.get("attempts") or "",

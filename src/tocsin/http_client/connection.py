@@ -86,9 +86,14 @@ class Connection(asyncio.Protocol):
         "destination",
         "idle_since_ns",
         "lost",
+        "rules",
     )
 
-    def __init__(self, owner: Owner, limits: CallbackLimits, destination: str, cache: ResponseCache) -> None:
+    def __init__(
+        self, owner: Owner, limits: CallbackLimits, destination: str, cache: ResponseCache, rules: int = 0
+    ) -> None:
+        #: Which of the owner's successive rules for addresses permitted it.
+        self.rules = rules
         self._owner = owner
         self._limits = limits
         self._cache = cache

@@ -12,7 +12,7 @@ from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.faults import check_descriptors, local_fault
 from tocsin.http_client.resolver import Resolver
 from tocsin.http_client.target import Origin
-from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.answer import EGRESS_REFUSED, NoResponse, NotSent, Refused
 
 
 class Connector:
@@ -39,7 +39,7 @@ class Connector:
         refusals = {ip: self._egress.refusal(ip, origin.host, origin.port) for ip in addresses}
         permitted = [ip for ip, refusal in refusals.items() if refusal is None]
         if not permitted:
-            return NoResponse("EGRESS_REFUSED", f"{origin.host} {next(iter(refusals.values()))}", final=True)
+            return Refused(EGRESS_REFUSED, f"{origin.host} {next(iter(refusals.values()))}", ", ".join(addresses))
         return await self._try_each(origin, permitted, make, deadline_ns)
 
     async def _try_each(

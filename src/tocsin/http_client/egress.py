@@ -113,7 +113,7 @@ class EgressPolicy:
 
     An entry is an address or network (`10.1.0.0/16`, `::1`), a host name (`hooks.internal`; whatever it resolves to),
     or one of either with a port (`127.0.0.1:9000`, `[::1]:9000`, `hooks.internal:8080`). Raises ConfigError for
-    anything else. `allow_private` changes when a server starts to require keys; open connections stay open.
+    anything else. `allow_private` changes when a server starts to require keys.
     """
 
     def __init__(self, allow_private: bool = False, allow: Sequence[str] = ()) -> None:
@@ -132,7 +132,8 @@ class EgressPolicy:
         return None if self.allow_private else self._check_origin(origin)
 
     def refusal(self, ip: str, host: str, port: int) -> str | None:
-        """Why a connection to address `ip`, to which `host` resolved, and `port` is refused; None if it is permitted."""
+        """Why a connection to address `ip`, to which `host` resolved, and `port` is refused, phrased to follow the host; None
+        if it is permitted. It does not reveal where a name leads, which whoever creates timers need not know."""
         if self.allow_private:
             return None
         address = ipaddress.ip_address(ip)
@@ -143,19 +144,27 @@ class EgressPolicy:
         for rule in self._rules:
             if rule.matches(address, host, port) or (plain is not None and rule.matches(plain, host, port)):
                 return None
-        return (
-            f"leads to {kind} address ({ip}), which this server does not call; "
-            f"use a public address, or add {host} or its network to egress.allow"
-        )
+        if host != ip and not _is_localhost(host):
+            return (
+                "leads to an address that this server does not call; it calls public ones, and what egress.allow lists"
+            )
+        text = f"leads to {kind} address ({ip}), which this server does not call; use a public address"
+        # Whoever reaches a metadata service has the machine's credentials.
+        return text if kind == "a metadata" else f"{text}, or add {host} or its network to egress.allow"
 
     def _check_origin(self, origin: Origin) -> str | None:
         if origin.is_address:
             return self.refusal(origin.host, origin.host, origin.port)
-        name = origin.host.rstrip(".")
-        if name == "localhost" or name.endswith(".localhost"):
+        if _is_localhost(origin.host):
             refusals = [self.refusal(ip, origin.host, origin.port) for ip in ("127.0.0.1", "::1")]
             return refusals[0] if all(refusals) else None
         return None
+
+
+def _is_localhost(host: str) -> bool:
+    """Whether the name is that of this machine everywhere (RFC 6761 section 6.3)."""
+    name = host.rstrip(".")
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def _parse_rule(entry: str) -> _Rule:

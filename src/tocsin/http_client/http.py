@@ -19,7 +19,7 @@ from tocsin.http_client.pool import Pool
 from tocsin.http_client.request import InvalidRequest, compose
 from tocsin.http_client.resolver import Lookup, Resolver, SystemLookup
 from tocsin.http_client.target import InvalidUrl, parse_url
-from tocsin.model.answer import NoResponse, NotSent, Outcome
+from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Request, Result
@@ -37,7 +37,8 @@ class HttpCaller:
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
-    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `signed_by` is the clock of `webhook-timestamp` if that
+    INVALID_REQUEST. NotSent codes: see `faults`. A refused address is Refused for `invoke`, and for `send` the final
+    NoResponse EGRESS_REFUSED. `signed_by` is the clock of `webhook-timestamp` if that
     is not `clock`: receivers compare it with their own. `lookup` and `tls` replace the system's resolver
     and trusted certificate authorities.
     """
@@ -115,6 +116,11 @@ class HttpCaller:
         pool.assign(attempt)
         self._deadlines.add(attempt)
 
+    def rules_changed(self) -> None:
+        """To be called after the egress policy has changed: connections that it permitted before are not used any more."""
+        self._timers.rules_changed()
+        self._calls.rules_changed()
+
     async def close(self) -> None:
         """Ends all attempts as SHUTDOWN and closes all connections. Idempotent; later attempts end as SHUTDOWN as well."""
         self._closed = True
@@ -156,6 +162,9 @@ class HttpCaller:
         if isinstance(outcome, NotSent) and attempt.sent_at is not None:
             detail = f"the receiver closed the connection before its response; not sent again: {outcome.detail}"
             outcome = NoResponse("CONNECTION_CLOSED", detail)
+        elif isinstance(outcome, Refused) and isinstance(attempt, RequestAttempt):
+            # A service call is not suspended: it fails, and whoever submitted it decides.
+            outcome = NoResponse("EGRESS_REFUSED", outcome.detail, final=True)
         duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
         # The connection's outcome is of the type that the attempt's record holds.
         _notify(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]

@@ -21,7 +21,6 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 _BODILESS = frozenset({"GET", "HEAD"})
 #: Methods that anticipate a body: without one, content-length: 0 must be sent (RFC 9110 section 8.6).
 _LENGTH_REQUIRED = frozenset({"POST", "PUT", "PATCH"})
-_SIGNATURE_HEADERS = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 
 
 def check_request(
@@ -45,7 +44,7 @@ def check_request(
 
 def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
     """Head and body of the request. Its own headers keep their order; a user-agent among them replaces the default. A signed
-    request is signed as of `now_us`, wall clock, and its own headers with the signature's names are dropped.
+    request is signed as of `now_us`, wall clock.
 
     The number of headers is checked at submission, not here, where some have been added. Raises InvalidRequest.
     """
@@ -53,8 +52,6 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
     if body is not None and method in _BODILESS:
         raise InvalidRequest(f"the body {_no_body(method)}")
     head, user_agent = _head(method, target)
-    if request.signing is not None:
-        headers = _signed(headers, request.signing, now_us, body or b"")
     if headers:
         reasons = check_form(headers)
         if reasons:
@@ -64,6 +61,8 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
                 user_agent = ""
             head += f"{name}: {value}\r\n"
     head += user_agent
+    if request.signing is not None:
+        head += _signature(request.signing, now_us, body or b"")
     if body is not None:
         return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
     if method in _LENGTH_REQUIRED:
@@ -81,23 +80,20 @@ def _head(method: str, target: Target) -> tuple[str, str]:
     return head, f"user-agent: tocsin/{__version__}\r\n"
 
 
-def _signed(
-    headers: tuple[tuple[str, str], ...], signing: Signing, now_us: int, body: bytes
-) -> tuple[tuple[str, str], ...]:
+def _signature(signing: Signing, now_us: int, body: bytes) -> str:
+    """The lines of the signature; empty without a secret."""
     secrets = signing.secrets.at(now_us)
     if not secrets:
-        return headers
+        return ""
+    message_id = signing.message_id
+    if not (message_id.isascii() and message_id.isprintable()):
+        raise InvalidRequest("the message id is not a valid header value")
     timestamp_s = now_us // US_PER_SECOND
     try:
-        signature = signatures(secrets, signing.message_id, timestamp_s, body)
+        signature = signatures(secrets, message_id, timestamp_s, body)
     except InvalidSecret as error:
         raise InvalidRequest(f"the tenant's secret {error}", "INVALID_SECRET", final=False) from error
-    return (
-        *((name, value) for name, value in headers if name.lower() not in _SIGNATURE_HEADERS),
-        ("webhook-id", signing.message_id),
-        ("webhook-timestamp", str(timestamp_s)),
-        ("webhook-signature", signature),
-    )
+    return f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\nwebhook-signature: {signature}\r\n"
 
 
 def _bad_method(method: str) -> str:

@@ -61,6 +61,8 @@ class Pool:
         self._waiting: dict[Attempt, None] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
+        #: How often the rules for addresses have changed.
+        self._rules = 0
 
     @property
     def connections(self) -> int:
@@ -82,6 +84,14 @@ class Pool:
     def is_waiting(self, attempt: Attempt) -> bool:
         """Whether the attempt waits for a free connection."""
         return attempt in self._waiting
+
+    def rules_changed(self) -> None:
+        """The rules for addresses have changed: no request is sent on a connection that was opened before. Requests under way
+        on one end as they would have."""
+        self._rules += 1
+        for connection in list(self._idle):
+            self._close(connection)
+        self._serve_waiting()
 
     def withdraw(self, attempt: Attempt) -> None:
         """Drops an attempt that its owner has ended."""
@@ -158,9 +168,10 @@ class Pool:
         if destination is None:
             destination = self._destinations[origin.destination] = _Destination()
         destination.connections += 1
+        rules = self._rules
 
         def make() -> Connection:
-            return Connection(self, self._limits, origin.destination, self._cache)
+            return Connection(self, self._limits, origin.destination, self._cache, rules)
 
         task = asyncio.get_running_loop().create_task(self._connector.connect(origin, make, attempt.deadline_ns))
         attempt.task = task
@@ -176,6 +187,9 @@ class Pool:
             if attempt.finished or attempt.deadline_ns <= time.monotonic_ns():
                 # The deadline's owner ends the attempt.
                 self._rest(opened)
+            elif opened.rules != self._rules:
+                self._close(opened)
+                self._open(attempt)
             else:
                 opened.start(attempt, self._clock.now_us())
             return
@@ -197,7 +211,7 @@ class Pool:
 
     def _rest(self, connection: Connection) -> None:
         idle = self._destinations[connection.destination].idle
-        if len(idle) >= self._limits.idle_connections_max:
+        if len(idle) >= self._limits.idle_connections_max or connection.rules != self._rules:
             self._discard(connection)
             return
         connection.idle_since_ns = time.monotonic_ns()

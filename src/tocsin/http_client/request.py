@@ -15,7 +15,7 @@ from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
-from tocsin.model.validation import METHODS, RESERVED_HEADERS
+from tocsin.model.validation import METHODS, is_reserved_header
 from tocsin.ports.callback import Invocation
 
 #: GET and HEAD have no body: proxies and servers drop or refuse it.
@@ -24,8 +24,6 @@ _BODILESS = frozenset({"GET", "HEAD"})
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
-
-_RESERVED_PREFIX = "webhook-"
 
 
 class InvalidRequest(ValueError):
@@ -52,28 +50,26 @@ _encode = msgspec.json.Encoder().encode
 def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = None) -> list[str]:
     """The errors in a timer's own headers, one reason for each invalid header; empty if they can be sent.
 
-    Names are tokens, values visible ASCII with inner spaces: nothing that could end a line. Framing and `webhook-…` headers
-    are reserved.
+    Names are tokens, values visible ASCII with inner spaces: nothing that could end a line. Framing, `tocsin-…` and
+    `webhook-…` headers are reserved.
     """
-    return check(headers.items(), limits or CallbackLimits(), _RESERVED_PREFIX)
+    return check(headers.items(), limits or CallbackLimits())
 
 
-def check(
-    headers: Collection[tuple[str, str]], limits: CallbackLimits, reserved_prefix: str | None = None
-) -> list[str]:
+def check(headers: Collection[tuple[str, str]], limits: CallbackLimits) -> list[str]:
     """The errors in headers; if they are too many or too long, only that."""
-    return check_size(headers, limits) or check_form(headers, reserved_prefix)
+    return check_size(headers, limits) or check_form(headers)
 
 
-def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None = None) -> list[str]:
-    """The errors in names and values. Names with the prefix, in lower case, are reserved."""
+def check_form(headers: Collection[tuple[str, str]]) -> list[str]:
+    """The errors in names and values."""
     reasons = []
     seen: set[str] = set()
     for name, value in headers:
         folded = name.lower()
         if _TOKEN.fullmatch(name) is None:
             reasons.append(f"{name!r} is not a header name")
-        elif folded in RESERVED_HEADERS or (reserved_prefix is not None and folded.startswith(reserved_prefix)):
+        elif is_reserved_header(name):
             reasons.append(f"{name} is set by the server; leave it out")
         elif folded in seen:
             reasons.append(f"{name} is given twice")

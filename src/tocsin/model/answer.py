@@ -24,9 +24,9 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class NoResponse:
-    """No usable response. `code` is a stable word such as TIMEOUT, CONNECTION_FAILED, EGRESS_REFUSED or BAD_RESPONSE.
+    """No usable response. `code` is a stable word such as TIMEOUT, CONNECTION_FAILED or BAD_RESPONSE.
 
-    `final`: no retry can succeed (a target that policy forbids).
+    `final`: no retry can succeed (a request that can't be sent as it is).
     """
 
     code: str
@@ -41,6 +41,19 @@ class NotSent:
 
     code: str
     detail: str = ""
+
+
+#: The code of Refused.
+EGRESS_REFUSED = "EGRESS_REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(NotSent):
+    """The request was not sent, because this node's settings forbid every address of its host. Other settings, another node
+    or another address of the name may permit it. `detail` may be shown to clients; `addresses` are the host's, which only the
+    operator may know."""
+
+    addresses: str = ""
 
 
 Outcome = Response | NoResponse | NotSent

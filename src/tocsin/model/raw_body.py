@@ -40,10 +40,5 @@ class RawBody(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 def header_conflicts(names: Iterable[str]) -> list[FieldError]:
     """The errors of those of a timer's headers that are not allowed with a raw body."""
-    errors = []
-    for name in names:
-        if name.lower() == "content-type":
-            errors.append(FieldError(f"headers.{name}", "is not allowed with body; set body.contentType instead"))
-        elif name.lower() in ENVELOPE_HEADERS:
-            errors.append(FieldError(f"headers.{name}", "is set by Tocsin when there is a body; leave it out"))
-    return errors
+    reason = "is not allowed with body; set body.contentType instead"
+    return [FieldError(f"headers.{name}", reason) for name in names if name.lower() == "content-type"]

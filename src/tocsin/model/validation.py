@@ -22,13 +22,16 @@ from tocsin.model.visible import JOINERS, hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
 
-#: Headers that Tocsin sets itself, or that control the connection. Names that begin with `webhook-` are reserved as well.
-RESERVED_HEADERS = frozenset(
+#: Headers that Tocsin sets itself, or that control the connection.
+_RESERVED_HEADERS = frozenset(
     {
         "accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "keep-alive",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
+
+#: How the names of further headers begin that Tocsin sets itself. Receivers rely on them.
+_RESERVED_PREFIXES = ("tocsin-", "webhook-")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
@@ -45,6 +48,13 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 #: Characters of a raw body's content type: more than any registered one has with its parameters.
 CONTENT_TYPE_CHARS_MAX = 255
+
+
+def is_reserved_header(name: str) -> bool:
+    """Whether timers and service calls may not have a header of that name. An underscore counts as a hyphen: receivers behind
+    WSGI or CGI can't distinguish them."""
+    folded = name.lower().replace("_", "-")
+    return folded in _RESERVED_HEADERS or folded.startswith(_RESERVED_PREFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +212,7 @@ class InputRules:
         limits = self.limits
         if len(name) > limits.header_name_chars_max or not _HEADER_NAME.match(name):
             return f"is not a header name; use 1 to {limits.header_name_chars_max} letters, digits and hyphens"
-        if name.lower() in RESERVED_HEADERS or name.lower().startswith("webhook-"):
+        if is_reserved_header(name):
             return "is a reserved header, which Tocsin sets itself; leave it out"
         if len(value) > limits.header_value_chars_max:
             return f"has a value of {len(value)} characters; at most {limits.header_value_chars_max} are accepted"

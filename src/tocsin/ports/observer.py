@@ -88,7 +88,8 @@ class AttemptFinished(NamedTuple):
 
 class AttemptNotSent(NamedTuple):
     """A due timer's request was not sent for a local reason (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL, NO_DESCRIPTOR,
-    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). It doesn't count as an attempt and is made again in a moment."""
+    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). It doesn't count as an attempt and is made again in a moment; with
+    EGRESS_REFUSED (the settings forbid the host's addresses, which `detail` lists), the timer is suspended instead."""
 
     shard_id: int
     namespace: str
@@ -193,7 +194,7 @@ class ClaimFailed(NamedTuple):
 
 
 class TimerSuspended(NamedTuple):
-    """A timer is being suspended; `reason` is `bad_record: …`, `namespace:…` or `destination:…`."""
+    """A timer is being suspended; `reason` is `bad_record: …`, `namespace:…`, `destination:…` or `egress`."""
 
     shard_id: int
     uuid: bytes

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+#: Why a timer is suspended whose address the settings of its shard's owner forbid.
+REFUSED = "egress"
+
 
 class RowPlace(StrEnum):
     """Where the timer's row is, as the owner sees it. `store`: not in memory, because it is beyond the horizon, suspended, or

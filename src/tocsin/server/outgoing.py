@@ -45,15 +45,17 @@ def outgoing(
         headers_sent_max=limits.request_headers_max,
         header_bytes_sent_max=limits.request_header_bytes_max,
     )
-    keys.on_required = partial(_close_egress, settings, egress, rules)
-    return Outgoing(HttpCaller(limits, egress, clock, signed_by=signed_by), rules)
+    client = HttpCaller(limits, egress, clock, signed_by=signed_by)
+    keys.on_required = partial(_close_egress, settings, egress, rules, client)
+    return Outgoing(client, rules)
 
 
-def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules) -> None:
+def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules, client: HttpCaller) -> None:
     """Applies the first key, created while this server accepted every program of its machine without a key."""
     if settings.egress_allow_private is None:
         egress.allow_private = False
         rules.forget_targets()
+        client.rules_changed()
     structlog.get_logger("tocsin.server").warning(
         "API keys now required", effect="callbacks to private addresses now require egress.allow"
     )

@@ -56,7 +56,10 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_claims": ((), "Shards claimed."),
     "tocsin_claim_failures": ((), "Claims that failed or were lost to another node."),
     "tocsin_shards_lost": (("reason",), "Shards that this node lost, by reason."),
-    "tocsin_timers_suspended": (("reason",), "Timers suspended, by reason: namespace, destination or bad_record."),
+    "tocsin_timers_suspended": (
+        ("reason",),
+        "Timers suspended, by reason: namespace, destination, egress or bad_record.",
+    ),
     "tocsin_timers_resumed": ((), "Suspended timers that were resumed."),
     "tocsin_writes_refused": (
         (),
@@ -99,7 +102,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
 #: Counters that start at 0 for each value of their label.
 _FROM_ZERO = {
     "tocsin_commits": ("durable", "definite", "unavailable", "unknown", "read"),
-    "tocsin_timers_suspended": ("namespace", "destination", "bad_record"),
+    "tocsin_timers_suspended": ("namespace", "destination", "egress", "bad_record"),
     "tocsin_peers_refused": ("secret", "tls", "plain", "connections"),
     "tocsin_peer_certificate_reads": ("loaded", "failed"),
 }

@@ -8,7 +8,7 @@ from enum import StrEnum
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
+from tocsin.ports.whereabouts import REFUSED, Obstacle, RowPlace, Whereabouts
 from tocsin.timers.listing import TimerView
 
 #: Reasons of a pause of the dispatcher, as texts.
@@ -25,7 +25,8 @@ PAUSE_TEXTS = {
 class TimerState(StrEnum):
     """Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`: it is
     due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being stored. `paused`:
-    its namespace is paused. `suspended`: its stored record can't be read. `blocked`: it is due, and no node fires it now.
+    its namespace is paused. `suspended`: its stored record can't be read, or the settings of the node that owns its shard
+    forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now.
     `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status."""
 
     SCHEDULED = "scheduled"
@@ -44,7 +45,7 @@ class WaitsFor(StrEnum):
     """What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
     there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes are
     stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
-    client creates it again."""
+    client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere."""
 
     INSTANT = "instant"
     DESTINATION = "destination"
@@ -56,6 +57,7 @@ class WaitsFor(StrEnum):
     CLOCK = "clock"
     OWNER = "owner"
     CREATE = "create"
+    EGRESS = "egress"
 
 
 #: What a timer waits for while its owner's dispatcher is paused for a reason; for others, it is the node.
@@ -126,6 +128,13 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
         if at <= now_us:
             return TimerState.PAUSED, WaitsFor.NAMESPACE, None, f"{text}; it has been due since {format_instant(at)}."
         return TimerState.PAUSED, WaitsFor.NAMESPACE, at, f"{text}, and not before {format_instant(at)}."
+    if reason == REFUSED:
+        text = (
+            f"The timer has been due since {format_instant(at)} and is suspended, because its URL leads to an address "
+            "that this server does not call (EGRESS_REFUSED). It is tried again every 15 minutes, and at once after a "
+            "restart with other settings: egress.allow lists further addresses."
+        )
+        return TimerState.SUSPENDED, WaitsFor.EGRESS, None, text
     return _ahead(view, at, asked) if at > now_us else _due(view, at, asked)
 
 

@@ -55,7 +55,8 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
-    fired. `unchanged`: a create or update has found nothing to change."""
+    fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
+    the schedule is paused."""
 
     timer: Timer
     uuid: bytes
@@ -73,6 +74,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     triggers: int
     backfills: int
     unchanged: bool = False
+    suspended: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,7 @@ class Schedules:
             len(state.triggers),
             len(state.backfills),
             view.outcome is Outcome.EXISTING,
+            view.suspended if state.paused is None else None,
         )
 
 

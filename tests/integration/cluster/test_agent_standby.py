@@ -69,7 +69,7 @@ async def test_calls_are_signed_whichever_node_rotated_the_secret_or_makes_the_c
     inbox, tenant = Inbox(), _new_id()
     async with Receiver(inbox) as receiver, running(*nodes):
         clients = [Client(server.address) for server in nodes]
-        spec = {"method": "POST", "url": receiver.url, "headers": {"webhook-signature": "v1,own"}}
+        spec = {"method": "POST", "url": receiver.url}
 
         async def signatures(asked: ServerProcess, secrets: list[str]) -> int:
             """The call's number of signatures; each of the secrets verifies it."""
@@ -84,14 +84,13 @@ async def test_calls_are_signed_whichever_node_rotated_the_secret_or_makes_the_c
                 assert headers["webhook-id"] == made["serviceCallId"]
             for secret in secrets:
                 Webhook(secret).verify(headers[":body"], headers)
-            return headers["webhook-signature"].count("v1,")
+            return headers.get("webhook-signature", "").count("v1,")
 
         async def rotate(client: Client, **fields: Any) -> tuple[int, Any]:
             return await client.post("/api/v1/tenants/rotateSecret", {"tenantId": tenant.upper(), **fields})
 
         one, two = nodes
-        assert await signatures(one, []) == 1
-        assert inbox.calls[-1].headers["webhook-signature"] == "v1,own"
+        assert await signatures(one, []) == 0
         # By the node that does not run the agent.
         status, first = await rotate(clients[1])
         assert (status, first["tenantId"], "previousUntil" in first) == (200, tenant, False)

@@ -38,6 +38,18 @@ async def make_key(server: ServerProcess, *flags: str) -> str:
     return out.strip()
 
 
+async def suspended(call: Caller, timer_id: str) -> dict[str, Any]:
+    """The pending timer, once it is suspended because of its address; nothing has been recorded as an attempt."""
+    async with asyncio.timeout(PATIENCE_S):
+        while "suspended" not in (  # noqa: ASYNC110
+            got := (await call("timers/get", namespace="default", timerId=timer_id))[1]
+        ):
+            await asyncio.sleep(0.02)
+    assert (got["status"], got["suspended"], got["attempts"], got["attemptLog"]) == ("pending", "egress", 0, [])
+    assert "lastError" not in got
+    return got
+
+
 @pytest.fixture
 async def reachable(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str]]:
     """A server on all addresses, with an admin key."""
@@ -204,16 +216,13 @@ async def test_a_name_that_resolves_to_this_machine_is_refused_at_the_attempt(tm
         policy = {"maxAttempts": 3, "initialInterval": "10ms"}
         timer = {"namespace": "default", "callbackUrl": url, "delay": "0s", "retryPolicy": policy}
         assert (await call("timers/create", id="refused", **timer))[0] == 200
-        got = await Api(server).settled("refused", "failed")
-        assert got["attempts"] == 1
-        assert got["lastError"].startswith("EGRESS_REFUSED")
+        await suspended(call, "refused")
         assert inbox.calls == []
         assert await server.stop() == 0
         server.env = {"TOCSIN_EGRESS_ALLOW": name}
         await server.start()
-        assert (await Caller(server, None)("timers/create", id="allowed", **timer))[0] == 200
         (call_made,) = await inbox.count(1)
-        assert call_made.body["timerId"] == "allowed"
+        assert (call_made.body["timerId"], call_made.body["attempt"]) == ("refused", 1)
         assert await server.stop() == 0
 
 
@@ -284,27 +293,65 @@ async def test_the_audit_trail_records_key_action_and_subject(reachable: tuple[S
 
 
 async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_revocation(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data", "--no-agent", env=REFRESH)
-    await server.start()
-    try:
-        anonymous = Caller(server, None)
-        local = {"id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "1h"}
-        assert (await anonymous("timers/create", namespace="default", **local))[0] == 200
-        key = await make_key(server, "--role", "write")
-        await anonymous.until(401, "namespaces/list")
-        status, problem = await Caller(server, key)("timers/create", namespace="default", **local)
-        assert (status, problem.get("errors", [{}])[0].get("path")) == (400, "callbackUrl"), problem
-        async with httpx.AsyncClient(base_url=server.url) as client:
-            assert (await client.get("/metrics")).status_code == 401
-            assert (await client.get("/timers")).headers["location"].startswith("/login")
-        code, _, err = await command("timers", "list", "--server", server.url)
-        assert (code, "--key or TOCSIN_KEY" in err) == (1, True), err
-        code, _, err = await command("keys", "revoke", key.split("_")[1], "--data-dir", str(server.data_dir))
-        assert code == 0, err
-        await Caller(server, key).until(401, "namespaces/list")
-        assert (await anonymous("namespaces/list"))[0] == 401
-    finally:
-        await server.stop()
+    server, inbox = ServerProcess(tmp_path / "data", "--no-agent", env=REFRESH), Inbox()
+    async with Receiver(inbox) as receiver:
+        await server.start()
+        try:
+            anonymous = Caller(server, None)
+            local = {"namespace": "default", "id": "t", "callbackUrl": receiver.url, "delay": "1h"}
+            assert (await anonymous("timers/create", **local))[0] == 200
+            every = {"namespace": "default", "id": "s", "callbackUrl": receiver.url, "every": "1s"}
+            assert (await anonymous("schedules/create", **every))[0] == 200
+            # Its connection stays open.
+            await inbox.count(1)
+            create = ("keys", "create", "--data-dir", str(server.data_dir))
+            code, out, err = await command(*create)
+            assert (code, out) == (2, "")
+            assert f"2 lead to private addresses ({receiver.url.removesuffix('/hook')})" in err
+            assert "--yes" in err
+            assert (await anonymous("namespaces/list"))[0] == 200
+            code, out, err = await command(*create, env={"TOCSIN_EGRESS_ALLOW_PRIVATE": "true"})
+            assert (code, "(admin)" in err) == (0, True), err
+            key = out.strip()
+            await anonymous.until(401, "namespaces/list")
+            call = Caller(server, key)
+            status, problem = await call("timers/create", **local)
+            assert (status, problem.get("errors", [{}])[0].get("path")) == (400, "callbackUrl"), problem
+            # What was accepted before waits; the schedule, too, in spite of its open connection.
+            assert (await call("timers/update", namespace="default", timerId="t", delay="0s"))[0] == 200
+            await suspended(call, "t")
+            explained = (await call("timers/explain", namespace="default", timerId="t"))[1]
+            assert (explained["state"], explained["waitsFor"]) == ("suspended", "egress")
+            assert "egress.allow" in explained["sentence"]
+
+            async def schedule_waits() -> bool:
+                got = (await call("schedules/get", namespace="default", scheduleId="s"))[1]
+                return bool(got.get("suspended") == "egress")
+
+            await until(schedule_waits)
+            calls = len(inbox.calls)
+            code, out, err = await command("timers", "list", "--server", server.url, "--key", key)
+            assert "pending (egress)" in out, err
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                assert (await client.get("/metrics")).status_code == 401
+                assert (await client.get("/timers")).headers["location"].startswith("/login")
+                metrics = (await client.get("/metrics", headers={"authorization": f"Bearer {key}"})).text
+            assert re.search(r'^tocsin_timers_suspended_total{reason="egress"} [23]', metrics, re.MULTILINE)
+            code, _, err = await command("timers", "list", "--server", server.url)
+            assert (code, "--key or TOCSIN_KEY" in err) == (1, True), err
+            code, _, err = await command("keys", "revoke", key.split("_")[1], "--data-dir", str(server.data_dir))
+            assert code == 0, err
+            await call.until(401, "namespaces/list")
+            assert (await anonymous("namespaces/list"))[0] == 401
+            assert len(inbox.calls) == calls
+        finally:
+            await server.stop()
+        # Other settings: everything fires that has waited.
+        server.env = {"TOCSIN_EGRESS_ALLOW": "127.0.0.1", "TOCSIN_EGRESS_ALLOW_PRIVATE": "false"}
+        await server.start()
+        assert (await Api(server).settled("t", "completed"))["attempts"] == 1
+        await inbox.wait(lambda found: any(call.body["timerId"] == "s" for call in found[calls:]))
+        assert await server.stop() == 0
 
 
 async def test_a_public_origin_requires_keys_like_a_public_address(tmp_path: Path) -> None:

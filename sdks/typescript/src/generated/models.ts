@@ -42,9 +42,10 @@ export type ServiceCallStatus = "Scheduled" | "Running" | "Retrying" | "Succeede
 /**
  * Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future.
  * `waiting`: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a
- * change is being stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read.
- * `blocked`: it is due, and no node fires it now. `unknown`: it is due, and the owner of its shard could not be
- * asked. `finished`: it has its final status.
+ * change is being stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read, or
+ * the settings of the node that owns its shard forbid the address that its URL leads to. `blocked`: it is due,
+ * and no node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it
+ * has its final status.
  */
 export type TimerState = "scheduled" | "retrying" | "waiting" | "firing" | "writing" | "paused" | "suspended" | "blocked" | "unknown" | "finished";
 
@@ -55,9 +56,10 @@ export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "exp
  * What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free
  * slot there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or
  * changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
- * shard. `create`: that a client creates it again.
+ * shard. `create`: that a client creates it again. `egress`: that the settings permit its address, or its URL
+ * leads elsewhere.
  */
-export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "response" | "write" | "lease" | "clock" | "owner" | "create";
+export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress";
 
 /** A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`. */
 export interface CreateTimer {
@@ -547,6 +549,11 @@ export interface Timer {
    * then, any other as failed.
    */
   expireAfter?: string;
+  /**
+   * Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
+   * `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+   */
+  suspended?: string;
 }
 
 /** One attempt. `status` is null if there was no response. */
@@ -773,6 +780,11 @@ export interface Schedule {
   lastError?: string;
   /** The occurrence that ended last. */
   lastOccurrence?: Occurrence;
+  /**
+   * Why the current occurrence is suspended although the schedule is active: as in a timer's `suspended`; absent
+   * unless it is.
+   */
+  suspended?: string;
 }
 
 /** An occurrence that has ended. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.answer import NoResponse, NotSent, Refused
 from tocsin.model.timer import Timer
 from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import (
@@ -16,7 +16,7 @@ from tocsin.ports.observer import (
     TimerExpired,
     TimerSuspended,
 )
-from tocsin.ports.whereabouts import Obstacle
+from tocsin.ports.whereabouts import REFUSED, Obstacle
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude, conclude_expired
@@ -237,6 +237,10 @@ class Dispatcher:
         window = shard.window
         assert window is not None
         window.suspend(row, reason)
+        self._suspended(shard, row, reason)
+
+    def _suspended(self, shard: Shard, row: Row, reason: str) -> None:
+        """Has the queued suspension of a row written, and remembers its reason."""
         shard.lane.schedule(shard, urgent=False)
         shard.suspended.note(reason)
         self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
@@ -319,8 +323,10 @@ class Dispatcher:
         self._next(destination, now)
 
     def _not_sent(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, outcome: NotSent) -> None:
-        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment."""
-        timer = attempt.row.timer
+        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
+        the settings forbid the address, the row is suspended instead."""
+        timer, refused = attempt.row.timer, isinstance(outcome, Refused)
+        detail = f"{outcome.detail} ({outcome.addresses})" if isinstance(outcome, Refused) else outcome.detail
         self._context.observe(
             AttemptNotSent(
                 shard.shard_id,
@@ -328,17 +334,20 @@ class Dispatcher:
                 timer.id,
                 attempt.number,
                 outcome.code,
-                outcome.detail or None,
+                detail or None,
                 destination.name,
             )
         )
-        if destination.back_off is None:
+        if destination.back_off is None and not refused:
             destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
             delay_s = destination.back_off_us / 1e6
             destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
         if attempt.handed_over_as:
             row = attempt.row
             self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
+        elif refused:
+            if shard.not_sent(attempt, REFUSED):
+                self._suspended(shard, attempt.row, REFUSED)
         else:
             # It is due again, and deferred until the back-off ends.
             shard.not_sent(attempt)
@@ -443,6 +452,8 @@ class Dispatcher:
             return 0 if busy else self._context.limits.resume_rows
         if kind == "destination":
             return self._admission.room_for(shard, self._admission.destinations.get(name))
+        if kind == REFUSED and shard.suspended.refused_rounds:
+            return self._context.limits.resume_rows
         return 0
 
     def room_back(self) -> tuple[int, int]:

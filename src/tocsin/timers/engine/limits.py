@@ -74,6 +74,9 @@ class EngineLimits:
     row_reserve_bytes: int = 32 * 1024
     #: Suspended timers that are resumed in one transaction of a shard, so that other writes wait little.
     resume_rows: int = 1_000
+    #: How often timers are tried again whose address the settings forbid. Other settings need a restart, after which they are
+    #: tried at once; this is for names that lead elsewhere by now. Rare, since each try writes two rows for nothing if not.
+    refused_retry_interval_us: int = 900 * SECOND
     #: How long a node does not claim a shard again that it released because of its contents (unreadable rows, a newer
     #: format).
     shard_retry_interval_us: int = 60 * SECOND

@@ -21,7 +21,7 @@ class Suspended:
     """The reasons for which timers of the shard are suspended in the store, and how far the present round has read. A round
     over all suspended rows may take several sweeps."""
 
-    __slots__ = ("after", "found", "reasons", "recent")
+    __slots__ = ("after", "found", "reasons", "recent", "refused_at", "refused_rounds")
 
     def __init__(self) -> None:
         #: None: unknown, because no round has been completed since the claim.
@@ -32,6 +32,11 @@ class Suspended:
         self.found: set[str] = set()
         #: Reasons of rows suspended since the round began, which the round may have missed.
         self.recent: set[str] = set()
+        #: Boot time from which timers whose address was refused are tried again: at once after a claim, since this owner's
+        #: settings may permit what a former one's did not.
+        self.refused_at = 0
+        #: In how many rounds they are resumed, the present one included.
+        self.refused_rounds = 0
 
     def note(self, reason: str) -> None:
         """Records that a row is about to be suspended for this reason."""
@@ -116,13 +121,15 @@ class Shard:
         if attempt in self._orphaned:
             self._orphaned.remove(attempt)
 
-    def not_sent(self, attempt: InFlightAttempt) -> None:
-        """Returns the timer of an attempt whose request was never sent to the window."""
+    def not_sent(self, attempt: InFlightAttempt, suspended: str | None = None) -> bool:
+        """Returns the timer of an attempt whose request was never sent to the window, which suspends it if there is a reason
+        to. Returns whether it is suspended."""
         if self.window is None:
             self.forget_attempt(attempt)
-            return
-        self.window.not_sent(attempt)
+            return False
+        is_suspended = self.window.not_sent(attempt, suspended)
         self.changed()
+        return is_suspended
 
     # ------------------------------------------------------------------ writes
 

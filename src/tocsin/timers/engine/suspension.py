@@ -1,4 +1,4 @@
-"""Resumes suspended timers when the reason for which they were suspended no longer holds (rule 14)."""
+"""Resumes suspended timers when the reason for which they were suspended no longer holds (rules 14 and 24)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
     if window is None:
         return
     dispatcher.trim(shard)
+    _retry_refused(shard, context)
     resumption = _Resumption(shard, dispatcher, context.limits.resume_rows)
     pages = 0
     while pages < SWEEP_PAGES_MAX and resumption.worthwhile():
@@ -49,10 +50,22 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
         if suspended.after >= KEY_MAX:
             suspended.reasons = suspended.found | suspended.recent
             suspended.after = KEY_MIN
+            suspended.refused_rounds = max(suspended.refused_rounds - 1, 0)
             break
     if resumption.rows:
         shard.lane.schedule(shard, urgent=True)
         context.observe(TimersResumed(shard.shard_id, resumption.rows))
+
+
+def _retry_refused(shard: Shard, context: Context) -> None:
+    """Every `refused_retry_interval`, timers whose address was refused are resumed in one round; one that is refused again is
+    behind the round by then, and waits for the next."""
+    suspended, now_us = shard.suspended, context.clock.boottime_us()
+    if now_us < suspended.refused_at:
+        return
+    suspended.refused_at = now_us + context.limits.refused_retry_interval_us
+    # Those that a round under way has passed are resumed by the one after it.
+    suspended.refused_rounds = 1 if suspended.after == KEY_MIN else 2
 
 
 class _Room:

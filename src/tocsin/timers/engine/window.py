@@ -247,14 +247,21 @@ class Window:
         this moment: nothing if a client's write is about to change the timer (False)."""
         return self.answered(self.dispatch(row), conclusion, boot_us)
 
-    def not_sent(self, attempt: InFlightAttempt) -> None:
+    def not_sent(self, attempt: InFlightAttempt, suspended: str | None = None) -> bool:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
-        any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
+        any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time.
+
+        With `suspended`, the row that would be due again is suspended for that reason instead; returns whether it is."""
         row = attempt.row
         if not self._end_attempt(attempt) or attempt.stale or row.key > self.horizon:
-            return
-        if suspended_reason(row.timer) is None:
-            self._add(row)
+            return False
+        if suspended_reason(row.timer) is not None:
+            return False
+        if suspended is not None:
+            # First, so that the row is added to the deferred ones.
+            self.suspend(row, suspended)
+        self._add(row)
+        return suspended is not None
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:
         """Removes the attempt from those in flight; False if this window doesn't know it."""

@@ -297,7 +297,8 @@ FAILURES: dict[str, AttemptFailure] = {
     ),
     "EGRESS_REFUSED": AttemptFailure(
         False,
-        "Calls to this address are not allowed: it is private, loopback, link-local, or a metadata service.",
+        "Calls to this address are not allowed: it is private, loopback, link-local, or a metadata service. A service "
+        "call fails; a timer is suspended instead, without an attempt.",
         "Ask the operator to allow it with `egress.allow`, or use a public address.",
     ),
     "INVALID_REQUEST": AttemptFailure(

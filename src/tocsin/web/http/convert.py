@@ -388,6 +388,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.last_error is None else timer.last_error,
         UNSET if timer.body is None else raw_body_answer(timer.body),
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
+        UNSET if view.suspended is None else view.suspended,
     )
 
 

@@ -292,6 +292,14 @@ class Schedule(ResponseStruct):
         str | UnsetType, about("Why the last failed attempt failed: a stable code, then details.")
     ] = UNSET
     last_occurrence: Annotated[Occurrence | UnsetType, about("The occurrence that ended last.")] = UNSET
+    suspended: Annotated[
+        str | UnsetType,
+        about(
+            "Why the current occurrence is suspended although the schedule is active: as in a timer's `suspended`; absent "
+            "unless it is.",
+            "egress",
+        ),
+    ] = UNSET
 
 
 class SchedulePage(ResponseStruct):

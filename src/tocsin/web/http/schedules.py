@@ -279,6 +279,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         next_attempt_at=optional_instant(view.next_attempt_at),
         last_error=_if_any(timer.last_error),
         last_occurrence=UNSET if view.last_occurrence is None else _occurrence_answer(view.last_occurrence),
+        suspended=_if_any(view.suspended),
     )
 
 

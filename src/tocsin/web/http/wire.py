@@ -414,6 +414,14 @@ class Timer(ResponseStruct):
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")
     ] = UNSET
     expire_after: ExpireAfter | UnsetType = UNSET
+    suspended: Annotated[
+        str | UnsetType,
+        about(
+            "Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`, "
+            "`destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.",
+            "egress",
+        ),
+    ] = UNSET
 
 
 class Explanation(ResponseStruct):

@@ -68,9 +68,9 @@ ServiceCallStatus: TypeAlias = Literal["Scheduled", "Running", "Retrying", "Succ
 
 #: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
 #: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
-#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read. `blocked`: it is due, and
-#: no node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
-#: final status.
+#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read, or the settings of the
+#: node that owns its shard forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now.
+#: `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status.
 TimerState: TypeAlias = Literal[
     "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "blocked", "unknown", "finished"
 ]
@@ -81,9 +81,9 @@ TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "
 #: What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
 #: there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes
 #: are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`:
-#: that a client creates it again.
+#: that a client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere.
 TimerWaitsFor: TypeAlias = Literal[
-    "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create"
+    "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create", "egress"
 ]
 
 
@@ -959,6 +959,9 @@ class Timer:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: str | None = None
+    #: Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
+    #: `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+    suspended: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Timer:
@@ -988,6 +991,7 @@ class Timer:
             last_error=source.get("lastError"),
             body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
             expire_after=source.get("expireAfter"),
+            suspended=source.get("suspended"),
         )
 
 
@@ -1343,6 +1347,9 @@ class Schedule:
     last_error: str | None = None
     #: The occurrence that ended last.
     last_occurrence: Occurrence | None = None
+    #: Why the current occurrence is suspended although the schedule is active: as in a timer's `suspended`; absent unless
+    #: it is.
+    suspended: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Schedule:
@@ -1391,6 +1398,7 @@ class Schedule:
             last_occurrence=None
             if source.get("lastOccurrence") is None
             else Occurrence.from_json(source["lastOccurrence"]),
+            suspended=source.get("suspended"),
         )
 
 

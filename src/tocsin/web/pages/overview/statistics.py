@@ -9,12 +9,15 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from tocsin.model.answer import EGRESS_REFUSED
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
 from tocsin.ports.statistics import Failures, StatisticsReport, StatisticsSlot, add_failures
 from tocsin.web.pages.limits import UiLimits
 
 _ERROR_CHARS_MAX = 200
+#: The error of a destination whose addresses the settings forbid.
+_REFUSED = f"{EGRESS_REFUSED}: egress.allow does not list its address; the timers are suspended"
 
 
 @dataclass(slots=True)
@@ -75,6 +78,10 @@ class Statistics:
             self._change_counter(event.namespace).changed += event.timers
         elif isinstance(event, events.TimerExpired):
             self.present.expired += 1
+            self._change_counter(event.namespace).changed += 1
+
+        elif isinstance(event, events.AttemptNotSent) and event.code == EGRESS_REFUSED:
+            self.count_failure(self.present.failing, event.destination, _REFUSED, exhausted=False)
             self._change_counter(event.namespace).changed += 1
 
     def _change_counter(self, namespace: str) -> ChangeCounter:

@@ -63,6 +63,8 @@ def state_of(view: ScheduleView, now_us: int) -> State:
     due = view.next_attempt_at is not None and view.next_attempt_at <= now_us
     if view.status is ScheduleStatus.PAUSED and not (due and _triggered(view)):
         return State("paused", "suspended")
+    if view.suspended is not None:
+        return State("suspended", "suspended")
     if due:
         return State("firing", "firing")
     return State("retrying", "retrying") if view.timer.attempts else State("active", "pending")

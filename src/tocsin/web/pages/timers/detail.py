@@ -12,6 +12,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import Attempt, Status
+from tocsin.ports.whereabouts import REFUSED
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry
@@ -168,6 +169,9 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         return [TimelineEntry(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
     if at is None:
         return []
+    if at <= now_us and view.suspended == REFUSED:
+        note = "Suspended: this server does not call its address (egress.allow)."
+        return [TimelineEntry(at, "Due", "suspended", note=note, ahead=True)]
     if at <= now_us:
         return [TimelineEntry(at, "Firing now", "firing", ahead=True)]
     number = timer.attempts + 1

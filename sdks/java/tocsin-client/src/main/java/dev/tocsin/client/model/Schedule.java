@@ -53,6 +53,8 @@ import java.util.Map;
  * @param nextAttemptAt When the next attempt is due. Null if absent.
  * @param lastError Why the last failed attempt failed: a stable code, then details. Null if absent.
  * @param lastOccurrence The occurrence that ended last. Null if absent.
+ * @param suspended Why the current occurrence is suspended although the schedule is active: as in a timer's
+ * <code>suspended</code>; absent unless it is. Null if absent.
  */
 public record Schedule(
         String namespace,
@@ -93,7 +95,8 @@ public record Schedule(
         Long attempts,
         Instant nextAttemptAt,
         String lastError,
-        Occurrence lastOccurrence) {
+        Occurrence lastOccurrence,
+        String suspended) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -141,6 +144,7 @@ public record Schedule(
                 source.readOptional("attempts", Json::asLong),
                 source.readOptional("nextAttemptAt", Values::toInstant),
                 source.readOptional("lastError", Json::asString),
-                source.readOptional("lastOccurrence", Occurrence::fromJson));
+                source.readOptional("lastOccurrence", Occurrence::fromJson),
+                source.readOptional("suspended", Json::asString));
     }
 }

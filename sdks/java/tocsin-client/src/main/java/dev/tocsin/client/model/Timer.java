@@ -33,6 +33,9 @@ import java.util.Map;
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed. Null if absent.
+ * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address), or
+ * <code>namespace:…</code>, <code>destination:…</code> (paused, or too many wait), or
+ * <code>bad_record: …</code>; absent unless it is. Null if absent.
  */
 public record Timer(
         String namespace,
@@ -56,7 +59,8 @@ public record Timer(
         Instant executedAt,
         String lastError,
         RawBodyAnswer body,
-        String expireAfter) {
+        String expireAfter,
+        String suspended) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -87,6 +91,7 @@ public record Timer(
                 source.readOptional("executedAt", Values::toInstant),
                 source.readOptional("lastError", Json::asString),
                 source.readOptional("body", RawBodyAnswer::fromJson),
-                source.readOptional("expireAfter", Json::asString));
+                source.readOptional("expireAfter", Json::asString),
+                source.readOptional("suspended", Json::asString));
     }
 }

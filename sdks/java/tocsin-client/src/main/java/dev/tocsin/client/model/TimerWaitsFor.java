@@ -10,7 +10,8 @@ import dev.tocsin.client.OpenEnum;
  * namespace: that it is resumed. <code>response</code>: that of the receiver. <code>write</code>: that
  * results or changes are stored. <code>lease</code>, <code>clock</code>: that of the node that owns
  * its shard. <code>owner</code>: a node that owns its shard. <code>create</code>: that a client
- * creates it again. Later servers may send values that have no constant here.
+ * creates it again. <code>egress</code>: that the settings permit its address, or its URL leads
+ * elsewhere. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */
@@ -44,6 +45,9 @@ public record TimerWaitsFor(String value) implements OpenEnum {
 
     /** create. */
     public static final TimerWaitsFor CREATE = new TimerWaitsFor("create");
+
+    /** egress. */
+    public static final TimerWaitsFor EGRESS = new TimerWaitsFor("egress");
 
     /**
      * Reads a value, known or not.
