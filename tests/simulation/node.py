@@ -48,7 +48,7 @@ class Node:
         self.clock = DriftingClock(
             world.true_us, offset_us=offset_us, boot_us=self._rng.randint(0, 10**9), drift_ppm=drift_ppm
         )
-        self.link = Link(world.store, world.rng(name, "link"), self._record)
+        self.link = Link(world.store, world.rng(name, "link"), world.rng(name, "link", "store"), self._record)
         self.receiver = self._new_receiver()
         self.context: Context | None = None
         self._boot: asyncio.Task[None] | None = None
