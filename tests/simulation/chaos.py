@@ -146,7 +146,7 @@ class Chaos:
             node.freeze()
             world.record("freeze", node.name)
             end = world.loop.time() + _OVERSLEPT_S_MAX
-            while world.loop.time() < end and not any(link.claims_waiting for link in others):
+            while world.loop.time() < end and not any(link.claims_waiting for link in others):  # noqa: ASYNC110 -- virtual
                 await asyncio.sleep(0.1)
             for link in others:
                 link.claims_await_owner = False

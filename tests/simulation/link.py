@@ -39,7 +39,7 @@ class Link:
         self.capabilities = store.capabilities
         self.fault_rate = 0.0
         self.slow_rate = 0.0
-        #: How long a claim is under way, at most, since it compared the counter of an owner that is presumed dead, in seconds.
+        #: How long a claim is under way since it compared the counter of an owner that is presumed dead, at most, in seconds.
         self.claims_held_s = 0.0
         #: Whether it is until the owner's next heartbeat instead, which is the worst moment; and those that are.
         self.claims_await_owner = False

@@ -208,6 +208,13 @@ class World:
         if invocation.attempt == 1 and invocation.namespace != CROWD_NAMESPACE:
             self._check_late(uuid, token, invocation)
 
+    def check_owners(self) -> None:
+        """Checks that no two nodes may fire timers of one shard (rule 6)."""
+        for shard_id in range(self.total_shards):
+            firing = [node.name for node in self.nodes if node.may_fire(shard_id)]
+            if len(firing) > 1:
+                self.broken("TWO OWNERS", f"{' and '.join(firing)} may fire timers of shard {shard_id}")
+
     def _check_late(self, uuid: bytes, token: int, invocation: Invocation) -> None:
         """Checks that timers are on time where nothing is wrong or everything is healed, whatever else hangs."""
         limits = self.limits
