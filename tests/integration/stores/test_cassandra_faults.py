@@ -227,14 +227,14 @@ async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) 
 class _Owner:
     """An engine with a store and a clock of its own. It beats and supervises when the test says so."""
 
-    def __init__(self, store: CassandraStore, incarnation: bytes) -> None:
-        self.store, self.clock = store, FakeClock()
+    def __init__(self, store: CassandraStore, name: str) -> None:
+        self.clock = FakeClock()
         self.called: list[str] = []
         context = Context(
             store=store, caller=self, clock=self.clock, limits=EngineLimits(clock_skew_max_us=10**18),
-            observe=lambda _: None, random=random.Random(1), incarnation=incarnation,
+            observe=lambda _: None, random=random.Random(1), incarnation=name.encode() * 16,
         )  # fmt: skip
-        self.engine = Supervisor(context, node="n", address="", total_shards=1, fatal=lambda _: None)
+        self.engine = Supervisor(context, node=name, address="", total_shards=1, fatal=lambda _: None)
         self.shard = self.engine.shards[0]
         self.engine._spawn(self.shard.lane.run())
 
@@ -272,7 +272,8 @@ async def test_a_claim_that_takes_effect_after_its_owner_woke_makes_no_deleted_t
     """The owner was silent for so long that another node compared its counter and sent a claim, which arrives later."""
     other = CassandraStore(url, scope=f"{request.node.name}/")
     await other.open(None)
-    owner, heir = _Owner(store, b"a" * 16), _Owner(other, b"b" * 16)
+    # The shard belongs to the first of these names while both are alive.
+    owner, heir = _Owner(store, "a"), _Owner(other, "b")
     held, let_go, write = asyncio.Event(), asyncio.Event(), other._open.write
 
     async def held_back(cql: str, *values: Any) -> Any:
