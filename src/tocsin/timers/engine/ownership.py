@@ -65,7 +65,7 @@ class Ownership:
         settled = placement.settled(boot_us)
         for shard_id, shard in self.shards.items():
             if shard.window is not None and shard.window.epoch < placement.state(shard_id).epoch:
-                # Not what protects from two owners, but what a former one knows, it need not learn from its next batch.
+                # Nothing depends on it, but why learn it only from the next batch?
                 shard.lose("fenced")
             if shard_id in self._busy:
                 continue
@@ -101,7 +101,7 @@ class Ownership:
 
     async def claim(self, shard: Shard) -> None:
         """Claims the shard if its state is still as last read. One that is this node's is claimed again: its epoch may have
-        been used, and what the store did not confirm must not be."""
+        been used, or be one that the store did not confirm, or older than the node lease (rules 3 and 6)."""
         context, placement, shard_id = self._context, self._placement, shard.shard_id
         boot_us, state = context.clock.boottime_us(), placement.state(shard_id)
         if placement.owner_lives(state, boot_us):
@@ -123,8 +123,8 @@ class Ownership:
             await self._own(shard, epoch, lapses)
 
     async def _own(self, shard: Shard, epoch: int, lapses: int) -> None:
-        """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard, unless
-        the node lease has lapsed since the claim was sent."""
+        """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard,
+        unless the node lease has lapsed since the claim was sent."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
         except StoreCallFailed as error:
@@ -209,8 +209,8 @@ class Ownership:
         self._dispatcher.remove(shard)
         self._count_owned()
         if reason in ("unknown_outcome", "lease"):
-            # Rules 3 and 6: it is claimed again at once, with a new epoch, so that neither a late batch nor another node's late
-            # claim can take effect.
+            # Rules 3 and 6: it is claimed again at once, with a new epoch, so that neither a late batch nor another node's
+            # late claim can take effect.
             self._placement.refresh()
 
     def _count_owned(self) -> None:
