@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .world import World
 
 SECOND = 1_000_000
+#: How long a node stays frozen that nobody notices, in seconds.
+_OVERSLEPT_S_MAX = 9.0
 #: How long a replaced secret continues to sign.
 GRACE_US = 5 * SECOND
 
@@ -40,8 +42,12 @@ class Chaos:
             store_faults = world.faulty and not world.storm
             node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if store_faults else 0.0
             node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if store_faults else 0.0
-
+            if world.faulty:
+                rng = world.rng("weak store", node.name)
+                node.link.claims_held_s = rng.choice((0.0, 0.3, 4.0))
+                node.link.twice_rate = rng.choice((0.0, 0.1))
         if world.faulty:
+            world.store.spread_rate = world.rng("weak store").choice((0.0, 0.02, 0.2))
             world.network.slow_rate = self._rng.choice((0.0, 0.02, 0.2))
             world.network.repeat_rate = self._rng.choice((0.0, 0.1))
 
@@ -62,6 +68,8 @@ class Chaos:
         )  # fmt: skip
         if not world.faulty and len(world.nodes) > 1:
             self._tasks.append(world.loop.create_task(self._hand_over(until_s)))
+        if world.faulty and len(world.nodes) > 1 and world.rng("oversleep").random() < 0.4:
+            self._tasks.append(world.loop.create_task(self._oversleep(until_s)))
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(0.1, 1.5) if world.storm else rng.uniform(0.2, 6.0))
             kinds = storm if world.storm else healthy + faults if world.faulty else healthy
@@ -73,7 +81,9 @@ class Chaos:
         world.record("healing")
         for node in world.nodes:
             node.link.fault_rate = node.link.slow_rate = 0.0
+            node.link.claims_held_s = node.link.twice_rate = 0.0
             node.link.poison = set()
+        world.store.spread_rate = 0.0
         world.network.slow_rate = world.network.repeat_rate = 0.0
         await asyncio.gather(*self._tasks)
         for node in world.nodes:
@@ -121,6 +131,29 @@ class Chaos:
         await asyncio.sleep(self._rng.choice((0.5, 3.5, 12.0)))
         self._world.record("thaw", node.name)
         node.thaw()
+
+    async def _oversleep(self, until_s: float) -> None:
+        """Freezes nodes, each until another one's claim of its shard has compared its counter and is about to be written."""
+        world, rng = self._world, self._world.rng("oversleep", "nodes")
+        while world.loop.time() < until_s:
+            await asyncio.sleep(rng.uniform(1.0, 8.0))
+            node = rng.choice(world.nodes)
+            if node.frozen:
+                continue
+            others = [other.link for other in world.nodes if other is not node]
+            for link in others:
+                link.claims_await_owner, link.claims_waiting = True, 0
+            node.freeze()
+            world.record("freeze", node.name)
+            end = world.loop.time() + _OVERSLEPT_S_MAX
+            while world.loop.time() < end and not any(link.claims_waiting for link in others):  # noqa: ASYNC110 -- virtual
+                await asyncio.sleep(0.1)
+            for link in others:
+                link.claims_await_owner = False
+            # It is slow at first, so that no commit tells it soon what it has lost.
+            node.link.commits_held_until_s = world.loop.time() + rng.choice((0.0, 1.0, 2.9))
+            world.record("thaw", node.name)
+            node.thaw()
 
     async def _cut(self, node: Node) -> None:
         node.link.cut = self._rng.choice(("refused", "silent", "deaf"))

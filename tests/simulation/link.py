@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.namespace import Namespace
 from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState, StoredRow
-from tocsin.stores.memory import MemoryStore
+
+from .weak_store import WeakStore
 
 T = TypeVar("T")
 
@@ -30,12 +31,23 @@ def at_once(call: Coroutine[Any, Any, Any]) -> Any:
 
 class Link:
     """The part of the store port that the engine uses, over a network that may lose and delay everything but corrupts
-    nothing."""
+    nothing. The claim is Cassandra's: it reads the heartbeat counter, then writes, and time passes in between."""
 
-    def __init__(self, store: MemoryStore, rng: random.Random, record: Callable[..., None]) -> None:
+    def __init__(
+        self, store: WeakStore, rng: random.Random, rng_of_store: random.Random, record: Callable[..., None]
+    ) -> None:
         self.capabilities = store.capabilities
         self.fault_rate = 0.0
         self.slow_rate = 0.0
+        #: How long a claim is under way since it compared the counter of an owner that is presumed dead, at most, in seconds.
+        self.claims_held_s = 0.0
+        #: Whether it is until the owner's next heartbeat instead, which is the worst moment; and those that are.
+        self.claims_await_owner = False
+        self.claims_waiting = 0
+        #: Until when commits are under way, in loop time.
+        self.commits_held_until_s = 0.0
+        #: The share of conditional writes that arrive twice, so that either answer may be heard.
+        self.twice_rate = 0.0
         #: "": connected; "refused": fails fast; "silent": never answers; "deaf": delivers, but loses the answers.
         self.cut = ""
         self.poison: set[bytes] = set()
@@ -44,10 +56,20 @@ class Link:
         self.round_trip_us_max = 0
         self._store = store
         self._rng = rng
+        self._rng_of_store = rng_of_store
         self._record = record
 
-    async def _call(self, work: Callable[[], Coroutine[Any, Any, T]], *, writes: str = "") -> T:
-        """Sends the request, executes it when it arrives, and waits for the answer."""
+    async def _call(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        writes: str = "",
+        shards: Sequence[int] = (),
+        held: Callable[[], bool] = lambda: False,
+        repeatable: bool = False,
+    ) -> T:
+        """Sends the request, executes it when it arrives and is no longer `held`, and waits for the answer: when nothing of
+        these shards is under way in the store. If it is `repeatable`, it may arrive twice."""
         loop, rng = asyncio.get_running_loop(), self._rng
         there, back = rng.uniform(0.0003, 0.003), rng.uniform(0.0003, 0.003)
         if rng.random() < self.slow_rate:
@@ -63,16 +85,33 @@ class Link:
         answer: asyncio.Future[T] = loop.create_future()
         unheard = kind in ("silent", "vanished", "late")
         if kind != "vanished":
-            loop.call_later(there + late, self._arrive, work, answer, back, unheard, context=OUTSIDE)
+            there_s = there + late
+            if repeatable and self.twice_rate and self._rng_of_store.random() < self.twice_rate:
+                again_s = there_s + self._rng_of_store.uniform(0.0, 3.0)
+                self._record("twice", writes)
+                loop.call_later(again_s, self._arrive, work, answer, back, shards, unheard, held, context=OUTSIDE)
+                unheard = unheard or self._rng_of_store.random() < 0.5
+            loop.call_later(there_s, self._arrive, work, answer, back, shards, unheard, held, context=OUTSIDE)
         if kind == "late" or (kind == "vanished" and rng.random() < 0.5):
             await asyncio.sleep(there)
             raise OutcomeUnknown("connection reset") if writes else StoreUnavailable("connection reset")
         return await answer
 
     def _arrive(
-        self, work: Callable[[], Coroutine[Any, Any, Any]], answer: asyncio.Future[Any], back: float, unheard: bool
+        self,
+        work: Callable[[], Coroutine[Any, Any, Any]],
+        answer: asyncio.Future[Any],
+        back: float,
+        shards: Sequence[int],
+        unheard: bool,
+        held: Callable[[], bool],
     ) -> None:
         if self.cut == "silent":
+            return
+        if held():
+            asyncio.get_running_loop().call_later(
+                _HELD_S, self._arrive, work, answer, back, shards, unheard, held, context=OUTSIDE
+            )
             return
         error: BaseException | None = None
         result = None
@@ -83,6 +122,7 @@ class Link:
         except ValueError as raised:
             error = AssertionError(f"a batch breaks the store's rules: {raised}")
         if not unheard and not self.cut:
+            back += self._store.unsettled_s(shards) if error is None else 0.0
             asyncio.get_running_loop().call_later(back, self._deliver, answer, result, error, context=OUTSIDE)
 
     def _deliver(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -101,18 +141,34 @@ class Link:
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
+        if presumed_dead is not None:
+            members = await self._call(self._store.members)
+            if presumed_dead not in [(member.incarnation, member.counter) for member in members]:
+                return None
+        time, awaits_owner = asyncio.get_running_loop().time, self.claims_await_owner
+        until_s = time() + (_HELD_S_MAX if awaits_owner else self._rng_of_store.uniform(0.0, self.claims_held_s))
+
+        def held() -> bool:
+            if presumed_dead is None or time() >= until_s:
+                return False
+            unchanged = self._store.counter(presumed_dead[0]) == presumed_dead[1]
+            self.claims_waiting += awaits_owner and unchanged
+            return unchanged or not awaits_owner
+
         def work() -> Coroutine[Any, Any, int | None]:
             self._record("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
-            return self._store.claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
+            return self._store.claim(shard_id, expected_epoch=expected_epoch, owner=owner)
 
-        return await self._call(work, writes="claim")
+        return await self._call(work, writes="claim", shards=[shard_id], held=held, repeatable=True)
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        return await self._call(lambda: self._store.release(shard_id, epoch=epoch, owner=owner), writes="release")
+        return await self._call(
+            lambda: self._store.release(shard_id, epoch=epoch, owner=owner), writes="release", repeatable=True
+        )
 
     async def heartbeat(self, member: Member) -> int:
         began = asyncio.get_running_loop().time()
-        now = await self._call(lambda: self._store.heartbeat(member), writes="heartbeat")
+        now = await self._call(lambda: self._store.heartbeat(member), writes="heartbeat", repeatable=True)
         self.round_trip_us_max = max(self.round_trip_us_max, int((asyncio.get_running_loop().time() - began) * 1e6))
         return now
 
@@ -131,7 +187,9 @@ class Link:
             self._record_batches(batches)
             return self._store.apply(batches)
 
-        return await self._call(work, writes="apply")
+        time = asyncio.get_running_loop().time
+        shards = [batch.shard_id for batch in batches]
+        return await self._call(work, writes="apply", shards=shards, held=lambda: time() < self.commits_held_until_s)
 
     def _record_batches(self, batches: Sequence[ShardBatch]) -> None:
         for batch in batches:
@@ -178,4 +236,6 @@ class Link:
         return await self._call(self._store.namespaces)
 
 
+#: How often it is checked whether a request is still held, and how long one waits at most, in seconds.
+_HELD_S, _HELD_S_MAX = 0.05, 20.0
 _FATES = ("definite", "unavailable", "silent", "vanished", "vanished", "late", "late")

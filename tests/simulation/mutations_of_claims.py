@@ -14,7 +14,21 @@ OWNERSHIP = "tocsin.timers.engine.ownership:Ownership."
 DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
 _SUPERVISOR = "tests/unit/test_supervisor.py::"
-
+_USES_OWN = """
+if state.owner == context.incarnation:
+    await self._own(shard, state.epoch, self._lease.lapses)
+    return
+"""
+_ONLY_READS = """
+if getattr(self, "_lapsed", False):
+    await context.bounded(context.refresh_namespaces())
+    states = {state.shard_id: state for state in await context.bounded(context.store.shards())}
+    for shard in list(self._dispatcher.shards.values()):
+        state, window = states.get(shard.shard_id), shard.window
+        if window and state and (state.epoch, state.owner) != (window.epoch, context.incarnation):
+            shard.lose("fenced")
+    self._lapsed = False
+"""
 
 MUTATIONS = [
     mutation("the store does not check the fence", 1, always(STORE + "_fenced", "shard is not None", "shard.epoch")),
@@ -28,7 +42,17 @@ MUTATIONS = [
     mutation(
         "after an unknown outcome the shard is read without a new claim",
         3,
-        replace(OWNERSHIP + "claim", "state.epoch > shard.last_epoch", by="state.epoch >= shard.last_epoch"),
+        insert(OWNERSHIP + "claim", _USES_OWN, before="presumed_dead, lapses = ..."),
+    ),
+    mutation(
+        "a claim that the store did not confirm is used",
+        3,
+        insert(
+            OWNERSHIP + "claim",
+            _USES_OWN.replace("state.owner", 'state.epoch > getattr(shard, "last_epoch", 0) and state.owner'),
+            before="presumed_dead, lapses = ...",
+        ),
+        insert(SHARD + "own", "self.last_epoch = epoch", after="self.window = ..."),
     ),
     mutation(
         "a batch with an unknown outcome is reported as not written",
@@ -90,10 +114,28 @@ MUTATIONS = [
     ),
     mutation("the node lease never ends", 6, replace(DISPATCHER + "renew", "lease_until", by="lease_until + 10**15")),
     mutation(
-        "timers fire before the lapsed node lease is verified",
+        "claims outlive the node lease",
         6,
-        drop(LEASE + "_beat_now", "self._verify"),
+        drop(LEASE + "_lapse", "shard.lose"),
         caught_by=_SUPERVISOR + "test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired",
+    ),
+    mutation(
+        "after a lapsed node lease the ownership is only read",
+        1,
+        rewrite(LEASE + "_lapse", "shard.lose", to="self._lapsed = True"),
+        insert(LEASE + "_beat_now", _ONLY_READS, before="context.namespaces_until"),
+    ),
+    mutation(
+        "a claim sent before the node lease lapsed is used after it",
+        6,
+        never(OWNERSHIP + "_own", "self._lease.lapses != lapses"),
+        caught_by=_SUPERVISOR + "test_claim_that_was_sent_before_the_lease_expired_is_not_used",
+    ),
+    mutation(
+        "a former owner waits for its next batch to find out",
+        1,
+        never(OWNERSHIP + "reconcile", "shard.window.epoch < placement.state(shard_id).epoch"),
+        caught_by=_SUPERVISOR + "test_owner_that_reads_a_higher_epoch_drops_its_window",
     ),
     mutation(
         "the node lease counts from the heartbeat's reply",
@@ -116,7 +158,8 @@ MUTATIONS = [
         "a node that was frozen uses the namespaces it knew",
         23,
         replace(LEASE + "_renew", "min(lease_until, ...)", by="lease_until"),
-        drop(LEASE + "_verify", "refresh_namespaces"),
+        never(LEASE + "_beat_now", "context.namespaces_until"),
+        drop(OWNERSHIP + "_own", "refresh_namespaces"),
     ),
     mutation("a timer fires a millisecond early", 12, replace(WINDOW + "due", "now_us", by="now_us + 1_000")),
     mutation("clock skew is not noticed", 12, never(LEASE + "_check_clock", "clock_skew_max_us")),

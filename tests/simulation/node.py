@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tests.support.simulation_loop import NODE
 from tocsin.cluster.cluster import Cluster
 from tocsin.model.errors import StoreError
-from tocsin.ports.observer import AttemptFinished, BatchCommitted, ClockOffset, Event, PageLoaded
+from tocsin.ports.observer import (
+    AttemptFinished,
+    BatchCommitted,
+    ClockOffset,
+    DispatchResumed,
+    Event,
+    PageLoaded,
+    ShardClaimed,
+)
 from tocsin.testing.clock import DriftingClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.shard import Shard
@@ -48,7 +56,7 @@ class Node:
         self.clock = DriftingClock(
             world.true_us, offset_us=offset_us, boot_us=self._rng.randint(0, 10**9), drift_ppm=drift_ppm
         )
-        self.link = Link(world.store, world.rng(name, "link"), self._record)
+        self.link = Link(world.store, world.rng(name, "link"), world.rng(name, "link", "store"), self._record)
         self.receiver = self._new_receiver()
         self.context: Context | None = None
         self._boot: asyncio.Task[None] | None = None
@@ -63,6 +71,9 @@ class Node:
             self._world.record(
                 self.name, type(event).__name__, *(v.hex()[:6] if isinstance(v, bytes) else v for v in event)
             )
+
+        if isinstance(event, ShardClaimed | DispatchResumed):
+            self._world.check_owners()
 
     def _new_receiver(self) -> Receiver:
         return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts))
@@ -198,6 +209,13 @@ class Node:
             return None
         shard = self.supervisor.shards[shard_id]
         return shard if shard.window is not None and not shard.draining else None
+
+    def may_fire(self, shard_id: int) -> bool:
+        """Whether the node would fire the shard's timers now, as soon as it runs."""
+        if self.supervisor is None or self.supervisor.dispatcher.paused_reason is not None:
+            return False
+        shard = self.supervisor.shards[shard_id]
+        return shard.window is not None and not shard.draining
 
     def leaks(self) -> Iterator[str]:
         """What a drained node has in memory and should not have."""

@@ -17,13 +17,16 @@ MISHAPS = {
     "parted", "connection breaks", "reads nothing", "blind", "changes a namespace", "not sent",
     *(f"{call} {fate}" for call in ("heartbeat", "apply", "claim")
       for fate in ("definite", "unavailable", "silent", "vanished", "late")),
+    *(f"{call} twice" for call in ("heartbeat", "claim", "release")),
 }  # fmt: skip
 #: Their consequences.
 CONSEQUENCES = {
-    # Lost heartbeats: the node lease expires, and the ownership is read first.
-    "HeartbeatFailed", "DispatchPaused lease", "DispatchPaused clock_skew", "DispatchPaused clock_jump",
+    # Lost heartbeats: the node lease expires, with all claims, also those under way.
+    "HeartbeatFailed", "DispatchPaused lease", "ShardLost lease", "ClaimFailed the node lease expired meanwhile",
+    "DispatchPaused clock_skew", "DispatchPaused clock_jump",
     "ClockDistrusted", "ClockTrusted",
     # Former owners find out by the fence or when they read the ownership; unknown outcomes.
+    "ClaimFailed a transaction of the former owner has not ended",
     "ShardLost fenced", "ShardLost unknown_outcome", "ShardLost released", "a write of a former owner",
     "a member is forgotten",
     # A refused address suspends the timer.
@@ -52,6 +55,8 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield "jump forwards" if offset_us > 0 else "jump backwards"
             case [_, "fate", call, fate, _]:
                 yield f"{call} {fate}"
+            case [_, "twice", call]:
+                yield f"{call} twice"
             case [_, "ShardLost", _, _, reason]:
                 yield f"ShardLost {reason}"
             case [_, "ClaimFailed", _, reason]:

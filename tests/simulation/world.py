@@ -18,7 +18,6 @@ from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.timer import NULL_PAYLOAD, Timer, decode_record
 from tocsin.ports.callback import Invocation
 from tocsin.ports.store import Capabilities, ShardBatch, StoredRow, generation
-from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import Row, stored
@@ -32,6 +31,7 @@ from .receiver import CROWD_NAMESPACE, secret_number, token_of
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
 from .run_ledger import RunLedger
 from .schedules import SCHEDULED_NAMESPACE, ScheduleLedger, Scheduler
+from .weak_store import WeakStore
 
 SECOND = 1_000_000
 #: How long clients and faults are active; afterwards everything is healed and has to drain.
@@ -103,7 +103,7 @@ class World:
         #: The token of each `webhook-id`.
         self.fired: dict[str, int] = {}
         self.namespaces_unpaused_s = 0.0
-        self.store = MemoryStore(_StoreClock(self.loop))
+        self.store = WeakStore(_StoreClock(self.loop), self.rng("store"))
         if small_transactions:
             self.store.capabilities = SMALL_TRANSACTIONS
         self.cluster_limits = ClusterLimits(
@@ -208,6 +208,13 @@ class World:
         self.ledger.sent(uuid, invocation.attempt)
         if invocation.attempt == 1 and invocation.namespace != CROWD_NAMESPACE:
             self._check_late(uuid, token, invocation)
+
+    def check_owners(self) -> None:
+        """Checks that no two nodes may fire timers of one shard (rule 6)."""
+        for shard_id in range(self.total_shards):
+            firing = [node.name for node in self.nodes if node.may_fire(shard_id)]
+            if len(firing) > 1:
+                self.broken("TWO OWNERS", f"{' and '.join(firing)} may fire timers of shard {shard_id}")
 
     def _check_late(self, uuid: bytes, token: int, invocation: Invocation) -> None:
         """Checks that timers are on time where nothing is wrong or everything is healed, whatever else hangs."""

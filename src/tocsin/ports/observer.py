@@ -171,7 +171,7 @@ class ShardClaimed(NamedTuple):
 
 
 class ShardLost(NamedTuple):
-    """This node no longer owns the shard. `reason` is fenced, unknown_outcome, newer_format, bad_rows, released or
+    """This node no longer owns the shard. `reason` is fenced, unknown_outcome, lease, newer_format, bad_rows, released or
     stopped."""
 
     shard_id: int

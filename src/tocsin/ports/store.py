@@ -307,7 +307,11 @@ class Store(Protocol):
         """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch.
 
         Returns None when the epoch has changed, or when `presumed_dead` = (incarnation, counter) is given and that member's
-        heartbeat counter is no longer this one, compared in the same transaction. A new shard has epoch 0.
+        heartbeat counter is no longer this one, compared after the call and before the claim takes effect. A heartbeat in
+        between is permitted: a member that resumes claims its shards anew. A new shard has epoch 0.
+
+        An epoch is returned only if this call has raised it, and when no batch of an earlier epoch can change what is read
+        any more. None and any error may mean that the claim stands all the same: the caller then claims again.
         """
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:

@@ -227,19 +227,22 @@ class MemoryStore:
             if shard is None:
                 results.append(Applied.OWNERSHIP_LOST)
                 continue
-            for uuid in batch.deletes:
-                shard.remove(uuid)
-            if batch.delete_to is not None:
-                shard.remove_to(batch.delete_to)
-            shard.upsert(batch.upserts)
-            shard.remember(batch.history)
-            for run in batch.runs:
-                shard.runs.setdefault(run.uuid, {})[run.generation] = run
-            rows: builtins.list[HistoryRow | RunRow] = [*batch.history, *batch.runs]
-            for row in rows:
-                heapq.heappush(self._expiries, (row.expires_at, batch.shard_id, row.uuid, row.generation))
+            self._write(shard, batch)
             results.append(Applied.DURABLE)
         return results
+
+    def _write(self, shard: _Shard, batch: ShardBatch) -> None:
+        for uuid in batch.deletes:
+            shard.remove(uuid)
+        if batch.delete_to is not None:
+            shard.remove_to(batch.delete_to)
+        shard.upsert(batch.upserts)
+        shard.remember(batch.history)
+        for run in batch.runs:
+            shard.runs.setdefault(run.uuid, {})[run.generation] = run
+        rows: builtins.list[HistoryRow | RunRow] = [*batch.history, *batch.runs]
+        for row in rows:
+            heapq.heappush(self._expiries, (row.expires_at, batch.shard_id, row.uuid, row.generation))
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import random
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,14 +23,22 @@ from tocsin.model.errors import (
     StoreError,
     StoreUnavailable,
 )
+from tocsin.model.ids import timer_uuid
+from tocsin.model.timer import Timer
+from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import PartitionSizeMeasured
-from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, schedules_of
+from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema
 from tocsin.stores.cassandra.client import CassandraClient, Write
 from tocsin.stores.cassandra.keys import META, SUSPENDED, partition_of
 from tocsin.stores.cassandra.settings import parse_address
 from tocsin.stores.cassandra.store import CassandraStore
+from tocsin.testing.clock import FakeClock
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.engine.supervisor import Supervisor
 
 
 @pytest.fixture(scope="module")
@@ -189,9 +198,10 @@ async def test_a_commit_without_answer_that_is_not_found_may_still_come(
     assert await loaded(store) == []
 
 
-async def test_a_claim_that_another_coordinator_completed_is_a_claim(
+async def test_a_claim_that_another_coordinator_completed_is_not_used(
     store: CassandraStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """An earlier claim of the same owner, from before its node lease lapsed, would look the same."""
     client = store._open
     write = client.write
 
@@ -200,8 +210,8 @@ async def test_a_claim_that_another_coordinator_completed_is_a_claim(
         return await write(cql, *values)
 
     monkeypatch.setattr(client, "write", evaluated_twice)
-    assert await store.claim(1, expected_epoch=0, owner=ALICE) == 1
-    assert await store.claim(1, expected_epoch=0, owner=BOB) is None
+    assert await store.claim(1, expected_epoch=0, owner=ALICE) is None
+    assert await store.shards() == [ShardState(1, 1, ALICE)]
 
 
 async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) -> None:
@@ -210,6 +220,97 @@ async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) 
     with pytest.raises(DefiniteFailure, match="Cassandra takes"):
         await store.apply([replace(batch, upserts=large)])
     assert await store.apply([replace(batch, upserts=large[:1])]) == [Applied.DURABLE]
+
+
+# -- claims
+
+
+class _Owner:
+    """An engine with a store and a clock of its own. It beats and supervises when the test says so."""
+
+    def __init__(self, store: CassandraStore, name: str) -> None:
+        self.clock = FakeClock()
+        self.called: list[str] = []
+        context = Context(
+            store=store, caller=self, clock=self.clock, limits=EngineLimits(clock_skew_max_us=10**18),
+            observe=lambda _: None, random=random.Random(1), incarnation=name.encode() * 16,
+        )  # fmt: skip
+        self.engine = Supervisor(context, node=name, address="", total_shards=1, fatal=lambda _: None)
+        self.shard = self.engine.shards[0]
+        self.engine._spawn(self.shard.lane.run())
+
+    def destination(self, url: str) -> str:
+        return url
+
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        self.called.append(invocation.timer_id)
+
+    async def close(self) -> None:
+        await self.engine.kill()
+
+    async def supervises(self, seconds: int = 0) -> None:
+        self.clock.advance(seconds * 1_000_000)
+        await self.engine.lease.beat()
+        await self.engine.supervise()
+
+    async def owns(self) -> None:
+        while self.engine.ownership._claims:
+            await asyncio.wait(set(self.engine.ownership._claims))
+
+    async def write(self, kind: OpKind, timer: Timer) -> object:
+        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        uuid, identity = timer_uuid(timer.namespace, timer.id), generation(0, bytes(16), 1)
+        op = WriteOp(kind, uuid, timer.namespace, identity, timer, reply=lambda _, answer: answered.set_result(answer))
+        self.shard.accept(op)
+        async with asyncio.timeout(PATIENCE_S):
+            return await answered
+
+
+@pytest.mark.parametrize("first", ["the claim", "the owner"])
+async def test_a_claim_that_takes_effect_after_its_owner_woke_makes_no_deleted_timer_fire(
+    store: CassandraStore, url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """The owner was silent for so long that another node compared its counter and sent a claim, which arrives later."""
+    other = CassandraStore(url, scope=f"{request.node.name}/")
+    await other.open(None)
+    # The shard belongs to the first of these names while both are alive.
+    owner, heir = _Owner(store, "a"), _Owner(other, "b")
+    held, let_go, write = asyncio.Event(), asyncio.Event(), other._open.write
+
+    async def held_back(cql: str, *values: Any) -> Any:
+        if cql.startswith("UPDATE {t} SET epoch"):
+            held.set()
+            await let_go.wait()
+        return await write(cql, *values)
+
+    monkeypatch.setattr(other._open, "write", held_back)
+    timer = Timer("n", "t", owner.clock.now_us() + 8_000_000, "http://h/", 0, 0)
+    try:
+        await owner.supervises()
+        await owner.owns()
+        assert await owner.write(OpKind.CREATE, timer) is not None
+        for _ in range(9):
+            await heir.supervises(seconds=1)
+        await asyncio.wait_for(held.wait(), PATIENCE_S)
+        owner.clock.advance(6_000_000)
+        await owner.engine.lease.beat()
+        if first == "the owner":
+            await owner.engine.supervise()
+            await owner.owns()
+        let_go.set()
+        await heir.owns()
+        present = owner if first == "the owner" else heir
+        assert await store.shards() == [ShardState(0, 2, present.engine.incarnation)]
+        assert (await present.write(OpKind.DELETE, timer)) is None
+        owner.clock.advance(2_500_000)
+        assert owner.engine.dispatcher.paused_reason is None
+        for shard in list(owner.engine.dispatcher.shards.values()):
+            owner.engine.dispatcher.dispatch_due(shard)
+        assert owner.called == []
+    finally:
+        await owner.close()
+        await heir.close()
+        await other.close()
 
 
 # -- what is left behind

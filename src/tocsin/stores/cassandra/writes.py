@@ -137,7 +137,11 @@ async def claim(
     """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
 
     The member's counter is in another partition, so it is read first, in Paxos order, instead of in the claim's condition. A
-    heartbeat in between has the effect of one just after the claim: the member finds its claim lost at its next batch."""
+    heartbeat may come in between: a member that wakes claims its shards anew (rule 6), and then either its claim or this one
+    fails.
+
+    None may also be the answer to a claim that took effect, because another coordinator completed it before it was evaluated
+    again. That it finds itself would prove less: an earlier claim of this owner may have been completed instead."""
     if presumed_dead is not None:
         incarnation, counter = presumed_dead
         rows = await client.read(
@@ -148,12 +152,7 @@ async def claim(
     partition, epoch = client.partition(partition_of(shard_id)), expected_epoch + 1
     statement = "UPDATE {t} SET epoch = ?, owner = ? WHERE p = ? IF epoch = ?"
     applied = await client.write(statement, epoch, owner, partition, expected_epoch or None)
-    if not applied[0]:
-        # Another coordinator may have completed this very claim before it was evaluated again.
-        rows = await client.read(_STATE, partition, serial=True)
-        if not rows or rows[0][:2] != (epoch, owner):
-            return None
-    return epoch
+    return epoch if applied[0] else None
 
 
 async def release(client: CassandraClient, shard_id: int, epoch: int, owner: bytes) -> bool:

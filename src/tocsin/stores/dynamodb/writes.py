@@ -177,19 +177,19 @@ async def _settle(client: DynamoClient, shard_id: int) -> None:
     are still about to change: a load would miss them. A transaction that reads the same items is refused, and sent again, for
     as long as that lasts. Earlier transactions were answered before the last one was sent.
 
-    Raises OutcomeUnknown after `patience_s`: the claim must not be used.
+    Raises OutcomeUnknown after `patience_s`: the claim stands, and must not be used. The engine claims again.
     """
-    item = await client.get(shard_key(shard_id))
-    uuids = b"" if item is None else bytes(item.get("u", {"B": b""})["B"])
-    keys = [timer_key(shard_id, uuids[i : i + _UUID_BYTES]) for i in range(0, len(uuids), _UUID_BYTES)]
-    if not keys:
-        return
-    gets = [{"Get": {"TableName": client.table, "Key": each, "ProjectionExpression": "p"}} for each in keys]
     try:
+        item = await client.get(shard_key(shard_id))
+        uuids = b"" if item is None else bytes(item.get("u", {"B": b""})["B"])
+        keys = [timer_key(shard_id, uuids[i : i + _UUID_BYTES]) for i in range(0, len(uuids), _UUID_BYTES)]
+        if not keys:
+            return
+        gets = [{"Get": {"TableName": client.table, "Key": each, "ProjectionExpression": "p"}} for each in keys]
         await client.call("transact_get_items", RequestKind.READ, TransactItems=gets, ReturnConsumedCapacity="TOTAL")
     except DefiniteFailure as failure:
         raise OutcomeUnknown(
-            f"shard {shard_id}: a transaction of its former owner has not ended: {failure}"
+            f"shard {shard_id}: it is not known whether a transaction of its former owner has ended: {failure}"
         ) from failure
 
 

@@ -44,8 +44,8 @@ class NodeLease:
         self._beating = asyncio.Lock()
         # When the last successful heartbeat was sent, in boot time.
         self._last_ok: int | None = None
-        # Whether ownership was read since the lease was last renewed after its end.
-        self._verified = False
+        #: How often the lease was renewed after it had expired. A claim sent before that must not be used after it.
+        self.lapses = 0
         self._skew = SkewWatch(context.limits.member_timeout_us)
         self._clock_was_right = False
 
@@ -84,21 +84,31 @@ class NodeLease:
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         store_now, refused = await self._heartbeat()
         done = context.clock.boottime_us()
-        if not self.in_touch(done):
-            self._verified = False
-            if self._last_ok is not None:
-                self._membership.unsettle()
-                self._dispatcher.pause("lease", "the node lease had expired; reading which shards are still owned")
+        if self._last_ok is not None and not self.in_touch(done):
+            self._lapse()
         self._last_ok = sent
         self._renew()
         if not self._check_clock(sent, wall, done, store_now):
             return
-        if not self._verified or done >= context.namespaces_until:
-            await self._verify()
+        if done >= context.namespaces_until:
+            await context.bounded(context.refresh_namespaces())
+            self._renew()
         if refused is not None and (waiting := too_much_unwritten(self._dispatcher.shards.values(), limits)):
             self._dispatcher.pause("unwritten_results", f"{waiting}; {refused}")
         elif self._dispatcher.paused_reason is not None:
             self._dispatcher.resume(wall - sent)
+
+    def _lapse(self) -> None:
+        """The node lease had expired before this heartbeat, so that other nodes might claim this node's shards, and may be
+        about to: a claim that compared the counter before this heartbeat can take effect after it. No read excludes that.
+        So every claim of this node counts as lost (rule 6); the next ones read the namespaces, too (rule 23)."""
+        self._membership.unsettle()
+        self._dispatcher.pause("lease", "the node lease had expired")
+        if self._context.store.capabilities.exclusive:
+            return
+        self.lapses += 1
+        for shard in list(self._dispatcher.shards.values()):
+            shard.lose("lease")
 
     async def _heartbeat(self) -> tuple[int, str | None]:
         """Writes the member row; returns the store's clock, and why an exclusive store refused it: its lease needs none."""
@@ -148,20 +158,3 @@ class NodeLease:
         if self._last_ok is not None:
             lease_until = self._last_ok + self._context.limits.node_lease_us
             self._dispatcher.renew(min(lease_until, self._context.namespaces_until))
-
-    async def _verify(self) -> None:
-        """Reads namespaces and ownership after the node lease had expired, before anything fires: others may have claimed
-        shards, or changed namespaces without waiting for this node."""
-        context = self._context
-        await context.bounded(context.refresh_namespaces())
-        self._renew()
-        asked = [(shard, shard.window) for shard in self._dispatcher.shards.values()]
-        states = {state.shard_id: state for state in await context.bounded(context.store.shards())}
-        for shard, window in asked:
-            state = states.get(shard.shard_id)
-            if window is None or shard.window is not window:
-                # Lost, or claimed since: the result is about the former claim.
-                continue
-            if state is None or state.epoch != window.epoch or state.owner != context.incarnation:
-                shard.lose("fenced")
-        self._verified = True

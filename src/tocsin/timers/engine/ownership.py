@@ -64,6 +64,9 @@ class Ownership:
         boot_us, placement = self._context.clock.boottime_us(), self._placement
         settled = placement.settled(boot_us)
         for shard_id, shard in self.shards.items():
+            if shard.window is not None and shard.window.epoch < placement.state(shard_id).epoch:
+                # Nothing depends on it, but why learn it only from the next batch?
+                shard.lose("fenced")
             if shard_id in self._busy:
                 continue
             wanted = placement.wanted(shard_id)
@@ -97,16 +100,13 @@ class Ownership:
     # ------------------------------------------------------------------ claims
 
     async def claim(self, shard: Shard) -> None:
-        """Claims the shard if its state is still as last read."""
+        """Claims the shard if its state is still as last read. One that is this node's is claimed again: its epoch may have
+        been used, or be one that the store did not confirm, or older than the node lease (rules 3 and 6)."""
         context, placement, shard_id = self._context, self._placement, shard.shard_id
         boot_us, state = context.clock.boottime_us(), placement.state(shard_id)
         if placement.owner_lives(state, boot_us):
             return
-        if state.owner == context.incarnation and state.epoch > shard.last_epoch:
-            # A claim of this node whose outcome was unknown has taken effect; its epoch was never used.
-            await self._own(shard, state.epoch)
-            return
-        presumed_dead = placement.presumed_dead(state, boot_us)
+        presumed_dead, lapses = placement.presumed_dead(state, boot_us), self._lease.lapses
         try:
             epoch = await context.in_turn(
                 context.store.claim(
@@ -120,18 +120,22 @@ class Ownership:
             context.observe(ClaimFailed(shard_id, "another node claimed it first, or the owner is alive"))
             self._back_off(shard, int(context.random.random() * context.limits.claim_backoff_us))
         else:
-            await self._own(shard, epoch)
+            await self._own(shard, epoch, lapses)
 
-    async def _own(self, shard: Shard, epoch: int) -> None:
-        """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard."""
+    async def _own(self, shard: Shard, epoch: int, lapses: int) -> None:
+        """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard,
+        unless the node lease has lapsed since the claim was sent."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
         except StoreCallFailed as error:
-            # The claim stays unused until the next try.
+            # The next try is another claim.
             self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces failed: {error}"))
             return
         if self._lease.leaving:
             await self._release(shard, epoch)
+        elif self._lease.lapses != lapses:
+            self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired meanwhile"))
+            self._placement.refresh()
         else:
             shard.own(epoch)
 
@@ -160,19 +164,16 @@ class Ownership:
             if window.has_work():
                 shard.lane.schedule(shard, urgent=True)
             await asyncio.sleep(POLL_INTERVAL_S)
-        if shard.window is not None:
-            epoch = shard.window.epoch
-            shard.lose("released")
-            if await self._release(shard, epoch):
-                context.observe(ShardReleased(shard.shard_id, epoch))
-                self._placement.released(shard.shard_id, epoch)
+        # Also if the claim was lost meanwhile: it may still be this node's in the store, and others would wait for its end.
+        shard.lose("released")
+        if await self._release(shard, window.epoch):
+            context.observe(ShardReleased(shard.shard_id, window.epoch))
+            self._placement.released(shard.shard_id, window.epoch)
 
     def _disown(self, shard: Shard) -> None:
         """Releases a shard that is still this node's in the store: no other node may claim it while this one lives."""
         state = self._placement.state(shard.shard_id)
         if state.owner == self._context.incarnation:
-            # From now on another node may own it, whatever a read that began before returns.
-            shard.renounce(state.epoch)
             self._guarded(shard, self._release(shard, state.epoch))
 
     def _leave(self, shard: Shard, reason: str) -> None:
@@ -207,8 +208,9 @@ class Ownership:
     def _lost(self, shard: Shard, reason: str) -> None:
         self._dispatcher.remove(shard)
         self._count_owned()
-        if reason == "unknown_outcome":
-            # Rule 3: it is claimed again at once, with a new epoch, so that the late batch can't take effect.
+        if reason in ("unknown_outcome", "lease"):
+            # Rules 3 and 6: it is claimed again at once, with a new epoch, so that neither a late batch nor another node's
+            # late claim can take effect.
             self._placement.refresh()
 
     def _count_owned(self) -> None:

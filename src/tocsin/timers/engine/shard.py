@@ -71,8 +71,6 @@ class Shard:
         self._notify_lost = lost
         self._orphaned: list[InFlightAttempt] = []
         self._counted = (0, 0)
-        #: The epoch of the latest claim that this node used or renounced. No claim up to it may be used again.
-        self.last_epoch = 0
 
     def changed(self) -> None:
         """Call it after whatever may make a timer due or allow a load."""
@@ -92,15 +90,10 @@ class Shard:
             delete_watermark=context.store.capabilities.delete_watermark,
         )
         self._orphaned = []
-        self.last_epoch = epoch
         self.suspended = Suspended()
         self.draining = self.closed = False
         context.observe(ShardClaimed(self.shard_id, epoch))
         self.changed()
-
-    def renounce(self, epoch: int) -> None:
-        """Marks a claim that was never used as one that never will be."""
-        self.last_epoch = max(self.last_epoch, epoch)
 
     def lose(self, reason: str) -> None:
         """Ends a claim that is lost or can't be relied on (rule 3): drops the window and refuses the waiting clients."""
