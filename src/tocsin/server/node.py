@@ -32,6 +32,7 @@ from tocsin.server.peers import Peers, loopback, peering_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import open_store
+from tocsin.server.waiting import start_when_reachable
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
 from tocsin.service_calls.api.service_calls import ServiceCalls
@@ -92,11 +93,34 @@ class Server:
         """The timers' use cases; None before `start`."""
         return None if self.engine is None else self.engine.service
 
-    async def start(self) -> None:
-        """Starts everything in order; on failure ends what was started, and raises a TocsinError or OSError."""
+    async def start(self, stopping: asyncio.Event | None = None) -> bool:
+        """Starts everything in order; on failure ends what was started, and raises a TocsinError or OSError.
+
+        With `stopping`, a store that can't be reached is awaited until that is set; then it returns False, and nothing
+        runs."""
         async with AsyncExitStack() as ends:
-            await self._start(ends)
+            listener = self._bind(ends)
+            if stopping is None:
+                await self._start(ends, listener)
+            elif not await start_when_reachable(lambda: self._try_start(ends, listener), listener, stopping):
+                return False
             self._ends = ends.pop_all()
+        return True
+
+    async def _try_start(self, ends: AsyncExitStack, listener: socket.socket) -> None:
+        """Starts everything, which `ends` will end, or nothing."""
+        async with AsyncExitStack() as started:
+            await self._start(started, listener)
+            ends.push_async_exit(started.pop_all())
+
+    def _bind(self, ends: AsyncExitStack) -> socket.socket:
+        """The socket of the API: first, since a second server on the same port must fail before it touches anything."""
+        if self._dev is None:
+            refuse_dev_folder(self._settings)
+        listener = bind(self._settings.host, self._settings.port) if self._listener is None else self._listener
+        ends.callback(listener.close)
+        self.url = url_of(self._settings.host, listener.getsockname()[1])
+        return listener
 
     async def stop(self) -> None:
         """Waits for requests in flight, releases the shards, closes everything. Idempotent."""
@@ -108,15 +132,8 @@ class Server:
             self._tls.refresh(always=True)
         self._log.info("reload done", other_settings="need a restart")
 
-    async def _start(self, ends: AsyncExitStack) -> None:
+    async def _start(self, ends: AsyncExitStack, listener: socket.socket) -> None:
         settings, dev = self._settings, self._dev
-        if dev is None:
-            refuse_dev_folder(settings)
-        # The port first: a second server on the same port must fail before it touches anything.
-        listener = bind(settings.host, settings.port) if self._listener is None else self._listener
-        ends.callback(listener.close)
-        port = listener.getsockname()[1]
-        self.url = url_of(settings.host, port)
         for path in tighten_folder(settings.data_dir):
             self._log.warning("data file readable by other users", path=str(path), remedy="chmod 600")
         for name, path in open_to_everybody(secret_files(settings)):
@@ -130,7 +147,7 @@ class Server:
         ends.push_async_callback(store.close)
         total_shards = await store.open(settings.shards)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
-        identity = self._identity(port, peers)
+        identity = self._identity(listener.getsockname()[1], peers)
         access = await open_access(ends, settings, store, identity.name, watching)
         signed_by = None if dev is None else dev.real
         sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)

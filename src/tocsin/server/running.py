@@ -93,7 +93,8 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, listener=listener, place=place)
-        await server.start()
+        if not await server.start(wanted):
+            return 0
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START

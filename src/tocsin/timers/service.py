@@ -373,9 +373,9 @@ class TimerService(ScheduleRows):
         return await self._peers.statistics(incarnation, after_us)
 
     @property
-    def clock_distrusted(self) -> bool:
-        """Whether this node's clock has differed from the store's for a while, and other nodes' have not: what depends on a
-        clock should run there."""
+    def unfit(self) -> bool:
+        """Whether other nodes should do this node's work: its clock has differed from the store's for a while, and theirs
+        have not."""
         return self._supervisor.lease.clock_distrusted
 
     def not_ready_because(self) -> list[str]:
