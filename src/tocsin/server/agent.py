@@ -198,7 +198,7 @@ class ServiceAgent:
             while not lost.done():
                 if self._should_hand_over():
                     await self._hand_over()
-                    return "this node's clock deviates from the store's; other nodes' clocks do not"
+                    return "this node's clock deviates from the store's, or its cluster.secret from that of other nodes"
                 await asyncio.wait({lost}, timeout=self._sql.leader_renew_interval_s)
             return lost.result()
         finally:

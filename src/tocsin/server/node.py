@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
@@ -28,7 +27,7 @@ from tocsin.server.engine import Engine, Identity, start_engine
 from tocsin.server.front import HttpServer
 from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
-from tocsin.server.peers import Peers, loopback, peering_of, tls_of
+from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import open_store
@@ -203,8 +202,7 @@ class Server:
         """The socket at which the other nodes of the store reach this one."""
         settings = self._settings
         tls = self._tls = tls_of(settings, watching.observe)
-        secret = settings.cluster_secret or await store.shared_secret("cluster", secrets.token_hex(32))
-        peering = peering_of(settings, secret=secret, worker=self._worker)
+        peering = peering_of(settings, secrets=await secrets_of(settings, store), worker=self._worker)
         listener = bind(peering.host, peering.port, "cluster.port")
         ends.callback(listener.close)
         return Peers(peering, listener, tls)

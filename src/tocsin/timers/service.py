@@ -375,8 +375,9 @@ class TimerService(ScheduleRows):
     @property
     def unfit(self) -> bool:
         """Whether other nodes should do this node's work: its clock has differed from the store's for a while, and theirs
-        have not."""
-        return self._supervisor.lease.clock_distrusted
+        have not, or they can't authenticate it."""
+        supervisor = self._supervisor
+        return supervisor.lease.clock_distrusted or supervisor.membership.stranger(supervisor.incarnation)
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""

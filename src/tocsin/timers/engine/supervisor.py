@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ class Supervisor:
         address: str,
         api_url: str = "",
         tls: bool = False,
+        secret_marks: Sequence[str] = (),
         total_shards: int,
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -50,7 +51,14 @@ class Supervisor:
         self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results)
         self.lease = NodeLease(
-            context, self.membership, self.dispatcher, node=node, address=address, api_url=api_url, tls=tls
+            context,
+            self.membership,
+            self.dispatcher,
+            node=node,
+            address=address,
+            api_url=api_url,
+            tls=tls,
+            secret_marks=secret_marks,
         )
         self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
         self.ownership = Ownership(
