@@ -128,6 +128,13 @@ class ServiceAgent:
         if self._database is None or self._can_stand_by(self._database):
             self._takeover_task = asyncio.create_task(self._takeover_loop(), name="agent-takeover")
 
+    async def drain(self) -> None:
+        """Begins no further request to a service and waits, at most `drain_timeout`, for those in flight. Commands are still
+        accepted. Call it before `stop` if no other node can take over."""
+        modules, database = self._modules, self._database
+        if modules is not None and database is not None and database.lock_held:
+            await modules.drain()
+
     async def stop(self) -> None:
         """Stops in the order in which calls flow: nothing new falls due, requests in flight end, and resulting messages
         are sent as far as possible. Commands are accepted until the requests have ended. Then another node may start.

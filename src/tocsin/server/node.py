@@ -357,6 +357,7 @@ class Server:
         if engine.cluster is not None:
             delay_s = settings.cluster_limits().leave_delay_us / 1e6
             ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=own_port)
+        ends.push_async_callback(_drain, engine, agent)
         ends.callback(_leave, engine, app)
         if self._dev is not None:
             ends.callback(self._dev.close)
@@ -375,6 +376,12 @@ class Server:
     def _record_fatal(self, error: BaseException) -> None:
         self.fatal = error
         self._log.critical("fatal engine error", error=repr(error), exc_info=error)
+
+
+async def _drain(engine: Engine, agent: ServiceAgent | None) -> None:
+    """Awaits what is in flight while the API still serves, unless another node takes over: then it need not."""
+    if not engine.supervisor.has_successor():
+        await asyncio.gather(engine.supervisor.drain(), *([] if agent is None else [agent.drain()]))
 
 
 def _leave(engine: Engine, app: Api) -> None:
