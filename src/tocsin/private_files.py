@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,20 @@ _OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin
 def make_folder(folder: Path) -> None:
     """Creates the folder if it is missing. Raises OSError."""
     folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+
+
+def other_owner(folder: Path) -> str | None:
+    """The user to whom an existing folder belongs, if this process is root and they are not: files that root leaves there
+    would be in the owner's way."""
+    if os.geteuid() != 0 or not folder.is_dir():
+        return None
+    owner = folder.stat().st_uid
+    if owner == 0:
+        return None
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return str(owner)
 
 
 def make_database(path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.handshake import Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.stream import AcceptedConnection, dial
 
 SECRET, OTHER = "correct horse battery", "wrong horse battery!!"
@@ -51,7 +52,9 @@ class Listener:
 
     def make(self) -> AcceptedConnection:
         """The protocol of a new connection."""
-        return AcceptedConnection(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.unauthenticated)
+        return AcceptedConnection(
+            self.limits, ClusterSecrets(self.secret), THEIRS, self._arrived, self._refused, self.unauthenticated
+        )
 
     def _arrived(self, incarnation: bytes, channel) -> End:
         self.arrivals.append(incarnation)
@@ -94,6 +97,21 @@ def test_wrong_secret_wrong_node_and_replayed_proof_are_refused() -> None:
     another = Handshake(SECRET, THEIRS, b"S" * 32)
     assert another.check_proof(proven[0]) is None
     assert another.check_proof(b"") is None
+
+
+def test_a_node_takes_proofs_with_the_former_secret_while_it_is_replaced() -> None:
+    for secret in (SECRET, OTHER):
+        called = Handshake(SECRET, THEIRS, b"s" * 32, former=OTHER)
+        proven = Handshake(secret, OWN, b"c" * 32).prove(called.hello(), THEIRS)
+        assert proven is not None
+        accepted = called.check_proof(proven[0])
+        assert accepted is not None
+        assert accepted[1] == proven[1]
+        assert proven[2].called.of(b"x") == accepted[2].called.of(b"x")
+    called = Handshake(SECRET, THEIRS, b"s" * 32, former=OTHER)
+    stranger = Handshake("a third secret of the cluster", OWN, b"c" * 32).prove(called.hello(), THEIRS)
+    assert stranger is not None
+    assert called.check_proof(stranger[0]) is None
 
 
 def test_a_node_with_another_protocol_version_is_refused() -> None:

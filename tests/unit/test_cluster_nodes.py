@@ -11,6 +11,7 @@ from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.wire import (
     Goodbye,
     LocateTimer,
@@ -64,8 +65,8 @@ class Node:
         self.owned = Owned(self.clock)
         self.dialed: list[bytes] = []
         self.cluster = Cluster(
-            OWN, self.placed, self.owned, lambda: REPORT, secret="", clock=self.clock, limits=ClusterLimits(**limits),
-            observe=self.events.append, dial_with=self._dial,
+            OWN, self.placed, self.owned, lambda: REPORT, secrets=ClusterSecrets(""), clock=self.clock,
+            limits=ClusterLimits(**limits), observe=self.events.append, dial_with=self._dial,
         )  # fmt: skip
 
     async def _dial(self, incarnation: bytes, address: str, end: object) -> None:
@@ -187,7 +188,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
         raise PeerUnreachable("connection refused")
 
     gone = Cluster(
-        OWN, node.placed, node.owned, lambda: REPORT, secret="", clock=node.clock, limits=ClusterLimits(),
+        OWN, node.placed, node.owned, lambda: REPORT, secrets=ClusterSecrets(""), clock=node.clock, limits=ClusterLimits(),
         observe=node.events.append, dial_with=refused,
     )  # fmt: skip
     # Where it was last found.
@@ -200,7 +201,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
 async def test_the_api_key_itself_is_never_forwarded() -> None:
     pair = Pair()
     cluster = Cluster(
-        OWN, Placed(), pair.owned, lambda: REPORT, secret="", clock=pair.here, limits=ClusterLimits(),
+        OWN, Placed(), pair.owned, lambda: REPORT, secrets=ClusterSecrets(""), clock=pair.here, limits=ClusterLimits(),
         observe=pair.events.append, dial_with=pair._dial,
     )  # fmt: skip
     cluster._links[A] = pair.link

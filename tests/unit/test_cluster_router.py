@@ -12,6 +12,7 @@ from tests.support.peers import SECOND, TIMER
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.router import Router
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.forward import NodeReport, Owner, Settle, Write, WriteKind, Written
 from tocsin.testing.clock import FakeClock
@@ -222,7 +223,7 @@ def cluster(where: Map, **limits: int) -> Cluster:
         await asyncio.Event().wait()
 
     return Cluster(
-        HERE, where, Desk(), lambda: NodeReport("1", True, None, False, []), secret="", clock=FakeClock(),  # type: ignore[arg-type]
+        HERE, where, Desk(), lambda: NodeReport("1", True, None, False, []), secrets=ClusterSecrets(""), clock=FakeClock(),  # type: ignore[arg-type]
         limits=ClusterLimits(**limits), observe=lambda event: None, dial_with=dial,
     )  # fmt: skip
 

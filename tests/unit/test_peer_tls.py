@@ -22,6 +22,7 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.stream import AcceptedConnection, dial
 from tocsin.cluster.tls import PeerTls, TlsFiles
 from tocsin.cluster.tls_listener import TlsListener
@@ -144,7 +145,7 @@ class Node:
             self.end.opened(channel)
             return self.end
 
-        return AcceptedConnection(self.limits, SECRET, THEIRS, arrived, self.refused, {})
+        return AcceptedConnection(self.limits, ClusterSecrets(SECRET), THEIRS, arrived, self.refused, {})
 
     def refused(self, address: str, reason: str, kind: str) -> None:
         self.refusals.put_nowait((kind, reason))

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.model.errors import ConfigError
 from tocsin.server.peers import peering_of
 from tocsin.settings import load_settings
@@ -23,12 +24,12 @@ def no_settings_around(monkeypatch):
 
 
 def peering(worker: int = 0, **flags):
-    return peering_of(load_settings({"store": STORE, **flags}), secret=SECRET, worker=worker)
+    return peering_of(load_settings({"store": STORE, **flags}), secrets=ClusterSecrets(SECRET), worker=worker)
 
 
 def test_a_loopback_address_is_announced_as_it_is() -> None:
     met = peering()
-    assert (met.host, met.secret, met.announced(9070)) == ("127.0.0.1", SECRET, "127.0.0.1:9070")
+    assert (met.host, met.secrets.current, met.announced(9070)) == ("127.0.0.1", SECRET, "127.0.0.1:9070")
 
 
 def test_the_advertised_or_bound_address_is_announced() -> None:

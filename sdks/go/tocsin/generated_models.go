@@ -2449,6 +2449,8 @@ type Node struct {
 	LagMs        Opt[float64]
 	// Whether another live node has the same name: then only one of them gets shards.
 	SharesName bool
+	// Whether its cluster.secret differs from that of nodes that started earlier, so that it owns no shards.
+	SecretDiffers bool
 	// Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes.
 	LargestShardBytes Opt[int]
 }
@@ -2469,6 +2471,7 @@ func (v *Node) members() []member {
 		{"windowTimers", &v.WindowTimers, true},
 		{"lagMs", &v.LagMs, true},
 		{"sharesName", &v.SharesName, true},
+		{"secretDiffers", &v.SecretDiffers, true},
 		{"largestShardBytes", &v.LargestShardBytes, true},
 	}
 }

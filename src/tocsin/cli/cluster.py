@@ -39,6 +39,11 @@ def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
             f"Warning: {number} live nodes have the name {name}. Only one of them gets shards: "
             "set a unique node_name for each and restart it."
         )
+    for name in [node["node"] for node in nodes if node.get("secretDiffers")]:
+        output.note(
+            f"Warning: {name} has another cluster.secret than nodes that started earlier, so it owns no shards: set "
+            "theirs, or name the former one in cluster.secret_former while you replace it."
+        )
     if answer.get("dispatching") is False:
         output.note(f"Dispatch paused: {answer.get('dispatchPausedReason') or 'no timer fires'}")
 
@@ -48,6 +53,8 @@ def _state(node: dict[str, object]) -> str:
         return "dead"
     if node.get("leaving"):
         return "leaving"
+    if node.get("secretDiffers"):
+        return "secret differs"
     if node.get("skewed"):
         return "clock off"
     return "paused" if node.get("dispatching") is False else "alive"

@@ -45,5 +45,9 @@ class PeerUnreachable(Exception):
     """No connection could be opened; `args[0]` is the reason."""
 
 
+class PeerRefuses(PeerUnreachable):
+    """The node does not know this one's secret, which lasts until one of them is restarted."""
+
+
 #: Connects to the node with this incarnation at this address; has called `opened` when it returns. Raises PeerUnreachable.
 Dial = Callable[[bytes, str, CallerEnd], Awaitable[None]]

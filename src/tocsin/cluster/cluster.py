@@ -9,10 +9,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from tocsin.cluster.channel import CallerEnd, Channel, Dial
+from tocsin.cluster.channel import CallerEnd, Channel, Dial, PeerRefuses
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import AcceptedConnection, dial
 from tocsin.cluster.this_node import ThisNode
@@ -44,7 +45,7 @@ class Cluster:
         local: LocalWrites,
         report: Callable[[], NodeReport],
         *,
-        secret: str,
+        secrets: ClusterSecrets,
         clock: Clock,
         limits: ClusterLimits,
         observe: Callable[[Event], None],
@@ -56,7 +57,7 @@ class Cluster:
         self.here = ThisNode(placement, local, report, clock, limits, observe)
         self._placement = placement
         self._limits = limits
-        self._secret = secret
+        self._secrets = secrets
         self._own_tls = tls
         self._dial: Dial = dial_with or self._dial_node
         self._links: dict[bytes, PeerLink] = {}
@@ -117,7 +118,7 @@ class Cluster:
 
     def _called(self) -> AcceptedConnection:
         return AcceptedConnection(
-            self._limits, self._secret, self._own, self.arrived, self._refused, self._unauthenticated
+            self._limits, self._secrets, self._own, self.arrived, self._refused, self._unauthenticated
         )
 
     def _refused(self, address: str, reason: str, kind: str = "secret") -> None:
@@ -147,7 +148,10 @@ class Cluster:
         tls = self._own_tls
         if tls is not None and tls.optional and not self._placement.takes_tls(incarnation):
             tls = None
-        await dial(self._limits, self._secret, self._own, incarnation, address, end, tls)
+        secret = self._secrets.known_to(self._placement.secret_marks(incarnation))
+        if secret is None:
+            raise PeerRefuses("cluster.secret differs between that node and this one")
+        await dial(self._limits, secret, self._own, incarnation, address, end, tls)
 
     def link(self, incarnation: bytes, address: str) -> PeerLink:
         """The link to a node; created if there is none."""

@@ -50,10 +50,12 @@ class Seals(NamedTuple):
 
 
 class Handshake:
-    """One side of a handshake. `own` and the incarnations are 16 bytes; nonces are cryptographically random."""
+    """One side of a handshake. `own` and the incarnations are 16 bytes; nonces are cryptographically random. The accepting
+    node takes a proof with `former`, too, and then proves itself with that."""
 
-    def __init__(self, secret: str, own: bytes, nonce: bytes) -> None:
+    def __init__(self, secret: str, own: bytes, nonce: bytes, *, former: str | None = None) -> None:
         self._secret = secret.encode()
+        self._accepted = (self._secret,) if former is None else (self._secret, former.encode())
         self._own = own
         self._nonce = nonce
 
@@ -75,7 +77,11 @@ class Handshake:
             return None
         theirs, mac = proof[:-32], proof[-32:]
         transcript = self._nonce + self._own + theirs
-        if not hmac.compare_digest(self._mac(b"caller", transcript), mac):
+        for secret in self._accepted:
+            self._secret = secret
+            if hmac.compare_digest(self._mac(b"caller", transcript), mac):
+                break
+        else:
             return None
         return theirs[NONCE_BYTES:], self._mac(b"called", transcript), self._seals(transcript)
 

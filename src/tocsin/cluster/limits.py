@@ -40,6 +40,8 @@ class ClusterLimits:
     tls_first_byte_us: int = 250 * MS
     #: Pause after connecting to another node failed.
     reconnect_interval_us: int = 200 * MS
+    #: Longest pause after another node refused this one, which grows with each refusal: the reason lasts.
+    reconnect_refused_max_us: int = 30 * SECOND
     #: How often a node signals another on their connection that it is alive; writes are dated by it. Must be shorter
     #: than `peer_timeout_us`.
     keepalive_interval_us: int = 500 * MS

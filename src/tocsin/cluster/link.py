@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tocsin.cluster import wire
-from tocsin.cluster.channel import Channel, Dial, PeerUnreachable
+from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable
 from tocsin.cluster.this_node import ThisNode
+from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import (
     Overloaded,
     RecordUndecodable,
@@ -67,6 +68,8 @@ class PeerLink:
         self._dial = dial
         self._channel: Channel | None = None
         self._dialing = False
+        # How often in a row the other node refused this one.
+        self._refusals = 0
         self._closed = False
         self._last_id = 0
         self._tick = 0
@@ -217,8 +220,10 @@ class PeerLink:
         except PeerUnreachable as error:
             self._here.observe(PeerLost(self.address, str(error)))
             self._gone(str(error))
+            self._refusals = self._refusals + 1 if isinstance(error, PeerRefuses) else 0
+            first_us, max_us = self._limits.reconnect_interval_us, self._limits.reconnect_refused_max_us
             # Writes that arrive meanwhile wait for the next try, which has a timeout too.
-            await asyncio.sleep(self._limits.reconnect_interval_us / 1e6)
+            await asyncio.sleep(backoff_us(max(self._refusals, 1), first_us, max_us) / 1e6)
         finally:
             self._dialing = False
         # The new connection may be lost before this task continues.

@@ -10,9 +10,10 @@ import ssl
 from collections.abc import Callable
 from typing import Any, cast
 
-from tocsin.cluster.channel import CallerEnd, Channel, End, PeerUnreachable
+from tocsin.cluster.channel import CallerEnd, Channel, End, PeerRefuses, PeerUnreachable
 from tocsin.cluster.handshake import HELLO_BYTES, MAC_BYTES, PROOF_BYTES, WELCOME_BYTES, Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.tls import PeerTls, fault_of
 from tocsin.cluster.wire import PeerProtocolError
 
@@ -138,14 +139,14 @@ class AcceptedConnection(PeerConnection):
     def __init__(
         self,
         limits: ClusterLimits,
-        secret: str,
+        secrets: ClusterSecrets,
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
         refused: Callable[[str, str, str], None],
         unauthenticated: dict[AcceptedConnection, None],
     ) -> None:
         super().__init__(limits)
-        self._handshake = Handshake(secret, own, os.urandom(32))
+        self._handshake = Handshake(secrets.current, own, os.urandom(32), former=secrets.former)
         self._arrived = arrived
         self._refused = refused
         self._unauthenticated = unauthenticated
@@ -228,7 +229,7 @@ class DialedConnection(PeerConnection):
         if welcome is None:
             return False
         if not hmac.compare_digest(welcome, self._expected_welcome):
-            self._fail("the node refused this one: cluster.secret differs between them")
+            self._fail("the node refused this one: cluster.secret differs between them", PeerRefuses)
             return False
         self._incoming, self._outgoing = self._seals.called, self._seals.caller
         self._end = self._caller_end
@@ -237,10 +238,10 @@ class DialedConnection(PeerConnection):
             self.authenticated.set_result(None)
         return True
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, kind: type[PeerUnreachable] = PeerUnreachable) -> None:
         self.abort()
         if not self.authenticated.done():
-            self.authenticated.set_exception(PeerUnreachable(reason))
+            self.authenticated.set_exception(kind(reason))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fails a pending handshake and reports the end of the connection."""

@@ -208,6 +208,11 @@ class StoreUnavailable(DefiniteFailure):
     """The store can't be reached, or refuses everything (full disk, read-only). Nothing was written."""
 
 
+class StoreUnreachable(StoreUnavailable):
+    """Nobody answers at the store's address, or a server that serves nobody for the moment: it starts, stops, fails over or
+    has too many sessions. The same call may succeed later without any change by an operator."""
+
+
 class StoreCorrupted(StoreError):
     """The store's file or schema is damaged or not Tocsin's. An operator has to act."""
 

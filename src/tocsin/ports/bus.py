@@ -32,6 +32,11 @@ class BusOverloaded(Overloaded):
     """A limit on waiting messages is reached; the message was not accepted."""
 
 
+class BrokerRefused(BusUnavailable):
+    """The broker answers, and refuses this client or what it needs: credentials, rights, a missing capability. Only an
+    operator can change that."""
+
+
 class RequestUnanswered(Unavailable):
     """No reply arrived in time. Whether the command took effect is unknown; it may be sent again."""
 

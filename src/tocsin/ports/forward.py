@@ -6,7 +6,7 @@ the write may have been done, and will not be done any more)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -101,6 +101,9 @@ class Placement(Protocol):
 
     def takes_tls(self, incarnation: bytes) -> bool:
         """Whether the member announces that it can be connected to with TLS."""
+
+    def secret_marks(self, incarnation: bytes) -> Collection[str]:
+        """The marks of the secrets by which the member knows other nodes; empty if it announces none."""
 
     def others(self) -> Mapping[bytes, str]:
         """The addresses of the other living members that have one, by incarnation."""

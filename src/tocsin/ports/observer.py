@@ -163,6 +163,15 @@ class NodeNameShared(NamedTuple):
     incarnations: str
 
 
+class ClusterSecretDiffers(NamedTuple):
+    """A living node, perhaps this one, can't authenticate with those that started earlier: it owns no shards, and is not
+    ready."""
+
+    node: str
+    incarnation: str
+    remedy: str
+
+
 class ShardClaimed(NamedTuple):
     """This node owns the shard, in this epoch."""
 
@@ -362,6 +371,7 @@ Event = (
     | LoadFailed
     | NamespaceDamaged
     | NodeNameShared
+    | ClusterSecretDiffers
     | ShardClaimed
     | ShardLost
     | ShardReleased

@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator, Mapping
 
 from tocsin.http_client.http import HttpCaller
-from tocsin.model.errors import SchemaTooNew, StoreLocked
+from tocsin.model.errors import SchemaTooNew, StoreLocked, StoreUnreachable
 from tocsin.model.validation import InputRules
+from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
 from tocsin.server.agent_modules import AgentModules
 from tocsin.service_calls.api.service_calls import ServiceCalls
@@ -93,9 +94,10 @@ class ServiceAgent:
         return modules.calls if modules is not None and here else None
 
     async def open(self) -> None:
-        """Locks and migrates the database, or finds that another node holds it, or that one of a newer release has migrated
-        it: then nodes of that release run the agent, and this one serves its timers. Raises StoreError; StoreLocked and
-        SchemaTooNew if nodes cannot take over from one another. Call it before the node announces itself."""
+        """Locks and migrates the database, or finds that another node holds it, that it can't be reached, or that a node of a
+        newer release has migrated it: then nodes of that release run the agent, and this one serves its timers. Raises
+        StoreError; StoreLocked and SchemaTooNew if nodes cannot take over from one another. Call it before the node
+        announces itself."""
         database = self._new_database()
         try:
             await database.open(standing_by=self._stands_by)
@@ -106,17 +108,32 @@ class ServiceAgent:
             if not (self._timers_shared and self._can_stand_by(database)):
                 raise
             self._step_failed("start", error)
+        except StoreUnreachable as error:
+            self._step_failed("start", error)
         else:
             self._database = database
 
     async def start(self, service: TimerService) -> None:
-        """Starts the agent if this node holds the database. Raises BusUnavailable, StoreError or ConfigError; call
-        `stop` in that case too."""
+        """Starts the agent if this node holds the database. While database or broker can't be reached, the node serves its
+        timers, and this is tried again. Raises BrokerRefused, StoreError or ConfigError; call `stop` in that case too."""
         self._service = service
         if self._database is not None:
-            await self._begin(self._database)
-        if self._can_stand_by(self._database or self._new_database()):
+            try:
+                await self._begin(self._database)
+            except BrokerRefused:
+                raise
+            except (BusUnavailable, StoreUnreachable) as error:
+                self._step_failed("start", error)
+                await self._abandon()
+        if self._database is None or self._can_stand_by(self._database):
             self._takeover_task = asyncio.create_task(self._takeover_loop(), name="agent-takeover")
+
+    async def drain(self) -> None:
+        """Begins no further request to a service and waits, at most `drain_timeout`, for those in flight. Commands are still
+        accepted. Call it before `stop` if no other node can take over."""
+        modules, database = self._modules, self._database
+        if modules is not None and database is not None and database.lock_held:
+            await modules.drain()
 
     async def stop(self) -> None:
         """Stops in the order in which calls flow: nothing new falls due, requests in flight end, and resulting messages
@@ -167,8 +184,9 @@ class ServiceAgent:
                 self._observe(AgentLeadershipLost(await self._run_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails, it is tried again
                 self._step_failed("takeover", error)
-                # Gives another node time to take over.
-                pause_s = self._sql.takeover_retry_interval_s
+                # Gives another node, if any can, time to take over.
+                others = self._can_stand_by(self._database or self._new_database())
+                pause_s = self._sql.takeover_retry_interval_s if others else self._sql.leader_renew_interval_s
             try:
                 await self._abandon()
             except Exception as error:  # noqa: BLE001 -- as above
@@ -187,15 +205,17 @@ class ServiceAgent:
             while not lost.done():
                 if self._should_hand_over():
                     await self._hand_over()
-                    return "this node's clock deviates from the store's; other nodes' clocks do not"
+                    return "this node's clock deviates from the store's, or its cluster.secret from that of other nodes"
                 await asyncio.wait({lost}, timeout=self._sql.leader_renew_interval_s)
             return lost.result()
         finally:
             lost.cancel()
 
     def _should_hand_over(self) -> bool:
-        """Whether a node whose clock is right should run the agent instead."""
-        return self._service is not None and self._service.clock_distrusted
+        """Whether a node that is fitter should run the agent instead."""
+        if self._service is None or not self._service.unfit:
+            return False
+        return self._can_stand_by(self._database or self._new_database())
 
     async def _begin(self, database: AgentDatabase) -> None:
         service = self._service

@@ -61,6 +61,8 @@ class Engine:
             "tocsin_shards_owned": len(dispatcher.shards),
             "tocsin_writes_without_owner": 0 if self.cluster is None else self.cluster.router.waiting,
             "tocsin_shards_without_owner": self.supervisor.placement.without_owner(self.total_shards),
+            "tocsin_node_names_shared": len(self.supervisor.membership.shared_names()),
+            "tocsin_nodes_secret_differs": len(self.supervisor.membership.strangers()),
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
 
@@ -102,6 +104,7 @@ async def start_engine(
         address=identity.address,
         api_url=settings.advertise_api or "",
         tls=peers is not None and peers.tls is not None,
+        secret_marks=() if peers is None else peers.peering.secrets.marks,
         total_shards=total_shards,
         fatal=on_fatal,
     )
@@ -120,7 +123,7 @@ async def start_engine(
             supervisor.placement,
             service,
             service.report,
-            secret=peers.peering.secret,
+            secrets=peers.peering.secrets,
             clock=machine,
             limits=settings.cluster_limits(),
             observe=observers.observe,

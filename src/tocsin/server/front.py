@@ -20,7 +20,7 @@ from tocsin.web.api.protocol import ApiProtocol
 _GRACE_S = 5
 
 
-class _Uvicorn(uvicorn.Server):
+class QuietServer(uvicorn.Server):
     """uvicorn without its own signal handling: the process's handler also drains the engine. And without its check every
     tenth of a second whether it should stop: an idle node has few reasons to wake up."""
 
@@ -50,7 +50,7 @@ class HttpServer:
     def __init__(self, app: Api, listener: socket.socket, *, keep_alive_timeout_s: int, write_timeout_us: int) -> None:
         """`write_timeout_us`: a write may wait that long until its shard has a new owner."""
         self._listener = listener
-        self._server = _Uvicorn(
+        self._server = QuietServer(
             uvicorn.Config(
                 app,
                 http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
@@ -28,10 +27,11 @@ from tocsin.server.engine import Engine, Identity, start_engine
 from tocsin.server.front import HttpServer
 from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
-from tocsin.server.peers import Peers, loopback, peering_of, tls_of
+from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import check_payload_limit, open_store
+from tocsin.server.waiting import start_when_reachable
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
 from tocsin.service_calls.api.service_calls import ServiceCalls
@@ -92,11 +92,34 @@ class Server:
         """The timers' use cases; None before `start`."""
         return None if self.engine is None else self.engine.service
 
-    async def start(self) -> None:
-        """Starts everything in order; on failure ends what was started, and raises a TocsinError or OSError."""
+    async def start(self, stopping: asyncio.Event | None = None) -> bool:
+        """Starts everything in order; on failure ends what was started, and raises a TocsinError or OSError.
+
+        With `stopping`, a store that can't be reached is awaited until that is set; then it returns False, and nothing
+        runs."""
         async with AsyncExitStack() as ends:
-            await self._start(ends)
+            listener = self._bind(ends)
+            if stopping is None:
+                await self._start(ends, listener)
+            elif not await start_when_reachable(lambda: self._try_start(ends, listener), listener, stopping):
+                return False
             self._ends = ends.pop_all()
+        return True
+
+    async def _try_start(self, ends: AsyncExitStack, listener: socket.socket) -> None:
+        """Starts everything, which `ends` will end, or nothing."""
+        async with AsyncExitStack() as started:
+            await self._start(started, listener)
+            ends.push_async_exit(started.pop_all())
+
+    def _bind(self, ends: AsyncExitStack) -> socket.socket:
+        """The socket of the API: first, since a second server on the same port must fail before it touches anything."""
+        if self._dev is None:
+            refuse_dev_folder(self._settings)
+        listener = bind(self._settings.host, self._settings.port) if self._listener is None else self._listener
+        ends.callback(listener.close)
+        self.url = url_of(self._settings.host, listener.getsockname()[1])
+        return listener
 
     async def stop(self) -> None:
         """Waits for requests in flight, releases the shards, closes everything. Idempotent."""
@@ -108,15 +131,8 @@ class Server:
             self._tls.refresh(always=True)
         self._log.info("reload done", other_settings="need a restart")
 
-    async def _start(self, ends: AsyncExitStack) -> None:
+    async def _start(self, ends: AsyncExitStack, listener: socket.socket) -> None:
         settings, dev = self._settings, self._dev
-        if dev is None:
-            refuse_dev_folder(settings)
-        # The port first: a second server on the same port must fail before it touches anything.
-        listener = bind(settings.host, settings.port) if self._listener is None else self._listener
-        ends.callback(listener.close)
-        port = listener.getsockname()[1]
-        self.url = url_of(settings.host, port)
         for path in tighten_folder(settings.data_dir):
             self._log.warning("data file readable by other users", path=str(path), remedy="chmod 600")
         for name, path in open_to_everybody(secret_files(settings)):
@@ -131,7 +147,7 @@ class Server:
         check_payload_limit(settings, store.capabilities)
         total_shards = await store.open(settings.shards)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
-        identity = self._identity(port, peers)
+        identity = self._identity(listener.getsockname()[1], peers)
         access = await open_access(ends, settings, store, identity.name, watching)
         signed_by = None if dev is None else dev.real
         sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
@@ -187,8 +203,7 @@ class Server:
         """The socket at which the other nodes of the store reach this one."""
         settings = self._settings
         tls = self._tls = tls_of(settings, watching.observe)
-        secret = settings.cluster_secret or await store.shared_secret("cluster", secrets.token_hex(32))
-        peering = peering_of(settings, secret=secret, worker=self._worker)
+        peering = peering_of(settings, secrets=await secrets_of(settings, store), worker=self._worker)
         listener = bind(peering.host, peering.port, "cluster.port")
         ends.callback(listener.close)
         return Peers(peering, listener, tls)
@@ -344,6 +359,7 @@ class Server:
         if engine.cluster is not None:
             delay_s = settings.cluster_limits().leave_delay_us / 1e6
             ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=own_port)
+        ends.push_async_callback(_drain, engine, agent)
         ends.callback(_leave, engine, app)
         if self._dev is not None:
             ends.callback(self._dev.close)
@@ -362,6 +378,12 @@ class Server:
     def _record_fatal(self, error: BaseException) -> None:
         self.fatal = error
         self._log.critical("fatal engine error", error=repr(error), exc_info=error)
+
+
+async def _drain(engine: Engine, agent: ServiceAgent | None) -> None:
+    """Awaits what is in flight while the API still serves, unless another node takes over: then it need not."""
+    if not engine.supervisor.has_successor():
+        await asyncio.gather(engine.supervisor.drain(), *([] if agent is None else [agent.drain()]))
 
 
 def _leave(engine: Engine, app: Api) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tocsin.cluster.secrets import ClusterSecrets, mark_of_chosen, mark_of_stored
 from tocsin.cluster.tls import PeerTls, TlsFiles
 from tocsin.ports.observer import Event
+from tocsin.ports.store import Store
 from tocsin.settings import Settings
+from tocsin.settings.values import STORED_SECRET
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
@@ -23,7 +28,7 @@ class Peering:
     host: str
     port: int
     address: str
-    secret: str
+    secrets: ClusterSecrets
 
     def announced(self, port: int) -> str:
         """The announced address; `port` is the listener's."""
@@ -69,8 +74,27 @@ def tls_of(settings: Settings, observe: Callable[[Event], None]) -> PeerTls | No
     return PeerTls(TlsFiles(certificate, key, ca, name, optional), observe)
 
 
-def peering_of(settings: Settings, *, secret: str, worker: int = 0) -> Peering:
-    """How this node connects to other nodes of its store, which know `secret`.
+async def secrets_of(settings: Settings, store: Store) -> ClusterSecrets:
+    """The secrets by which this node and others know one another: chosen ones, or the random one that the store keeps. Raises
+    StoreError."""
+    salt = await store.shared_secret("cluster-salt", secrets.token_hex(16))
+
+    async def secret_and_mark(chosen: str | None) -> tuple[str, str]:
+        if chosen is None:
+            stored = await store.shared_secret("cluster", secrets.token_hex(32))
+            return stored, mark_of_stored(stored, salt)
+        return chosen, await asyncio.to_thread(mark_of_chosen, chosen, salt)
+
+    current, mark = await secret_and_mark(settings.cluster_secret)
+    if settings.cluster_secret_former is None:
+        return ClusterSecrets(current, None, (mark,))
+    chosen = None if settings.cluster_secret_former == STORED_SECRET else settings.cluster_secret_former
+    former, former_mark = await secret_and_mark(chosen)
+    return ClusterSecrets(current, former, (mark, former_mark))
+
+
+def peering_of(settings: Settings, *, secrets: ClusterSecrets, worker: int = 0) -> Peering:
+    """How this node connects to other nodes of its store, which know one of `secrets`.
 
     Unless `advertise` is set, the node announces its bind address. If that is every address, it announces the address
     from which it reaches the database, since the other nodes are probably there too; if the database is on this
@@ -85,7 +109,7 @@ def peering_of(settings: Settings, *, secret: str, worker: int = 0) -> Peering:
     port = settings.cluster_port + worker if settings.cluster_port else 0
     # An address that only this machine can reach needs no listener for others.
     host = "127.0.0.1" if _host_of(address) == "127.0.0.1" else settings.host
-    return Peering(host, port, address, secret)
+    return Peering(host, port, address, secrets)
 
 
 def _address_towards(host: str | None) -> str | None:

@@ -17,15 +17,13 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
-from tocsin.server.workers import READY, STARTED, ControlPipe, serve_workers, worker_slot
+from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, serve_workers, worker_slot
 from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
 
 #: Exit codes of `serve` besides 0: it could not start (1), a fatal error (70).
 EXIT_START = 1
 EXIT_FATAL = 70
-#: Exit code after a second Ctrl-C.
-EXIT_INTERRUPTED = 130
 
 #: How often a starting worker checks whether it is ready.
 _READY_POLL_S = 0.1
@@ -66,16 +64,19 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
     wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def interrupted() -> None:
+    place = worker_slot() if settings.workers > 1 else None
+
+    def stop(number: int) -> None:
         if wanted.is_set():
-            # A second Ctrl-C does not wait for slow receivers: this is no worse than a crash, which loses nothing.
+            # A second signal does not wait for slow receivers: this is no worse than a crash, which loses nothing.
             log.warning("shutdown forced", effect="callbacks in flight are repeated after the next start")
             sys.stderr.flush()
-            os._exit(EXIT_INTERRUPTED)
+            os._exit(EXIT_FORCED + number)
         wanted.set()
 
-    loop.add_signal_handler(signal.SIGTERM, wanted.set)
-    loop.add_signal_handler(signal.SIGINT, interrupted)
+    # A worker may get the first SIGTERM twice, from its parent and with the process group. Its parent forces it by SIGKILL.
+    loop.add_signal_handler(signal.SIGTERM, *((stop, signal.SIGTERM) if place is None else (wanted.set,)))
+    loop.add_signal_handler(signal.SIGINT, stop, signal.SIGINT)
 
     def on_fatal(error: BaseException) -> None:
         # Acknowledged writes are on disk, and others are not promised: exiting immediately loses nothing.
@@ -84,7 +85,6 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
         os._exit(EXIT_FATAL)
 
     try:
-        place = worker_slot() if settings.workers > 1 else None
         dev = DevClock(open_dev_folder(settings), settings) if movable_clock else None
         if place is None:
             pipe, server = None, Server(settings, on_fatal=on_fatal, dev=dev)
@@ -93,7 +93,8 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, listener=listener, place=place)
-        await server.start()
+        if not await server.start(wanted):
+            return 0
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START

@@ -11,6 +11,7 @@ from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Capabilities, Store
+from tocsin.private_files import other_owner
 from tocsin.settings import Settings
 from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
@@ -70,6 +71,11 @@ def open_store(
     path = settings.sqlite_path()
     if not create and not path.exists():
         raise StoreUnavailable(f"there is no store at {path}; give its folder with --data-dir")
+    if (node or not path.exists()) and (owner := other_owner(path.parent)) is not None:
+        raise ConfigError(
+            f"data_dir: {path.parent} belongs to the user {owner}, who couldn't use the files that root leaves there; run "
+            f"this as {owner}, or make root the folder's owner"
+        )
     return SqliteStore(
         path,
         node=node,

@@ -14,6 +14,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ from tocsin.telemetry.logs import configure_logging
 VARIABLE = "TOCSIN_WORKER"
 #: What a worker sends on its control pipe: it serves requests; it owns its share of the shards.
 STARTED, READY = b"s", b"r"
+#: Added to the number of the signal, the exit code after a second SIGTERM or Ctrl-C: 143 or 130.
+EXIT_FORCED = 128
 _BACKLOG = 2_048
 
 
@@ -107,8 +110,8 @@ class Parent:
         """Runs until it is asked to stop. Returns the exit code."""
         loop = asyncio.get_running_loop()
         handlers: dict[int, Callable[[], None]] = {
-            signal.SIGTERM: self._stop.set,
-            signal.SIGINT: self._interrupted,
+            signal.SIGTERM: partial(self._stop_wanted, signal.SIGTERM),
+            signal.SIGINT: partial(self._stop_wanted, signal.SIGINT),
             signal.SIGHUP: self._roll_soon,
         }
         for number, handler in handlers.items():
@@ -141,10 +144,11 @@ class Parent:
         for worker in self._workers:
             await worker.started.wait()
 
-    def _interrupted(self) -> None:
+    def _stop_wanted(self, number: int) -> None:
         self._stops += 1
         self._stop.set()
         if self._stops > 1:
+            self._failed = EXIT_FORCED + number
             for worker in self._workers:
                 worker.signal(signal.SIGKILL)
 

@@ -15,7 +15,7 @@ from tocsin.settings.file import Entry
 from tocsin.settings.names import env_name, setting_name
 
 #: The settings that may come from a file. The one that names the file has the same name with `_file`.
-SECRET_FIELDS = ("store", "agent_database", "broker", "cluster_secret")
+SECRET_FIELDS = ("store", "agent_database", "broker", "cluster_secret", "cluster_secret_former")
 SUFFIX = "_file"
 #: No secret is longer; a larger file is probably another one.
 _BYTES_MAX = 65_536

@@ -39,7 +39,7 @@ from tocsin.web.api.request import ApiLimits
 from tocsin.web.pages.limits import UiLimits
 
 #: Settings whose values are never shown.
-SECRETS = frozenset({"cluster_secret"})
+SECRETS = frozenset({"cluster_secret", "cluster_secret_former"})
 
 
 class Settings(

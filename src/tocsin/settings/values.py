@@ -260,6 +260,15 @@ def secret(value: object) -> str:
     return value
 
 
+#: Stands for the random secret that the store keeps.
+STORED_SECRET = "stored"
+
+
+def former_secret(value: object) -> str:
+    """A shared secret that was in use, or the word for the one that the store keeps."""
+    return STORED_SECRET if value == STORED_SECRET else secret(value)
+
+
 def _is_text(value: str) -> bool:
     """Whether the value can be encoded. Bytes of the environment that are not UTF-8 arrive as lone surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in value)

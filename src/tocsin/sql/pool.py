@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,11 @@ class ServerSettings:
 S = TypeVar("S", bound=ServerSettings)
 
 
+def lets_retry(error: BaseException) -> bool:
+    """Whether a socket's error, at connecting, may be gone later: not one of a certificate or a right."""
+    return isinstance(error, OSError) and not isinstance(error, ssl.SSLError | PermissionError)
+
+
 class Pool(ABC, Generic[S, C]):
     """Up to `size` connections, opened when needed, and again after they broke.
 
@@ -97,7 +103,8 @@ class Pool(ABC, Generic[S, C]):
 
     @abstractmethod
     async def connect(self) -> C:
-        """Opens a session with its parameters set. Raises StoreUnavailable, ConfigError."""
+        """Opens a session with its parameters set. Raises StoreUnavailable, ConfigError; StoreUnreachable if
+        that may succeed later."""
 
     @abstractmethod
     def translate_error(self, error: BaseException, activity: Activity, connection: C) -> StoreError:

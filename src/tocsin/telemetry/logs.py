@@ -40,6 +40,7 @@ LEVELS: dict[type, int] = {
     events.ShardReleased: logging.DEBUG,
     events.DispatchResumed: logging.INFO,
     events.NodeNameShared: logging.WARNING,
+    events.ClusterSecretDiffers: logging.ERROR,
     events.ClockTrusted: logging.INFO,
     events.BatchFailed: logging.ERROR,
     events.LoadFailed: logging.ERROR,

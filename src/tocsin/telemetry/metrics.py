@@ -133,6 +133,9 @@ GAUGES: dict[str, str] = {
     "tocsin_request_bodies_bytes": "Bytes reserved for incomplete request bodies.",
     "tocsin_unread_responses_bytes": "Bytes of responses that clients have not read yet.",
     "tocsin_shards_owned": "Shards that this node owns.",
+    "tocsin_node_names_shared": "Names that several living nodes have, of which only one gets shards, as this node sees it.",
+    "tocsin_nodes_secret_differs": "Living nodes whose cluster.secret differs from that of nodes that started earlier, so "
+    "that they own no shards, as this node sees it.",
     "tocsin_shards_without_owner": "Shards that no node owns, as this node sees it.",
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",

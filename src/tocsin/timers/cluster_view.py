@@ -10,6 +10,7 @@ from tocsin import __version__
 from tocsin.ports.forward import NodeReport, ShardReport
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.membership import Flag, address_of, api_url_of
+from tocsin.timers.engine.placement import SECRET_REMEDY
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import PAUSE_TEXTS
 
@@ -43,6 +44,8 @@ class NodeView:
     skewed: bool = False
     #: Whether another living node has its name.
     shares_name: bool = False
+    #: Whether it can't authenticate with nodes that started earlier.
+    secret_differs: bool = False
     release: str | None = None
     dispatching: bool | None = None
     agent: bool | None = None
@@ -204,6 +207,7 @@ def _node_views(
                 membership.has(member.incarnation, Flag.LEAVING),
                 membership.has(member.incarnation, Flag.SKEWED),
                 member.incarnation in shared_names,
+                membership.stranger(member.incarnation),
                 *(
                     (None, None, None, None, None, None)
                     if report is None
@@ -252,6 +256,8 @@ def not_ready_because(supervisor: Supervisor, *, alone: bool) -> list[str]:
         reasons.append("the node is shutting down")
     elif not supervisor.placement.joined:
         reasons.append("the node observes the other members before it takes its share of the shards")
+    if supervisor.membership.stranger(supervisor.incarnation):
+        reasons.append(f"cluster.secret differs from that of nodes that started earlier; {SECRET_REMEDY}")
     paused = supervisor.dispatcher.paused_reason
     if paused is not None:
         reasons.append(f"dispatch paused: {PAUSE_TEXTS.get(paused, paused)}")

@@ -379,10 +379,11 @@ class TimerService(ScheduleRows):
         return await self._peers.statistics(incarnation, after_us)
 
     @property
-    def clock_distrusted(self) -> bool:
-        """Whether this node's clock has differed from the store's for a while, and other nodes' have not: what depends on a
-        clock should run there."""
-        return self._supervisor.lease.clock_distrusted
+    def unfit(self) -> bool:
+        """Whether other nodes should do this node's work: its clock has differed from the store's for a while, and theirs
+        have not, or they can't authenticate it."""
+        supervisor = self._supervisor
+        return supervisor.lease.clock_distrusted or supervisor.membership.stranger(supervisor.incarnation)
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""

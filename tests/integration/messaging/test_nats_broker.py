@@ -21,7 +21,7 @@ from tocsin.messaging.nats.bus import NatsBus
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import ConfigError
 from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import BrokerConnection, BusUnavailable, Delivery, InvalidMessage
+from tocsin.ports.bus import BrokerConnection, BrokerRefused, BusUnavailable, Delivery, InvalidMessage
 from tocsin.testing.bus_conformance_base import LIMITS, TENANT, Handling, Keeping, Notes, check, message, until_waiting
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
@@ -364,7 +364,7 @@ async def test_a_password_is_used_and_never_shown(notes: Notes, caplog: pytest.L
         server.start()
         address = f"127.0.0.1:{server.port}"
         wrong = NatsBus(f"nats://agent:hunter2@{address}", LIMITS, check, notes.observe, owner="one")
-        with pytest.raises(BusUnavailable) as refusal:
+        with pytest.raises(BrokerRefused) as refusal:
             await wrong.start()
         await wrong.close()
         bus = NatsBus(f"nats://agent:pa%3Ass%2Fword@{address}", LIMITS, check, notes.observe, owner="one")

@@ -83,14 +83,16 @@ async def _submit_all(client: Client, tenant: str, url: str) -> None:
     print(f"{refused} submissions were refused and repeated")
 
 
-@pytest.mark.parametrize("kind", ["killed", "stopped in order", "silent"])
+@pytest.mark.parametrize("kind", ["killed", "away at the start, then stopped in order", "silent"])
 async def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, nats: NatsServer, kind: str) -> None:
     server = ServerProcess(tmp_path / "data", "--broker", nats.url, "--shards", "1")
     changes: dict[str, list[Callable[[], None]]] = {
         "killed": [nats.kill, nats.start, nats.kill, nats.start],
-        "stopped in order": [nats.stop, nats.start],
+        "away at the start, then stopped in order": [nats.start, nats.stop, nats.start],
         "silent": [nats.pause, nats.resume],
     }
+    if kind.startswith("away"):
+        nats.stop()
     await run(server, changes[kind])
 
 

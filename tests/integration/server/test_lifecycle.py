@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 from standardwebhooks import Webhook
 
 from tests.support.calls import Api, Inbox
@@ -230,52 +231,56 @@ async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: Ser
         raise AssertionError("it started")
 
 
-async def test_shutdown_waits_for_the_callback_in_flight(server: ServerProcess) -> None:
-    entered, release = asyncio.Event(), asyncio.Event()
+async def until_draining(server: ServerProcess) -> None:
+    """Returns when the node tells load balancers that it shuts down."""
+    client = Client(server.address)
+    async with asyncio.timeout(PATIENCE_S):
+        while "shutting down" not in str((await client.get("/readyz"))[1]):  # noqa: ASYNC110 -- as a load balancer does
+            await asyncio.sleep(0.01)
+    client.close()
 
-    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        entered.set()
-        await release.wait()
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
 
-    listener = await asyncio.start_server(slow, "127.0.0.1", 0)
-    port = listener.sockets[0].getsockname()[1]
-    await Api(server).create("slow", f"http://127.0.0.1:{port}/")
-    await entered.wait()
-    stopping = asyncio.create_task(server.stop())
-    done, _ = await asyncio.wait([stopping], timeout=0.5)
-    assert not done
-    release.set()
-    assert await stopping == 0
-    listener.close()
+async def test_a_draining_node_serves_and_fires_until_the_callback_in_flight_has_ended(server: ServerProcess) -> None:
+    api, ended = Api(server), asyncio.Event()
+    async with ScriptedReceiver({"slow": [Reply(200, until=ended)]}) as receiver:
+        await api.create("slow", receiver.url("slow"), callbackTimeoutSeconds=60)
+        await receiver.count("slow", 1)
+        stopping = asyncio.create_task(server.stop())
+        await until_draining(server)
+        # It would be late by the time that the slow one takes.
+        await api.create("due meanwhile", receiver.url("quick"))
+        await receiver.count("quick", 1)
+        await api.create("later", receiver.url("later"), executeAt=in_ms(3_600_000))
+        assert not stopping.done()
+        ended.set()
+        assert await stopping == 0
     again = ServerProcess(server.data_dir)
     await again.start()
-    assert (await Api(again).get("slow"))["status"] == "completed"
+    api = Api(again)
+    assert [(await api.get(name))["status"] for name in ("slow", "due meanwhile", "later")] == [
+        "completed",
+        "completed",
+        "pending",
+    ]
     await again.stop()
     await server.start()
 
 
-async def test_a_second_interrupt_does_not_wait_for_the_callback_in_flight(server: ServerProcess) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_second_signal_does_not_wait_for_the_callback_in_flight(
+    server: ServerProcess, number: signal.Signals, code: int
+) -> None:
     api = Api(server)
     async with ScriptedReceiver({"slow": [Reply(-1)]}) as receiver:
         await api.create("slow", receiver.url("slow"), callbackTimeoutSeconds=60)
         await receiver.count("slow", 1)
         process = server.process
         assert process is not None
-        process.send_signal(signal.SIGINT)
-        # It has noticed when it no longer listens.
+        process.send_signal(number)
+        await until_draining(server)
+        process.send_signal(number)
         async with asyncio.timeout(PATIENCE_S):
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection(*server.address())
-                except ConnectionError:
-                    break
-                writer.close()
-                await asyncio.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(PATIENCE_S):
-            assert await process.wait() == 130
+            assert await process.wait() == code
         await server.start()
         assert (await Api(server).get("slow"))["status"] == "pending"
         await receiver.count("slow", 2)

@@ -345,7 +345,7 @@ export const REQUIRED: { readonly [Name in keyof Answers]: readonly (keyof Answe
   ExecutedRequest: ["method", "url", "headers"],
   ExecutedResponse: ["status", "headers", "body"],
   Cluster: ["totalShards", "dispatching", "nodes", "shards"],
-  Node: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "largestShardBytes"],
+  Node: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes"],
   Shard: ["shardId", "version", "owner", "ownedHere"],
   ShardOwners: ["totalShards", "nodes", "owners"],
   OwnerNode: ["apiUrl", "alive", "leaving", "skewed"],

@@ -1117,6 +1117,8 @@ export interface Node {
   lagMs: number | null;
   /** Whether another live node has the same name: then only one of them gets shards. */
   sharesName: boolean;
+  /** Whether its `cluster.secret` differs from that of nodes that started earlier, so that it owns no shards. */
+  secretDiffers: boolean;
   /** Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes. */
   largestShardBytes: number | null;
 }

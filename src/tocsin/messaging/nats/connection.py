@@ -22,12 +22,14 @@ from nats.errors import NoRespondersError
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.address import NatsAddress
 from tocsin.model.errors import ConfigError
-from tocsin.ports.bus import BusUnavailable
+from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
 
 _VERSION_MIN = (2, 10)
+#: Part of the server's text for wrong or missing credentials.
+_REFUSED = "authorization violation"
 
 
 class JetStreamError(Exception):
@@ -56,9 +58,12 @@ class NatsConnection:
         self._ended = False
         #: The last error of the broker or the socket.
         self.last_error = ""
+        # The server ends the connection after it has refused the client, which may be the last error.
+        self._refusal = ""
 
     async def open(self) -> None:
-        """Connects. Raises BusUnavailable, or ConfigError for a server that is too old."""
+        """Connects. Raises BusUnavailable, BrokerRefused for wrong credentials or an untrusted certificate, ConfigError for a
+        server that is too old."""
         address, limits = self._address, self._limits
         secure = any(server.startswith("tls:") for server in address.servers)
         try:
@@ -84,6 +89,9 @@ class NatsConnection:
         except Exception as error:
             self.last_error = self.last_error or _text(error)
             await self._abandon()
+            if self._refusal or isinstance(error, ssl.SSLCertVerificationError):
+                refusal = self._refusal or self.last_error
+                raise BrokerRefused(f"broker: no connection to NATS at {address}: {refusal}") from error
             raise BusUnavailable(f"NATS at {address} is unreachable: {self.last_error}") from error
         except BaseException:
             await self._abandon()
@@ -252,6 +260,8 @@ class NatsConnection:
 
     async def _noticed(self, error: Exception) -> None:
         self.last_error = _text(error)
+        if _REFUSED in self.last_error.lower():
+            self._refusal = self.last_error
 
     async def _closed(self) -> None:
         self.end(self.last_error or "the connection was closed")

@@ -16,6 +16,7 @@ from tocsin.settings.values import (
     YesNo,
     api_url,
     dns_name,
+    former_secret,
     name_of_node,
     peer_address,
     secret,
@@ -58,10 +59,19 @@ class Cluster(Group):
     cluster_secret: Annotated[str, BeforeValidator(secret)] | None = Field(
         None,
         description="Shared secret by which nodes authenticate one another: at least 16 characters, the same on every "
-        "node. Unset: a random one that the store keeps for all nodes.",
+        "node. A node with another secret gets no shards and is not ready. Unset: a random one that the store keeps for all "
+        "nodes.",
     )
     cluster_secret_file: Path | None = Field(
         None, description="File with the value of `cluster.secret`. The server reads it at its start."
+    )
+    cluster_secret_former: Annotated[str, BeforeValidator(former_secret)] | None = Field(
+        None,
+        description="While `cluster.secret` is replaced, the value that it had before, or `stored` if it was unset. This "
+        "node accepts nodes that still have it. Set it only until every node has the new secret.",
+    )
+    cluster_secret_former_file: Path | None = Field(
+        None, description="File with the value of `cluster.secret_former`. The server reads it at its start."
     )
     cluster_tls_certificate_file: Path | None = Field(
         None,

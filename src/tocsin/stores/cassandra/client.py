@@ -4,8 +4,10 @@ thread waits for a request."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
@@ -107,7 +109,8 @@ class CassandraClient:
         )
         try:
             # All, so that `hosts` has those that can be asked.
-            self._session = self._cluster.connect(wait_for_all_pools=True)
+            with _silent(logging.getLogger("cassandra.cluster")):
+                self._session = self._cluster.connect(wait_for_all_pools=True)
         except TRANSLATED as error:
             known = {str(host.datacenter) for host in self._cluster.metadata.all_hosts() if host.datacenter}
             self._cluster.shutdown()
@@ -209,6 +212,20 @@ class CassandraClient:
             return await answer
         except TRANSLATED as error:
             raise translate_error(error, self.place, write=write) from error
+
+
+@contextlib.contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    """Drops what the logger gets: the driver logs a traceback for each node and each try, beside the error that it raises."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(drop)
+    try:
+        yield
+    finally:
+        logger.removeFilter(drop)
 
 
 def _routing(datacenter: str | None) -> LoadBalancingPolicy:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import ssl
+
 import cassandra
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionException
 from cassandra.protocol import ErrorMessage, OverloadedErrorMessage, SyntaxException
 
-from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+    StoreUnreachable,
+)
 
 #: The errors of requests. All others are bugs.
 TRANSLATED: tuple[type[BaseException], ...] = (
@@ -35,7 +44,7 @@ def translate_error(error: BaseException, place: str, *, write: bool) -> StoreEr
     if isinstance(error, _REFUSED):
         return DefiniteFailure(text)
     if isinstance(error, _UNSENT) or not write:
-        return StoreUnavailable(text)
+        return StoreUnreachable(text)
     return OutcomeUnknown(text)
 
 
@@ -62,4 +71,6 @@ def refused_start(error: BaseException, place: str) -> StoreError | ConfigError:
         if isinstance(cause, cassandra.AuthenticationFailed | cassandra.Unauthorized):
             return ConfigError(f"store: {place}: {_line(cause)}; correct user and password, or grant the permissions of "
                                "docs/how-to/cassandra.md")  # fmt: skip
-    return StoreUnavailable(f"{place}: {text_of(error)}; check hosts, port, TLS and network")
+    untrusted = any(isinstance(cause, ssl.SSLError) for cause in (error, *_by_host(error).values()))
+    kind = StoreUnavailable if untrusted else StoreUnreachable
+    return kind(f"{place}: {text_of(error)}; check hosts, port, TLS and network")

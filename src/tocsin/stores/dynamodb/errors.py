@@ -10,7 +10,7 @@ import aiohttp
 from botocore import exceptions as driver
 from botocore.parsers import ResponseParserError
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable, StoreUnreachable
 from tocsin.stores.dynamodb.keys import Item
 
 #: The errors that `verdict_of` classifies. All others are bugs.
@@ -168,9 +168,10 @@ def translate_error(error: BaseException, verdict: Verdict, place: str) -> Store
                 f"{text}; this is not DynamoDB, or a version without transactions: check the endpoint"
             )
         case Verdict.UNREACHABLE:
-            return StoreUnavailable(f"{text}; check region, endpoint and network")
+            kind = StoreUnavailable if isinstance(error, driver.SSLError) else StoreUnreachable
+            return kind(f"{text}; check region, endpoint and network")
         case _:
-            return StoreUnavailable(text)
+            return StoreUnreachable(text)
 
 
 def text_of(error: BaseException) -> str:

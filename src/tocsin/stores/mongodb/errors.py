@@ -7,7 +7,7 @@ from typing import Any
 from bson.errors import BSONError
 from pymongo import errors
 
-from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable, StoreUnreachable
 
 #: The errors that `translate_error` takes; any other is a defect of the program.
 TRANSLATED: tuple[type[BaseException], ...] = (
@@ -37,6 +37,12 @@ _UNANSWERED = (errors.ConnectionFailure, errors.ExecutionTimeout, errors.WriteCo
 _UNSENT = (errors.ServerSelectionTimeoutError, errors.WaitQueueTimeoutError)
 
 
+#: The server serves nobody for the moment: a shutdown, an election, a secondary.
+_AWAY = frozenset({89, 91, 189, 9001, 10107, 11600, 11602, 13435, 13436})
+#: Part of the text of a failed connection for which the certificate is the reason.
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+
+
 class Refused(Exception):
     """A condition of the transaction does not hold. The transaction is rolled back."""
 
@@ -64,10 +70,10 @@ def translate_error(error: BaseException, place: str, *, in_doubt: bool) -> Stor
     """The store error for a driver's error. `in_doubt`: the operation was a write outside a transaction, which may have been
     done if no answer came. In a transaction nothing has an effect before the commit."""
     text = f"{place}: {text_of(error)}"
-    if isinstance(error, _UNSENT):
-        return StoreUnavailable(text)
-    if isinstance(error, _UNANSWERED):
-        return OutcomeUnknown(f"{text}; the outcome of the write is unknown") if in_doubt else StoreUnavailable(text)
+    if isinstance(error, _UNANSWERED) and in_doubt and not isinstance(error, _UNSENT):
+        return OutcomeUnknown(f"{text}; the outcome of the write is unknown")
+    if isinstance(error, _UNANSWERED) or code_of(error) in _AWAY:
+        return StoreUnavailable(text) if _UNTRUSTED in text.upper() else StoreUnreachable(text)
     if code_of(error) in _UNAVAILABLE:
         return StoreUnavailable(text)
     return DefiniteFailure(text)

@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import asyncmy.connection
 from asyncmy.constants import CLIENT
 
-from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreError, StoreUnreachable
 from tocsin.sql.pool import Activity, Pool, ServerSettings
 from tocsin.stores.mysql.driver import Connection, RawConnection, Server
-from tocsin.stores.mysql.errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.mysql.errors import TRANSLATED, is_unusable, refused_connection, translate_error
 
 _DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,63}\Z")
 _PORT = 3306
@@ -196,13 +196,13 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
     except TRANSLATED as error:
         if raw is not None:
             raw.close()
-        raise translate_error(error, settings.safe_url, in_doubt=False) from error
+        raise refused_connection(error, settings.safe_url) from error
     except RuntimeError as error:
         if raw is not None:
             raw.close()
         if _NEEDS_PACKAGE not in str(error):
             # The connection broke before the driver had its socket.
-            raise StoreUnavailable(f"{settings.safe_url}: {error}") from error
+            raise StoreUnreachable(f"{settings.safe_url}: {error}") from error
         raise ConfigError(
             f"store: {settings.safe_url}: {error}; install it, or connect over TLS with ?ssl-mode=REQUIRED"
         ) from error
@@ -221,7 +221,7 @@ async def _prepare(connection: Connection, settings: MysqlSettings, *, bounded: 
     )
     version, read_only, packet_bytes, flushed, binlog, binlog_synced = rows[0]
     if read_only:
-        raise StoreUnavailable(f"{settings.safe_url} is read-only: a replica, or a primary with read_only set")
+        raise StoreUnreachable(f"{settings.safe_url} is read-only: a replica, or a primary with read_only set")
     if settings.durable:
         _check_durable(settings.safe_url, flushed, binlog_synced if binlog else 1)
     connection.server = Server(str(version), int(packet_bytes) - _PACKET_HEADER_BYTES)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 from asyncmy import errors
 
-from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.model.errors import (
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+    StoreUnreachable,
+)
+from tocsin.sql.pool import lets_retry
 
 #: The errors that `translate_error` takes; any other is a defect of the program.
 TRANSLATED: tuple[type[BaseException], ...] = (
@@ -49,6 +57,11 @@ _ENDED = frozenset(
 _DEMOTED = frozenset({1290, 1792, 1836})
 
 
+#: Nobody is served for the moment: too many sessions, a shutdown, a cluster without a majority; from 2000 on, the driver
+#: could not connect, or lost the connection.
+_UNREACHABLE = frozenset({1040, 1047, 1053, 1077, 1203, 2002, 2003, 2006, 2013})
+
+
 def code_of(error: BaseException) -> int | None:
     """The error's number: the server's, or from 2000 on the client's. None for an error that is not the driver's."""
     if not isinstance(error, errors.MySQLError):
@@ -86,10 +99,19 @@ def translate_error(error: BaseException, safe_url: str, *, in_doubt: bool) -> S
     return DefiniteFailure(text)
 
 
+def refused_connection(error: BaseException, safe_url: str) -> StoreError:
+    """The store error for a connection that could not be opened."""
+    if code_of(error) in _UNREACHABLE or lets_retry(error):
+        return StoreUnreachable(f"{safe_url}: {_text(error)}")
+    return translate_error(error, safe_url, in_doubt=False)
+
+
 def _text(error: BaseException) -> str:
     code = code_of(error)
     if code is not None and len(error.args) > 1:
         return f"{error.args[1]} ({code})"
+    if isinstance(error, TimeoutError):
+        return "no answer in time; check that MySQL or MariaDB listens there"
     return str(error) or type(error).__name__
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from asyncmy import errors
 
-from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable, StoreUnreachable
 from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
@@ -43,7 +43,7 @@ async def migrate(connection: Connection, database: str, safe_url: str, *, creat
     _check_server(connection.server.version, safe_url)
     lock = b"SELECT GET_LOCK(CONCAT('tocsin ', MD5(%b)), %d)" % (text(database), _LOCK_S_MAX)
     if (await connection.rows(lock))[0][0] != 1:
-        raise StoreUnavailable(
+        raise StoreUnreachable(
             f"{safe_url}: another node holds the schema's migration lock; try again when it has finished"
         )
     await _use(connection, database, safe_url, create=create)

@@ -6,8 +6,15 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]
 
-from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
-from tocsin.sql.pool import Activity
+from tocsin.model.errors import (
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+    StoreUnreachable,
+)
+from tocsin.sql.pool import Activity, lets_retry
 
 #: The errors that `translate_error` takes, besides OSError and TimeoutError; any other is a defect of the program.
 TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError, msgspec.DecodeError, UnicodeError)
@@ -19,6 +26,10 @@ _CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
 _UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
 
 
+#: Nobody is served for the moment: a connection that broke, too many sessions, a shutdown or a start, a standby.
+_UNREACHABLE = ("08", "53300", "57P", "25006")
+
+
 def translate_error(error: BaseException, safe_url: str, activity: Activity) -> StoreError:
     """The store error for a driver's error.
 
@@ -26,7 +37,9 @@ def translate_error(error: BaseException, safe_url: str, activity: Activity) -> 
     data. If the session ended, or there was no answer, the outcome of a write is unknown: the commit may have been done
     before.
     """
-    text = f"{safe_url}: {str(error) or type(error).__name__}"
+    text = f"{safe_url}: {str(error) or _silent(error)}"
+    if activity is Activity.CONNECTING and _is_unreachable(error):
+        return StoreUnreachable(text)
     if isinstance(error, asyncpg.PostgresError) and _reports_rollback(error):
         return _refused(error, text)
     if _is_bad_value(error):
@@ -37,6 +50,19 @@ def translate_error(error: BaseException, safe_url: str, activity: Activity) -> 
     if activity is Activity.WRITING:
         return OutcomeUnknown(f"{text}; the outcome of the transaction is unknown")
     return StoreUnavailable(text)
+
+
+def _silent(error: BaseException) -> str:
+    """What an error without a text means."""
+    timed_out = isinstance(error, TimeoutError)
+    return "no answer in time; check that PostgreSQL listens there" if timed_out else type(error).__name__
+
+
+def _is_unreachable(error: BaseException) -> bool:
+    """Whether connecting may succeed later, without any change by an operator."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "").startswith(_UNREACHABLE)
+    return isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched) or lets_retry(error)
 
 
 def _is_bad_value(error: BaseException) -> bool:

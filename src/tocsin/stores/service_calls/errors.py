@@ -8,7 +8,8 @@ import sqlite3
 import asyncpg  # type: ignore[import-untyped]
 from sqlalchemy import exc
 
-from tocsin.model.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreError, StoreUnavailable, StoreUnreachable
+from tocsin.sql.pool import lets_retry
 from tocsin.sql.sqlite_errors import store_error
 
 #: Errors that a database may cause. Any other error, such as a wrong value, is a defect of the program and would recur on
@@ -28,6 +29,8 @@ DATABASE_ERRORS = (
 _POSTGRESQL_UNAVAILABLE = ("08", "53", "57", "58")
 #: lock_timeout; read-only (the server is, or has just become, a standby); no such database, no access.
 _POSTGRESQL_UNAVAILABLE_CODES = frozenset({"55P03", "25006", "3D000", "28000", "28P01"})
+#: Nobody is served for the moment: a connection that broke, too many sessions, a shutdown or a start, a standby.
+_POSTGRESQL_UNREACHABLE = ("08", "53300", "57P", "25006")
 #: Serialization failure, deadlock, and a call that was deleted between the read and the insert that refers to it.
 POSTGRESQL_RETRIED = frozenset({"40001", "40P01", "23503"})
 #: The connection is lost, or the server is about to close it: the same statement may succeed on another one.
@@ -79,5 +82,7 @@ def translate_postgresql_error(error: BaseException, name: str, *, in_commit: bo
     text = f"{name}: {str(cause) or type(cause).__name__}"
     if in_commit and (lost or code.startswith(("57", "58"))):
         return OutcomeUnknown(f"{text}, during the commit")
+    if code.startswith(_POSTGRESQL_UNREACHABLE) if code else lets_retry(cause):
+        return StoreUnreachable(text)
     known = code.startswith(_POSTGRESQL_UNAVAILABLE) or code in _POSTGRESQL_UNAVAILABLE_CODES | POSTGRESQL_RETRIED
     return StoreUnavailable(text) if lost or known or isinstance(cause, exc.TimeoutError) else cause

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tocsin.model.errors import DefiniteFailure, StoreCallFailed
 from tocsin.ports.observer import ClockDistrusted, ClockOffset, ClockTrusted, HeartbeatFailed, LoadFailed
@@ -28,6 +28,7 @@ class NodeLease:
         address: str,
         api_url: str = "",
         tls: bool = False,
+        secret_marks: Sequence[str] = (),
     ) -> None:
         #: This node stops: it claims nothing any more and hands its shards over. Heartbeats announce it.
         self.leaving = False
@@ -40,6 +41,8 @@ class NodeLease:
         self._address = address
         self._api_url = api_url
         self._tls = tls
+        self._secret_marks = secret_marks
+        self._since_us = 0
         self._counter = 0
         self._beating = asyncio.Lock()
         # When the last successful heartbeat was sent, in boot time.
@@ -116,7 +119,17 @@ class NodeLease:
         self._counter += 1
         flags = {"leaving": self.leaving, "skewed": self._skew.lasting, "outdated": self.outdated}
         earlier = not self._membership.format_2
-        address = announced(self._address, **flags, beside_earlier=earlier, api_url=self._api_url, tls=self._tls)
+        if self._secret_marks and not self._since_us:
+            self._since_us = await context.bounded(context.store.now())
+        address = announced(
+            self._address,
+            **flags,
+            beside_earlier=earlier,
+            api_url=self._api_url,
+            tls=self._tls,
+            secret_marks=self._secret_marks,
+            since_us=self._since_us,
+        )
         member = Member(context.incarnation, self._node, address, self._counter)
         try:
             return await context.bounded(context.store.heartbeat(member)), None

@@ -4,7 +4,7 @@ on it."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from tocsin.ports.store import Member
@@ -27,8 +27,8 @@ class Flag(StrEnum):
     TLS = "tls"
 
 
-#: The word with the URL of a member's API begins so.
-_API_URL = "api="
+#: The words with the URL of a member's API, with the marks of the secrets that it knows, and with its start begin so.
+_API_URL, _SECRETS, _SINCE = "api=", "secrets=", "since="
 
 
 def announced(
@@ -40,11 +40,15 @@ def announced(
     beside_earlier: bool = False,
     api_url: str = "",
     tls: bool = False,
+    secret_marks: Sequence[str] = (),
+    since_us: int = 0,
 ) -> str:
     """The address with the flags and the URL of the API, as the member row has it.
 
     Earlier releases understand at most one flag. Beside such a member (`beside_earlier`), the flag that concerns the shards
     has precedence; record format 2 isn't in use then, and the URL is left out. TLS is announced beside no other flag then.
+
+    `secret_marks` are those of the secrets that the member accepts, `since_us` is its start by the store's clock.
     """
     raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
     words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
@@ -54,6 +58,8 @@ def announced(
         words += [Flag.TLS] if tls else []
     if api_url and not beside_earlier:
         words.append(_API_URL + api_url)
+    if secret_marks:
+        words += [_SECRETS + ",".join(secret_marks), f"{_SINCE}{since_us}"]
     return f"{address}{_SEPARATOR}{' '.join(words)}"
 
 
@@ -64,8 +70,38 @@ def address_of(member: Member) -> str:
 
 def api_url_of(member: Member) -> str | None:
     """The URL at which clients reach the member's API; None if it announces none."""
+    return _word(member, _API_URL)
+
+
+def secret_marks_of(member: Member) -> frozenset[str]:
+    """The marks of the secrets that the member accepts; empty if it announces none."""
+    marks = _word(member, _SECRETS)
+    return frozenset() if marks is None else frozenset(marks.split(","))
+
+
+def _seniority(member: Member) -> tuple[int, bytes]:
+    """Smaller for a member that started earlier. The order never changes, and every node sees the same."""
+    since = _word(member, _SINCE) or ""
+    return (int(since) if since.isdecimal() else 0, member.incarnation)
+
+
+def _word(member: Member, beginning: str) -> str | None:
     words = member.address.partition(_SEPARATOR)[2].split()
-    return next((word.removeprefix(_API_URL) for word in words if word.startswith(_API_URL)), None)
+    return next((word.removeprefix(beginning) for word in words if word.startswith(beginning)), None)
+
+
+def strangers(members: Iterable[Member]) -> frozenset[bytes]:
+    """Those of the living members that can't authenticate with all others: the ones that started later. Two members can if
+    they have a secret in common; one that announces none can with all."""
+    admitted: list[frozenset[str]] = []
+    found = set()
+    for member in sorted(members, key=_seniority):
+        marks = secret_marks_of(member)
+        if marks and any(marks.isdisjoint(others) for others in admitted):
+            found.add(member.incarnation)
+        elif marks:
+            admitted.append(marks)
+    return frozenset(found)
 
 
 def flags_of(member: Member) -> set[str]:
@@ -87,6 +123,7 @@ class Membership:
         self._sightings: dict[bytes, tuple[int, int]] = {}
         self._alive: dict[bytes, str] = {}
         self._candidates: dict[bytes, str] = {}
+        self._strangers: frozenset[bytes] = frozenset()
         self._stable_since: int | None = None
         self._observed_at: int | None = None
         #: Whether every living member, as last read, reads timers of record format 2. False before the first read.
@@ -115,7 +152,12 @@ class Membership:
             self._stable_since = boot_us
         self._alive = alive
         self.format_2 = all(self.has(incarnation, Flag.FORMAT_2) for incarnation in alive)
-        staying = {incarnation: node for incarnation, node in alive.items() if not self.has(incarnation, Flag.LEAVING)}
+        self._strangers = strangers(member for member in self.members() if member.incarnation in alive)
+        staying = {
+            incarnation: node
+            for incarnation, node in alive.items()
+            if not self.has(incarnation, Flag.LEAVING) and incarnation not in self._strangers
+        }
         # If every node's clock differs from the store's, the store's is wrong, and withholding the shards would not help. The
         # same holds if every node is outdated: each leaves the shards that it can't read.
         self._candidates = {
@@ -192,14 +234,28 @@ class Membership:
         known = self._seen.get(incarnation)
         return known is not None and flag in flags_of(known[0])
 
+    def stranger(self, incarnation: bytes) -> bool:
+        """Whether the member can't authenticate with members that started earlier, so that it must not own shards: no write
+        could be forwarded to it."""
+        return incarnation in self._strangers
+
+    def strangers(self) -> list[Member]:
+        """Those members."""
+        return [member for member in self.members() if member.incarnation in self._strangers]
+
     def excluded(self, incarnation: bytes) -> bool:
-        """Whether the member is alive and gets no shards, because it is leaving or because others are fitter."""
+        """Whether the member is alive and gets no shards, because it is leaving, is a stranger, or others are fitter."""
         return incarnation in self._alive and incarnation not in self._candidates
 
     def address(self, incarnation: bytes) -> str:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         known = self._seen.get(incarnation)
         return address_of(known[0]) if known is not None else ""
+
+    def secret_marks(self, incarnation: bytes) -> frozenset[str]:
+        """The marks of the secrets that the member accepts; empty if it announces none or is unknown."""
+        known = self._seen.get(incarnation)
+        return frozenset() if known is None else secret_marks_of(known[0])
 
     def members(self) -> list[Member]:
         """All members, as last read."""

@@ -22,6 +22,10 @@ from tocsin.timers.engine.suspension import sweep
 Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]
 
 
+#: How long results that have arrived may take to become durable when the time for attempts in flight has passed.
+_FLUSH_US = 1_000_000
+
+
 class Ownership:
     """All shards on this node, owned or not, each with its loader and its commit lane.
 
@@ -44,6 +48,8 @@ class Ownership:
         self.lanes = [CommitLane(index, context) for index in range(context.lanes(total_shards))]
         #: Set while this node owns every shard.
         self.all_owned = asyncio.Event()
+        #: Until when (boot time) attempts in flight are awaited, once this node has begun to stop.
+        self.drain_until: int | None = None
         self._context = context
         self._placement = placement
         self._lease = lease
@@ -89,6 +95,13 @@ class Ownership:
         task = self._spawn(work)
         task.add_done_callback(lambda _: self._busy.discard(shard.shard_id))
         return task
+
+    def drain_deadline_us(self) -> int:
+        """Until when (boot time) a hand-over that begins now may take."""
+        now_us = self._context.clock.boottime_us()
+        if self.drain_until is None:
+            return now_us + self._context.limits.drain_timeout_us
+        return max(self.drain_until, now_us + _FLUSH_US)
 
     async def close(self) -> None:
         """Releases every shard gracefully. A claim under way that succeeds releases its shard by itself."""
@@ -151,7 +164,7 @@ class Ownership:
         if window is None:
             return
         shard.draining = True
-        deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
+        deadline = self.drain_deadline_us()
         while shard.window is window and context.clock.boottime_us() < deadline:
             successor = membership.successor(shard.shard_id)
             others = self._results.submit is not None and bool(successor and membership.address(successor))

@@ -4,16 +4,21 @@ depend on it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from tocsin.model.errors import StoreCallFailed
 from tocsin.ports.forward import Owner
-from tocsin.ports.observer import LoadFailed, NodeNameShared
+from tocsin.ports.observer import ClusterSecretDiffers, LoadFailed, NodeNameShared
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Flag, Membership
 from tocsin.timers.engine.shard import Shard
+
+SECRET_REMEDY = (
+    "set the cluster.secret of the nodes that started earlier and restart it; to replace the secret, name the former one in "
+    "cluster.secret_former meanwhile"
+)
 
 
 class ObservedPlacement:
@@ -35,6 +40,7 @@ class ObservedPlacement:
         self._watchers: list[Callable[[], None]] = []
         # When each name that several nodes share was last reported, in boot time.
         self._names_reported: dict[str, int] = {}
+        self._strangers_reported: set[bytes] = set()
 
     async def read(self) -> bool:
         """Reads the shards and members from the store; False if that failed."""
@@ -49,6 +55,7 @@ class ObservedPlacement:
         self.states = {state.shard_id: state for state in states}
         boot_us = context.clock.boottime_us()
         self._report_shared_names(boot_us)
+        self._report_strangers()
         self.joined = self.joined or self.settled(boot_us)
         return True
 
@@ -59,6 +66,13 @@ class ObservedPlacement:
             if name not in self._names_reported:
                 self._names_reported[name] = boot_us
                 self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
+
+    def _report_strangers(self) -> None:
+        found = self.membership.strangers()
+        for member in found:
+            if member.incarnation not in self._strangers_reported:
+                self._context.observe(ClusterSecretDiffers(member.node, member.incarnation.hex(), SECRET_REMEDY))
+        self._strangers_reported = {member.incarnation for member in found}
 
     # ------------------------------------------------------------------ decisions
 
@@ -128,6 +142,10 @@ class ObservedPlacement:
     def takes_tls(self, incarnation: bytes) -> bool:
         """Whether the member announces that it can be connected to with TLS."""
         return self.membership.has(incarnation, Flag.TLS)
+
+    def secret_marks(self, incarnation: bytes) -> Collection[str]:
+        """The marks of the secrets by which the member knows other nodes; empty if it announces none."""
+        return self.membership.secret_marks(incarnation)
 
     def others(self) -> Mapping[bytes, str]:
         """The addresses of the other living members that have one, by incarnation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ class Supervisor:
         address: str,
         api_url: str = "",
         tls: bool = False,
+        secret_marks: Sequence[str] = (),
         total_shards: int,
         fatal: Callable[[BaseException], None],
     ) -> None:
@@ -50,7 +51,14 @@ class Supervisor:
         self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results)
         self.lease = NodeLease(
-            context, self.membership, self.dispatcher, node=node, address=address, api_url=api_url, tls=tls
+            context,
+            self.membership,
+            self.dispatcher,
+            node=node,
+            address=address,
+            api_url=api_url,
+            tls=tls,
+            secret_marks=secret_marks,
         )
         self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
         self.ownership = Ownership(
@@ -108,9 +116,32 @@ class Supervisor:
             self.ownership.reconcile()
             await forget_dead(self._context, self.membership, self.placement.states.values())
 
+    def has_successor(self) -> bool:
+        """Whether another node would take this one's shards."""
+        if self._context.store.capabilities.exclusive:
+            return False
+        successor = self.membership.successor(0)
+        return successor is not None and bool(self.membership.address(successor))
+
+    async def drain(self) -> None:
+        """Without another node that takes over: waits until no attempt is in flight, for at most `drain_timeout` together
+        with `close`. Writes are accepted all the time. Timers that fall due still fire until the attempts that are in flight
+        now have ended: nobody else would fire them. Returns at once when another node can take over."""
+        clock, windows = self._context.clock, [shard.window for shard in self.dispatcher.shards.values()]
+        deadline = self.ownership.drain_until = clock.boottime_us() + self._context.limits.drain_timeout_us
+        began = [
+            (window, f) for window in windows if window is not None for fs in window.in_flight.values() for f in fs
+        ]
+        while (began or self.dispatcher.in_flight) and not self.has_successor() and clock.boottime_us() < deadline:
+            if not began:
+                for shard in self.dispatcher.shards.values():
+                    shard.draining = True
+            await asyncio.sleep(POLL_INTERVAL_S)
+            began = [(window, f) for window, f in began if f in window.in_flight.get(f.row.key[1], ())]
+
     async def close(self) -> None:
         """Releases every shard gracefully, waits for callbacks in flight up to `drain_timeout`, then stops."""
-        deadline = self._context.clock.boottime_us() + self._context.limits.drain_timeout_us
+        deadline = self.ownership.drain_deadline_us()
         self.lease.leaving = True
         # Once the others know that this node leaves, they claim each shard as soon as it is released.
         await self.lease.beat_or_report()

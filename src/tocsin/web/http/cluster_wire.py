@@ -37,6 +37,12 @@ class Node(ResponseStruct):
     shares_name: Annotated[
         bool, about("Whether another live node has the same name: then only one of them gets shards.")
     ] = False
+    secret_differs: Annotated[
+        bool,
+        about(
+            "Whether its `cluster.secret` differs from that of nodes that started earlier, so that it owns no shards."
+        ),
+    ] = False
     largest_shard_bytes: Annotated[
         int | None,
         about(

@@ -502,6 +502,7 @@ def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
                 window_timers=node.window_timers,
                 lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
                 shares_name=node.shares_name,
+                secret_differs=node.secret_differs,
                 largest_shard_bytes=node.largest_shard_bytes,
             )
             for node in view.nodes

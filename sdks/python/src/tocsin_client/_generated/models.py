@@ -2040,6 +2040,8 @@ class Node:
     lag_ms: float | None
     #: Whether another live node has the same name: then only one of them gets shards.
     shares_name: bool
+    #: Whether its `cluster.secret` differs from that of nodes that started earlier, so that it owns no shards.
+    secret_differs: bool
     #: Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes.
     largest_shard_bytes: int | None
 
@@ -2061,6 +2063,7 @@ class Node:
             window_timers=source["windowTimers"],
             lag_ms=source["lagMs"],
             shares_name=source["sharesName"],
+            secret_differs=source["secretDiffers"],
             largest_shard_bytes=source["largestShardBytes"],
         )
 

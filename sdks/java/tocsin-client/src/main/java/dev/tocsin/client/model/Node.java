@@ -23,6 +23,8 @@ import dev.tocsin.client.Json;
  * @param windowTimers windowTimers Null if absent.
  * @param lagMs lagMs Null if absent.
  * @param sharesName Whether another live node has the same name: then only one of them gets shards.
+ * @param secretDiffers Whether its <code>cluster.secret</code> differs from that of nodes that started earlier, so that it
+ * owns no shards.
  * @param largestShardBytes Size of the largest shard, as the database reported it to the node. Null with databases that report
  * no sizes. Null if absent.
  */
@@ -41,6 +43,7 @@ public record Node(
         Long windowTimers,
         Double lagMs,
         boolean sharesName,
+        boolean secretDiffers,
         Long largestShardBytes) {
 
     /**
@@ -65,6 +68,7 @@ public record Node(
                 source.readOptional("windowTimers", Json::asLong),
                 source.readOptional("lagMs", Json::asDouble),
                 source.read("sharesName", Json::asBoolean),
+                source.read("secretDiffers", Json::asBoolean),
                 source.readOptional("largestShardBytes", Json::asLong));
     }
 }
