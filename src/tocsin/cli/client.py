@@ -87,6 +87,10 @@ class Client:
         """The decoded response to `GET /api/v1<path>`. Raises ServerRefused, Unreachable."""
         return self._decoded(self._call("GET", "/api/v1" + path, None), Any)
 
+    def text(self, path: str) -> str:
+        """The text at `path`. Raises ServerRefused, Unreachable."""
+        return self._call("GET", path, None).text
+
     def call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
     ) -> Any:
