@@ -207,6 +207,10 @@ class StoreUnavailable(DefiniteFailure):
     """The store can't be reached, or refuses everything (full disk, read-only). Nothing was written."""
 
 
+class StoreFull(StoreUnavailable):
+    """The store's disk has no space left. Nothing was written; everything is accepted again once there is space."""
+
+
 class StoreCorrupted(StoreError):
     """The store's file or schema is damaged or not Tocsin's. An operator has to act."""
 

@@ -6,7 +6,7 @@ import asyncpg  # type: ignore[import-untyped]
 import msgspec
 from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]
 
-from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
 from tocsin.sql.pool import Activity
 
 #: The errors that `translate_error` takes, besides OSError and TimeoutError; any other is a defect of the program.
@@ -14,6 +14,7 @@ TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError
 
 #: Data or an index is damaged, or tables and functions that existed at the start are missing.
 _CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
+_DISK_FULL = "53100"
 #: The server refuses everything, or everything of this kind, for now: out of disk, memory or connections; a standby; missing
 #: rights; a lock that is not released. Splitting the batch would not help.
 _UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
@@ -55,6 +56,8 @@ def _refused(error: asyncpg.PostgresError, text: str) -> StoreError:
     code = error.sqlstate or ""
     if code in _CORRUPTED:
         return StoreCorrupted(f"{text}; the schema is damaged or was removed: stop Tocsin and restore a backup")
+    if code == _DISK_FULL:
+        return StoreFull(text)
     if code.startswith(_UNAVAILABLE):
         return StoreUnavailable(text)
     return DefiniteFailure(text)
