@@ -18,6 +18,7 @@ from tocsin.cli import (
     config,
     demo,
     dev,
+    doctor,
     echo,
     keys,
     metrics,
@@ -76,6 +77,7 @@ command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 command(app, "audit", example="audit --action key_created --limit 20")(audit.audit)
+command(app, "doctor", example="doctor --data-dir /var/lib/tocsin")(doctor.doctor)
 command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.migrate)
 command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.backup)
 command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.restore)

@@ -219,6 +219,10 @@ class StoreLocked(StoreError):
     """Another process uses this data folder."""
 
 
+class SchemaNotMigrated(StoreUnavailable):
+    """The schema is of an earlier release, and was opened only for administration, which does not migrate it."""
+
+
 class SchemaTooNew(StoreError):
     """The schema belongs to a newer release than this one."""
 
