@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tocsin.server.doctor import Finding
     from tocsin.settings import Settings
 
+#: How long a server may take to answer a check.
+_ANSWER_TIMEOUT_S = 3.0
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -94,7 +96,7 @@ def _ours(settings: Settings) -> str | None:
     from tocsin.server.sockets import url_of
 
     url = url_of({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host), settings.port)
-    with contextlib.suppress(Failure), client_of(url, None) as client:
+    with contextlib.suppress(Failure), client_of(url, None, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
         if client.text("/healthz") == '{"status":"ok"}':
             return url
     return None
@@ -106,7 +108,7 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
     from tocsin.cli.metrics import read_metrics, selected
     from tocsin.server.doctor import Finding, Verdict
 
-    with client_of(url, key) as client:
+    with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
         try:
             client.text("/readyz", retried=False)
         except ServerRefused as error:

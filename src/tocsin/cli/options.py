@@ -100,8 +100,8 @@ class NamedServer:
     key: ApiKeyOption = None
 
 
-def client_of(server: str, key: str | None) -> Client:
-    """A client of the server, to be closed, with the key or the one in TOCSIN_KEY_FILE."""
+def client_of(server: str, key: str | None, **more: Any) -> Client:
+    """A client of the server, to be closed, with the key or the one in TOCSIN_KEY_FILE; `more` are options of Client."""
     import os
 
     from tocsin.cli.client import Client
@@ -110,7 +110,7 @@ def client_of(server: str, key: str | None) -> Client:
         from tocsin.settings.secret_files import read_secret
 
         key = read_secret(path, "TOCSIN_KEY_FILE")
-    return Client(server, key)
+    return Client(server, key, **more)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The commands of the runbooks run, against a server with keys, as in production."""
+"""The commands of the runbooks, and `tocsin doctor`, run against a server with keys, as in production."""
 
 from __future__ import annotations
 
@@ -51,5 +51,13 @@ async def test_the_commands_of_the_runbooks_run(tmp_path: Path):
 
         wrong = [answer for line in _commands() if (answer := await run(line))]
         assert wrong == []
+
+        here = {"TOCSIN_PORT": str(server.port), "TOCSIN_DATA_DIR": str(data)}
+        code, out, err = await command("doctor", env=env | here)
+        assert code == 0, out + err
+        assert server.process is not None
+        assert f"a Tocsin serves at {server.url}" in out
+        assert f"in use by the server with process id {server.process.pid}" in out
+        assert "tocsin_build_info{" in out
     finally:
         await server.stop()
