@@ -329,6 +329,15 @@ STORE = Board(
             ((rate("tocsin_history_purged_total"), "purged"),),
         ),
         Panel(
+            "SQLite: files and free space",
+            "Bytes of the databases and their logs, and what is left on their disk. Empty with a database server.",
+            "bytes",
+            (
+                ("tocsin_store_bytes{NODE}", "{{instance}} {{file}}"),
+                ("tocsin_store_free_bytes{NODE}", "{{instance}} free"),
+            ),
+        ),
+        Panel(
             "DynamoDB: capacity units",
             "Units per second that the database charged for. Empty with other stores.",
             "short",

@@ -11,6 +11,7 @@ from tocsin.ports import observer
 from tocsin.service_calls import events as agent_events
 from tocsin.telemetry.agent_logs import AGENT_LEVELS
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
+from tocsin.telemetry.disk import DISK_GAUGES
 from tocsin.telemetry.logs import LEVELS
 from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
 from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
@@ -51,7 +52,7 @@ def metrics_page(generated: str) -> str:
     lines += ["", "## Histograms", "", "| metric | buckets up to | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{name}` | {bounds[-1]:,} | {text} |" for name, (bounds, text) in histograms.items()]
     lines += ["", "## Gauges", "", "| metric | meaning |", "| --- | --- |"]
-    lines += [f"| `{name}` | {text} |" for name, text in {**GAUGES, **INFOS, **AGENT_GAUGES}.items()]
+    lines += [f"| `{name}` | {text} |" for name, text in {**GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}.items()]
     return "\n".join(lines) + "\n"
 
 

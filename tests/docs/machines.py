@@ -83,7 +83,6 @@ MACHINES = {
         postgresql=True,
         mysql=True,
     ),
-    "docs/how-to/capacity.md": Machine(),
     "docs/how-to/deploy.md": Machine(),
     "docs/how-to/upgrade.md": Machine(running=(_SERVE,)),
     "docs/how-to/idempotent-receivers.md": Machine(

@@ -220,6 +220,7 @@ CASES = (
         fires=8,
         over=6,
     ),
+    _case("TocsinDiskFilling", _grows("tocsin_store_free_bytes", -3e9, 1e10), quiet=14, fires=59, over=40, lasts=60),
     _case("TocsinShardTooLarge", _is("tocsin_shard_size_bytes_max", 1e9, 9e9), quiet=14, fires=16, over=0.5),
     _case("TocsinAgentNotRunning", _is("tocsin_agent_running", 1, 0), quiet=0.25, fires=1, over=0.5),
     _case(

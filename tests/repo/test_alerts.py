@@ -14,6 +14,7 @@ import yaml
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.needs import lacking
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
+from tocsin.telemetry.disk import DISK_GAUGES
 from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
 from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
 
@@ -37,6 +38,7 @@ METRICS = {
     *(f"{name}{part}" for name in _HISTOGRAMS for part in ("", "_bucket", "_count", "_sum")),
     *INFOS,
     *GAUGES,
+    *DISK_GAUGES,
     *AGENT_GAUGES,
 }  # fmt: skip
 #: A metric of the server; `job:tocsin_…` is one that a rule records.

@@ -13,14 +13,15 @@ from tocsin.cli import (
     audit,
     backup,
     calls,
-    capacity,
     clock,
     cluster,
     config,
     demo,
     dev,
+    doctor,
     echo,
     keys,
+    metrics,
     migrate,
     namespaces,
     schedules,
@@ -72,14 +73,15 @@ app.add_typer(schedules.app, name="schedules")
 app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(cluster.cluster)
+command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")(metrics.metrics)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 command(app, "audit", example="audit --action key_created --limit 20")(audit.audit)
+command(app, "doctor", example="doctor --data-dir /var/lib/tocsin")(doctor.doctor)
 command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.migrate)
 command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.backup)
 command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.restore)
 app.add_typer(config.app, name="config")
-command(app, "capacity", example="capacity --creates 500/s --pending 10M --payload 1KiB")(capacity.capacity)
 command(app, "version", example="version --json")(version.version)
 
 

@@ -87,6 +87,10 @@ class Client:
         """The decoded response to `GET /api/v1<path>`. Raises ServerRefused, Unreachable."""
         return self._decoded(self._call("GET", "/api/v1" + path, None), Any)
 
+    def text(self, path: str, *, retried: bool = True) -> str:
+        """The text at `path`. Raises ServerRefused, Unreachable."""
+        return self._call("GET", path, None, retried=retried).text
+
     def call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
     ) -> Any:
@@ -98,8 +102,8 @@ class Client:
         response = self._call(method, path, None if body is None else msgspec.json.encode(body))
         return self._decoded(response, Any) if response.content else None
 
-    def _call(self, method: str, path: str, content: bytes | None) -> httpx.Response:
-        for tries_left in range(RETRIES_MAX, -1, -1):
+    def _call(self, method: str, path: str, content: bytes | None, *, retried: bool = True) -> httpx.Response:
+        for tries_left in range(RETRIES_MAX if retried else 0, -1, -1):
             response = self._send(method, path, content)
             if response.status_code not in _RETRIED or not tries_left:
                 break

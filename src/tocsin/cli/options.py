@@ -60,6 +60,17 @@ RetryDefault = Annotated[
 ]
 
 
+ApiKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        envvar="TOCSIN_KEY",
+        metavar="KEY",
+        help="API key, if the server requires one. TOCSIN_KEY_FILE names a file with it.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Server:
     """The server that a command calls, and the key for it."""
@@ -67,33 +78,39 @@ class Server:
     server: Annotated[
         str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
     ] = "http://127.0.0.1:8080"
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            envvar="TOCSIN_KEY",
-            metavar="KEY",
-            help="API key, if the server requires one. TOCSIN_KEY_FILE names a file with it.",
-        ),
-    ] = None
+    key: ApiKeyOption = None
 
     def client(self) -> Client:
         """A client, to be closed."""
-        import os
-
-        from tocsin.cli.client import Client
-
-        key = self.key
-        if key is None and (path := os.environ.get("TOCSIN_KEY_FILE")):
-            from tocsin.settings.secret_files import read_secret
-
-            key = read_secret(path, "TOCSIN_KEY_FILE")
-        return Client(self.server, key)
+        return client_of(self.server, self.key)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded response to one `POST /api/v1<path>`."""
         with self.client() as client:
             return client.post(path, body)
+
+
+@dataclass(frozen=True)
+class NamedServer:
+    """The server that a command calls if one is named; it can do without."""
+
+    server: Annotated[
+        str | None, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.")
+    ] = None
+    key: ApiKeyOption = None
+
+
+def client_of(server: str, key: str | None, **more: Any) -> Client:
+    """A client of the server, to be closed, with the key or the one in TOCSIN_KEY_FILE; `more` are options of Client."""
+    import os
+
+    from tocsin.cli.client import Client
+
+    if key is None and (path := os.environ.get("TOCSIN_KEY_FILE")):
+        from tocsin.settings.secret_files import read_secret
+
+        key = read_secret(path, "TOCSIN_KEY_FILE")
+    return Client(server, key, **more)
 
 
 @dataclass(frozen=True)
@@ -268,6 +285,7 @@ class RetryOptions:
 
 #: Without options.
 LOCAL_SERVER = Server()
+NO_SERVER = NamedServer()
 ALL_TIMERS = TimerFilters()
 LOCAL_STORE = StoreOptions()
 NO_RETRIES = RetryOptions()

@@ -213,12 +213,20 @@ class StoreUnreachable(StoreUnavailable):
     has too many sessions. The same call may succeed later without any change by an operator."""
 
 
+class StoreFull(StoreUnavailable):
+    """The store's disk has no space left. Nothing was written; everything is accepted again once there is space."""
+
+
 class StoreCorrupted(StoreError):
     """The store's file or schema is damaged or not Tocsin's. An operator has to act."""
 
 
 class StoreLocked(StoreError):
     """Another process uses this data folder."""
+
+
+class SchemaNotMigrated(StoreUnavailable):
+    """The schema is of an earlier release, and was opened only for administration, which does not migrate it."""
 
 
 class SchemaTooNew(StoreError):

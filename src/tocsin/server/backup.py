@@ -7,6 +7,7 @@ backup.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import shutil
 import time
@@ -22,6 +23,7 @@ from tocsin.private_files import make_database, make_folder, sync
 from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
+from tocsin.stores.sqlite.connection import no_space
 from tocsin.stores.sqlite.copying import BESIDE, copy_database, pause_namespaces
 from tocsin.stores.sqlite.store import folder_lock
 
@@ -49,24 +51,44 @@ class Backup(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def back_up(settings: Settings, folder: Path) -> Backup:
-    """Copies the databases that are files, while the server may run. The folder has to be missing or empty. Raises
-    ConfigError, StoreError, OSError."""
-    present = {name: path for name, path in _databases(settings).items() if path.is_file()}
+    """Copies the databases that are files, while the server may run. The folder has to be missing or empty, and is so
+    again after a failure. Raises ConfigError, StoreError, OSError."""
+    present = {name: path for name, path in database_files(settings).items() if path.is_file()}
     if not present:
-        places = " or ".join(map(str, _databases(settings).values())) or "settings name no SQLite database"
+        places = " or ".join(map(str, database_files(settings).values())) or "settings name no SQLite database"
         raise ConfigError(f"store: there is nothing to back up: no {places}. {elsewhere(settings)}".rstrip())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is not an empty folder; name a new one for each backup")
-    make_folder(folder)
+    new = not folder.exists()
+    try:
+        make_folder(folder)
+        return _filled(folder, present, settings.data_dir / MARK)
+    except BaseException as error:
+        _empty(folder, remove=new)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise no_space(folder) from error
+        raise
+
+
+def _filled(folder: Path, present: dict[str, Path], mark: Path) -> Backup:
     for name, path in present.items():
         copy_database(path, folder / name)
-    if (mark := settings.data_dir / MARK).is_file():
+    if mark.is_file():
         shutil.copy(mark, folder / MARK)
         present[MARK] = mark
     files = tuple(_described(folder / name) for name in present)
     backup = Backup(_FORMAT, format_instant(time.time_ns() // 1_000), __version__, files)
     _write_whole(folder / LIST, msgspec.json.format(msgspec.json.encode(backup)) + b"\n")
     return backup
+
+
+def _empty(folder: Path, *, remove: bool) -> None:
+    """Removes what was begun, in a folder that had been empty, or was not there."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            path.unlink()
+        if remove:
+            folder.rmdir()
 
 
 def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
@@ -117,7 +139,7 @@ def elsewhere(settings: Settings) -> str:
     )
 
 
-def _databases(settings: Settings) -> dict[str, Path]:
+def database_files(settings: Settings) -> dict[str, Path]:
     """The databases that are files, by their names in a backup."""
     places = {TIMERS: _path_of(settings.store_url()), CALLS: _path_of(settings.agent_database_url())}
     return {name: path for name, path in places.items() if path is not None}
@@ -129,7 +151,7 @@ def _path_of(url: str) -> Path | None:
 
 def _targets(settings: Settings, backup: Backup) -> dict[str, Path]:
     """Where each file of the backup belongs."""
-    places = {**_databases(settings), MARK: settings.data_dir / MARK}
+    places = {**database_files(settings), MARK: settings.data_dir / MARK}
     for file in backup.files:
         if file.name not in places:
             setting = "store" if file.name == TIMERS else "agent.database"

@@ -21,6 +21,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
+from tocsin.server.backup import CALLS, TIMERS, database_files
 from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, start_engine
@@ -40,6 +41,7 @@ from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
 from tocsin.settings.secret_files import open_to_everybody
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
+from tocsin.telemetry.disk import DiskMetrics
 from tocsin.telemetry.metrics import Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.service import TimerService
@@ -149,6 +151,11 @@ class Server:
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
         access = await open_access(ends, settings, store, identity.name, watching)
+        files = database_files(settings)
+        paths = {"database": files.get(TIMERS), "agent_database": files.get(CALLS) if settings.has_agent() else None}
+        watching.metrics.registry.register(
+            DiskMetrics({name: path for name, path in paths.items() if path is not None})
+        )
         signed_by = None if dev is None else dev.real
         sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
         watching.gauges.add(sending.gauges)

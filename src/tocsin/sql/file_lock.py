@@ -51,3 +51,21 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def lock_holder(path: Path) -> int | None:
+    """The process that holds the lock of this file, as far as can be seen from here: one that has it open. Takes no lock,
+    since a server that starts at this moment would find it."""
+    try:
+        process = int(path.read_text("ascii"))
+        opened = list(Path(f"/proc/{process}/fd").iterdir())
+    except (FileNotFoundError, ValueError):
+        return None
+    except PermissionError:
+        # Another user's process, of that number.
+        return process
+    for each in opened:
+        with contextlib.suppress(OSError):
+            if each.samefile(path):
+                return process
+    return None

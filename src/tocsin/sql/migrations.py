@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 
+from tocsin.model.errors import SchemaNotMigrated
 from tocsin.ports.store import refuse_newer_schema
 
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
@@ -26,6 +27,14 @@ def readable_from(known: list[tuple[int, str]]) -> int:
     """The oldest schema version whose release can use a schema with all these migrations."""
     stated = [int(found[1]) for _, sql in known if (found := _READABLE_FROM.search(sql))]
     return max(stated, default=known[0][0])
+
+
+def older_schema(place: str, version: int, newest: int) -> SchemaNotMigrated:
+    """The error where a schema lacks migrations and must not get them. `place` names the schema."""
+    return SchemaNotMigrated(
+        f"{place} has version {version}, and this Tocsin uses {newest}; `tocsin migrate` or the next start of a server "
+        "migrates it"
+    )
 
 
 def pending(

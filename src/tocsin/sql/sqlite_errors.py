@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
 
 #: The file can't be used for now, or not by this process.
 _UNAVAILABLE = frozenset(
@@ -39,4 +39,6 @@ def store_error(code: int, error: BaseException, name: str, *, in_commit: bool =
             f"{name} is damaged or not a SQLite database ({error}); stop Tocsin, copy the file, then restore a backup, or "
             f"recover what is readable with: sqlite3 {Path(name).name} .recover"
         )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(f"{name}: {error}")
     return StoreUnavailable(f"{name}: {error}") if code in _UNAVAILABLE else None

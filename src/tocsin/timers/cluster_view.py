@@ -249,8 +249,9 @@ def _shard_view(
     )
 
 
-def not_ready_because(supervisor: Supervisor, *, alone: bool) -> list[str]:
-    """The reasons why the node should get no traffic now; empty when it is ready. `alone`: no other node can own shards."""
+def not_ready_because(supervisor: Supervisor, *, alone: bool, full: str | None) -> list[str]:
+    """The reasons why the node should get no traffic now; empty when it is ready. `alone`: no other node can own shards.
+    `full`: why the store has no space for writes."""
     reasons = []
     if supervisor.lease.leaving or supervisor.draining:
         reasons.append("the node is shutting down")
@@ -261,6 +262,8 @@ def not_ready_because(supervisor: Supervisor, *, alone: bool) -> list[str]:
     paused = supervisor.dispatcher.paused_reason
     if paused is not None:
         reasons.append(f"dispatch paused: {PAUSE_TEXTS.get(paused, paused)}")
+    if full is not None:
+        reasons.append(f"the store takes no writes until there is space: {full}")
     if alone:
         missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
         if missing:

@@ -387,7 +387,8 @@ class TimerService(ScheduleRows):
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""
-        return not_ready_because(self._supervisor, alone=self._context.store.capabilities.exclusive)
+        context = self._context
+        return not_ready_because(self._supervisor, alone=context.store.capabilities.exclusive, full=context.store_full)
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:

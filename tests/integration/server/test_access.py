@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import signal
 import socket
@@ -523,3 +524,37 @@ async def test_every_node_applies_keys_created_and_revoked_at_another(tmp_path: 
         assert await there("keys/revoke", keyId=made["keyId"]) == (204, None)
         assert (await Caller(servers[1], made["key"])("namespaces/list"))[0] == 401
         await Caller(servers[0], made["key"]).until(401, "namespaces/list")
+
+
+async def test_commands_with_a_server_manage_keys_and_read_metrics_through_it(reachable, tmp_path: Path) -> None:
+    server, admin = reachable
+    env = {"TOCSIN_URL": server.url, "TOCSIN_KEY": admin}
+    code, out, err = await command("keys", "create", "--role", "read", "-n", "orders", "--expires-in", "1d", env=env)
+    assert (code, server.url in err) == (0, True), err
+    narrow = out.strip()
+    key_id = narrow.split("_")[1]
+    code, out, _ = await command("keys", "list", "--json", env=env)
+    assert (code, [(key["role"], key["namespaces"]) for key in json.loads(out)][1:]) == (0, [("read", ["orders"])])
+    assert json.loads(out)[1]["keyId"] == key_id
+    # A store named by an option is meant, whatever the environment has.
+    assert (await command("keys", "list", "--data-dir", str(server.data_dir), env={"TOCSIN_URL": server.url}))[0] == 0
+    flags = ("--server", server.url, "--data-dir", str(server.data_dir))
+    assert (await command("keys", "list", *flags))[0] == 2
+
+    code, out, err = await command("metrics", "tocsin_build_info", "tocsin_attempts_not_sent", env=env)
+    assert (code, err) == (0, "")
+    assert out.startswith("tocsin_build_info{") and "# tocsin_attempts_not_sent has no series yet" in out
+    code, out, _ = await command("metrics", "tocsin_dispatching", "--json", env=env)
+    assert (code, json.loads(out)) == (0, [{"name": "tocsin_dispatching", "labels": {}, "value": 1.0}])
+    code, out, err = await command("metrics", "tocsin_dispatching", "tocsin_dispatched", env=env)
+    assert (code, out) == (1, "tocsin_dispatching 1.0\n")
+    assert "tocsin_dispatched" in err
+    for key in (None, narrow):
+        env = {"TOCSIN_URL": server.url, **({} if key is None else {"TOCSIN_KEY": key})}
+        code, _, err = await command("metrics", env=env)
+        assert (code, "role read is enough" in err) == (1, True), err
+        code, _, err = await command("keys", "list", env=env)
+        assert (code, "key of role admin" in err) == (1, True), err
+    code, _, err = await command("keys", "revoke", key_id, env={"TOCSIN_URL": server.url, "TOCSIN_KEY": admin})
+    assert code == 0, err
+    assert (await Caller(server, narrow)("timers/list", namespace="orders"))[0] == 401

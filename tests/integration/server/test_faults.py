@@ -9,9 +9,11 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.calls import Api, Inbox
+from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.needs import lacking
 from tests.support.server import ServerProcess
@@ -117,6 +119,12 @@ async def test_a_full_disk_refuses_writes_and_recovers(small_disk: Path) -> None
             0
         ] == 200:
             pass
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            ready = await client.get("/readyz")
+            assert (ready.status_code, "until there is space" in ready.text) == (503, True), ready.text
+            metrics = (await client.get("/metrics")).text
+            assert "tocsin_store_free_bytes 0.0" in metrics
+            assert 'tocsin_store_bytes{file="wal"}' in metrics
         calls = await inbox.count(2)
         assert [call.body["timerId"] for call in calls] == ["before", "long after"]
         (small_disk / "filler").unlink()
@@ -124,9 +132,45 @@ async def test_a_full_disk_refuses_writes_and_recovers(small_disk: Path) -> None
         await api.settled("before", "completed")
         await api.settled("long after", "completed")
         await api.create("after", receiver.url, delay="1h")
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            assert (await client.get("/readyz")).status_code == 200
         for i in range(acknowledged):
             assert (await api.get(f"big-{i}"))["status"] == "pending"
         assert await server.stop() == 0
+
+
+async def test_a_backup_onto_a_full_disk_names_it_and_leaves_nothing(small_disk: Path, tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data")
+    await server.start()
+    api = Api(server)
+    timers = [
+        {
+            "namespace": "default",
+            "id": f"t-{i}",
+            "callbackUrl": "http://127.0.0.1:9/",
+            "delay": "1h",
+            "payload": "x" * 90_000,
+        }
+        for i in range(100)
+    ]
+    assert (await api("timers/batch/create", timers=timers))[0] == 200
+    kept, folder = small_disk / "kept", ("--data-dir", str(server.data_dir))
+    code, out, err = await command("backup", str(kept), *folder)
+    assert (code, out, f"no space left in {kept}" in err) == (1, "", True), err
+    assert list(small_disk.iterdir()) == []
+    kept.mkdir()
+    assert (await command("backup", str(kept), *folder))[0] == 1
+    assert list(kept.iterdir()) == []
+    await server.stop()
+
+
+async def test_an_existing_store_on_a_full_disk_refuses_the_start_by_name(small_disk: Path) -> None:
+    server = ServerProcess(small_disk / "data")
+    server.log_path = small_disk.parent / "server.log"
+    await server.start()
+    await server.stop()
+    fill_up(small_disk)
+    assert f"no space left in {small_disk / 'data'}" in await refused_start(server)
 
 
 async def test_a_read_only_folder_refuses_the_start_by_name(small_disk: Path) -> None:

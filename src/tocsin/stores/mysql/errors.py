@@ -10,6 +10,7 @@ from tocsin.model.errors import (
     OutcomeUnknown,
     StoreCorrupted,
     StoreError,
+    StoreFull,
     StoreUnavailable,
     StoreUnreachable,
 )
@@ -37,16 +38,19 @@ _UNDONE = frozenset({1213, 8022, 8028, 9007})
 #: Tables or columns that existed at the start are missing or damaged.
 _CORRUPTED = frozenset({1049, 1054, 1146, 126, 127, 1034, 1194, 1195, 1712})
 
-#: The server refuses everything, or everything of this kind, for now: missing rights, too many connections, a full disk or
+#: The server refuses everything, or everything of this kind, for now: missing rights, too many connections, full
 #: memory, read-only, a cluster without a majority, a lock that is not released, a shutdown. Splitting the batch would not
 #: help.
 _UNAVAILABLE = frozenset(
     {
-        1020, 1021, 1037, 1038, 1040, 1041, 1042, 1044, 1045, 1047, 1053, 1077, 1114, 1129, 1130, 1142, 1143, 1203,
+        1020, 1037, 1038, 1040, 1041, 1042, 1044, 1045, 1047, 1053, 1077, 1129, 1130, 1142, 1143, 1203,
         1205, 1206, 1223, 1226, 1227, 1290, 1698, 1792, 1836, 1878, 3032, 3100, 3572, 4031, 8249, 9001, 9002, 9003,
         9004, 9005, 9006,
     }
 )  # fmt: skip
+
+#: A full disk, a table that can't grow.
+_FULL = frozenset({1021, 1114})
 
 #: Answers after which the server ends the session, and the driver's errors for a session that has ended.
 _ENDED = frozenset(
@@ -92,6 +96,8 @@ def translate_error(error: BaseException, safe_url: str, *, in_doubt: bool) -> S
         return OutcomeUnknown(f"{text}; the outcome of the transaction is unknown")
     if isinstance(error, UnicodeError | msgspec.DecodeError):
         return DefiniteFailure(text)
+    if code in _FULL:
+        return StoreFull(text)
     if code is None or code in _UNAVAILABLE or is_unusable(error):
         return StoreUnavailable(text)
     if code in _CORRUPTED:

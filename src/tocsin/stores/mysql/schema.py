@@ -8,7 +8,7 @@ from functools import partial
 from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable, StoreUnreachable
-from tocsin.sql.migrations import migrations_of, pending, readable_from
+from tocsin.sql.migrations import migrations_of, older_schema, pending, readable_from
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import DENIED, TABLE_EXISTS, UNKNOWN_DATABASE, code_of
@@ -38,7 +38,7 @@ async def migrate(connection: Connection, database: str, safe_url: str, *, creat
     It holds a lock with the database's name until the session ends, so that of many nodes that start at once one does it.
     Every definition commits by itself: an interrupted migration stays incomplete and is repeated at the next start. Raises
     SchemaTooNew for a schema of a newer release, StoreCorrupted for one that is not Tocsin's, StoreUnavailable for a missing
-    one without `create`, and ConfigError if the server is not suitable.
+    or older one without `create`, and ConfigError if the server is not suitable.
     """
     _check_server(connection.server.version, safe_url)
     lock = b"SELECT GET_LOCK(CONCAT('tocsin ', MD5(%b)), %d)" % (text(database), _LOCK_S_MAX)
@@ -50,6 +50,8 @@ async def migrate(connection: Connection, database: str, safe_url: str, *, creat
     version = await _version(connection, safe_url)
     known, stored = migrations(), await _meta(connection, "readable_from")
     steps = pending(known, version, f"{safe_url}: the schema", stored)
+    if steps and not create:
+        raise older_schema(f"{safe_url}: the schema", version, known[-1][0])
     # Before the definitions, each of which commits by itself: an older release must not start on some of them. Missing: a
     # release that did not store it has migrated the schema.
     if steps or (stored is None and version == known[-1][0]):

@@ -11,6 +11,7 @@ from tocsin.model.errors import (
     OutcomeUnknown,
     StoreCorrupted,
     StoreError,
+    StoreFull,
     StoreUnavailable,
     StoreUnreachable,
 )
@@ -21,6 +22,7 @@ TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError
 
 #: Data or an index is damaged, or tables and functions that existed at the start are missing.
 _CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
+_DISK_FULL = "53100"
 #: The server refuses everything, or everything of this kind, for now: out of disk, memory or connections; a standby; missing
 #: rights; a lock that is not released. Splitting the batch would not help.
 _UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
@@ -81,6 +83,8 @@ def _refused(error: asyncpg.PostgresError, text: str) -> StoreError:
     code = error.sqlstate or ""
     if code in _CORRUPTED:
         return StoreCorrupted(f"{text}; the schema is damaged or was removed: stop Tocsin and restore a backup")
+    if code == _DISK_FULL:
+        return StoreFull(text)
     if code.startswith(_UNAVAILABLE):
         return StoreUnavailable(text)
     return DefiniteFailure(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
-from tocsin.sql.migrations import migrations_of, pending, readable_from
+from tocsin.sql.migrations import migrations_of, older_schema, pending, readable_from
 from tocsin.stores.postgresql.driver import Connection
 
 #: The oldest release with the functions and settings that the store uses.
@@ -19,8 +19,8 @@ async def migrate(connection: Connection, schema: str, safe_url: str, *, create:
     """Migrates the schema to the newest version.
 
     It is one transaction under an advisory lock, so that of many nodes that start at once one does it. Raises SchemaTooNew
-    for a schema of a newer release, StoreCorrupted for one that is not Tocsin's, StoreUnavailable for a missing one without
-    `create`, and ConfigError if the server is not suitable."""
+    for a schema of a newer release, StoreCorrupted for one that is not Tocsin's, StoreUnavailable for a missing or older one
+    without `create`, and ConfigError if the server is not suitable."""
     await _check_server(connection, safe_url)
     async with connection.transaction():
         # Another node's migration may take long, and so may ours.
@@ -34,7 +34,10 @@ async def migrate(connection: Connection, schema: str, safe_url: str, *, create:
         version = await _version(connection, schema, safe_url)
         stored = await _meta(connection, "readable_from")
         known = migrations()
-        steps = pending(known, version, f"{safe_url}: the schema {schema}", stored)
+        place = f"{safe_url}: the schema {schema}"
+        steps = pending(known, version, place, stored)
+        if steps and not create:
+            raise older_schema(place, version, known[-1][0])
         for _, sql in steps:
             await connection.execute(sql)
         if steps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreFull
 from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.sql.sqlite_errors import CODES, store_error
 from tocsin.stores.sqlite.dialect import DIALECT
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 #: Marks the file as Tocsin's ("Tocs"), so that another application's database is not taken for an old one of Tocsin.
 APPLICATION_ID = 0x546F6373
+
+#: SQLite can't open a database in less: its shared memory file has 32 KiB.
+NEEDED_BYTES = 64 * 1024
 
 #: The largest statements have about 12 KiB of text and a few dozen sizes.
 _STATEMENTS_CACHED = 256
@@ -128,6 +132,16 @@ def transact(connection: apsw.Connection, work: Callable[[], T]) -> T:
             connection.execute("ROLLBACK")
         raise
     return result
+
+
+def has_no_space(folder: Path) -> bool:
+    """Whether the folder's disk is full, which SQLite reports as an I/O error when it can't make its files."""
+    return shutil.disk_usage(folder).free < NEEDED_BYTES
+
+
+def no_space(folder: Path) -> StoreFull:
+    """The error for a full disk."""
+    return StoreFull(f"no space left in {folder}; free some, or use another disk")
 
 
 def translate_error(error: E, path: Path, *, in_commit: bool = False) -> E | StoreError:

@@ -8,7 +8,7 @@ import apsw
 
 from tocsin.model.errors import StoreError, StoreUnavailable
 from tocsin.private_files import make_database, sync
-from tocsin.stores.sqlite.connection import translate_error
+from tocsin.stores.sqlite.connection import has_no_space, no_space, translate_error
 
 #: How long the copy waits for another process's lock, such as that of a database which is being opened.
 _BUSY_TIMEOUT_MS = 30_000
@@ -28,6 +28,8 @@ def copy_database(source: Path, target: Path) -> None:
         finally:
             reading.close()
     except apsw.Error as error:
+        if isinstance(error, apsw.FullError) or has_no_space(target.parent):
+            raise no_space(target.parent) from error
         raise _translated(error, source) from error
     sync(target)
     sync(target.parent)

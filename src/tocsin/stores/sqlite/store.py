@@ -30,7 +30,9 @@ from tocsin.stores.sqlite.checkpoint import Checkpointer
 from tocsin.stores.sqlite.connection import (
     SqliteSettings,
     connect,
+    has_no_space,
     migrate,
+    no_space,
     translate_error,
 )
 from tocsin.stores.sqlite.dialect import DIALECT
@@ -147,6 +149,10 @@ class SqliteStore(SqlStore):
                 connection.close()
             if self._lock is not None:
                 self._lock.release()
+            if isinstance(error, apsw.IOError | apsw.FullError | apsw.CantOpenError) and has_no_space(
+                self._path.parent
+            ):
+                raise no_space(self._path.parent) from error
             if (translated := translate_error(error, self._path)) is not error:
                 raise translated from error
             if isinstance(error, OSError):

@@ -237,6 +237,7 @@ class CommitLane:
             results = await context.bounded(context.store.apply([batch.store for _, batch in batches]))
         finally:
             self._under_way = ()
+        context.note_write(None)
         duration = context.clock.boottime_us() - began
         self._learn(sum(len(batch.finished) for _, batch in batches), duration)
         upserts = deletes = history = 0
@@ -313,6 +314,7 @@ class CommitLane:
                 else:
                     batch.refuse(ShardMoved(f"shard {shard.shard_id} changed its owner; {_NOT_WRITTEN}"))
             if isinstance(error, StoreUnavailable):
+                self._context.note_write(error)
                 self._failed(batches, "unavailable", error)
                 refused = Unavailable(f"writing to the store failed; {_NOT_WRITTEN}: {error}")
                 self._refuse_clients([shard for shard, _ in batches], refused)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tocsin.model.errors import OutcomeUnknown, StoreError
+from tocsin.model.errors import OutcomeUnknown, StoreError, StoreFull
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
@@ -19,6 +19,9 @@ from tocsin.timers.engine.limits import EngineLimits
 
 T = TypeVar("T")
 
+#: How long after its last refusal for want of space a store counts as full, unless it has committed a batch: a heartbeat's
+#: few bytes may fit where a client's write does not.
+STORE_FULL_LASTS_US = 10_000_000
 #: Claims, loads, sweeps and releases at once on a node. More than a store has connections for would queue there, and delay
 #: heartbeats.
 SHARD_CALLS_MAX = 8
@@ -52,6 +55,8 @@ class Context:
     shards_owned: int = 1
     #: Schedules, by shard and uuid, that may have more records of occurrences than are kept.
     outgrown: dict[tuple[int, bytes], None] = field(default_factory=dict)
+    # The last refusal for want of space: why, and its boot time. None once a batch was committed.
+    _full: tuple[str, int] | None = None
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
     #: Boot time at which the latest successful read of the namespaces began: all of them are known at least as of then.
     #: None: never read.
@@ -64,6 +69,20 @@ class Context:
     _begun: int = 0
     _ended: int = 0
     _failure: StoreError | None = None
+
+    @property
+    def store_full(self) -> str | None:
+        """Why the store takes no writes for want of space; None if it takes them, as far as this node knows."""
+        if self._full is None or self.clock.boottime_us() - self._full[1] >= STORE_FULL_LASTS_US:
+            return None
+        return self._full[0]
+
+    def note_write(self, error: Exception | None) -> None:
+        """Notes that a batch was committed (None), or that a batch or a heartbeat failed."""
+        if error is None:
+            self._full = None
+        elif isinstance(error, StoreFull):
+            self._full = (str(error), self.clock.boottime_us())
 
     @property
     def share_timers(self) -> int:

@@ -68,6 +68,7 @@ class NodeLease:
             await self.beat()
         except StoreCallFailed as error:
             self._membership.unsettle()
+            self._context.note_write(error)
             self._context.observe(HeartbeatFailed(str(error)))
 
     async def move_clock(self, move: Callable[[], None]) -> None:
@@ -136,6 +137,7 @@ class NodeLease:
         except DefiniteFailure as error:
             if not context.store.capabilities.exclusive:
                 raise
+            context.note_write(error)
             context.observe(HeartbeatFailed(str(error)))
             return await context.bounded(context.store.now()), str(error)
 

@@ -1,0 +1,128 @@
+"""`tocsin doctor`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.failure import Failure, Refused
+from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
+
+if TYPE_CHECKING:
+    from tocsin.server.doctor import Finding
+    from tocsin.settings import Settings
+
+#: How long a server may take to answer a check.
+_ANSWER_TIMEOUT_S = 3.0
+_COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
+    """Check settings, disk, ports, store, clock, keys, other nodes and, with --server or TOCSIN_URL, a running server. One
+    line for each, with what to do about it. Exit code 1 if a check fails. Changes nothing, and is safe beside a running
+    server."""
+    findings = []
+    for finding in _findings(server, store):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    if as_json:
+        output.print_json(
+            [
+                {"check": each.check, "result": each.verdict.value, "text": each.text, "mend": each.mend or None}
+                for each in findings
+            ]
+        )
+    if failed := sum(each.verdict == "fail" for each in findings):
+        raise Refused(f"{failed} of {len(findings)} checks failed")
+
+
+def _print(finding: Finding) -> None:
+    from tocsin.model.visible import visible
+
+    word = typer.style(f"{finding.verdict:4}", fg=_COLORS[finding.verdict])
+    mend = f"; {finding.mend}" if finding.mend else ""
+    typer.echo(f"{word}  {finding.check:10}  {visible(finding.text + mend)}")
+
+
+def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
+    from tocsin.model.errors import ConfigError
+    from tocsin.server import doctor as checks
+
+    yield checks.Finding("versions", checks.Verdict.OK, _versions())
+    try:
+        settings = store.settings()
+    except ConfigError as error:
+        for line in str(error).splitlines():
+            yield checks.Finding("settings", checks.Verdict.FAIL, line, "docs/reference/settings.md lists all")
+    else:
+        yield from checks.check_settings(settings, vars(store))
+        yield from checks.check_disk(settings)
+        yield from checks.check_ports(settings, _ours(settings))
+        yield from _store(settings)
+    if server.server is not None:
+        yield from _server(server.server, server.key)
+
+
+def _versions() -> str:
+    import platform
+
+    import apsw
+
+    import tocsin
+    from tocsin.build_info import short_commit
+
+    build = f" ({commit})" if (commit := short_commit()) else ""
+    return f"Tocsin {tocsin.__version__}{build}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+
+
+def _store(settings: Settings) -> list[Finding]:
+    import asyncio
+
+    from tocsin.server.doctor import check_store
+
+    async def found() -> list[Finding]:
+        return [finding async for finding in check_store(settings)]
+
+    return asyncio.run(found())
+
+
+def _ours(settings: Settings) -> str | None:
+    """The URL of the Tocsin that has the port, None if none has it."""
+    from tocsin.server.sockets import url_of
+
+    url = url_of({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host), settings.port)
+    with contextlib.suppress(Failure), client_of(url, None, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
+        if client.text("/healthz") == '{"status":"ok"}':
+            return url
+    return None
+
+
+def _server(url: str, key: str | None) -> Iterator[Finding]:
+    """The server named by the options: is it ready, which version, does the key read its metrics?"""
+    from tocsin.cli.client import ServerRefused
+    from tocsin.cli.metrics import read_metrics, selected
+    from tocsin.server.doctor import Finding, Verdict
+
+    with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
+        try:
+            client.text("/readyz", retried=False)
+        except ServerRefused as error:
+            yield Finding(
+                "server", Verdict.FAIL, f"{url} is not ready: {error}", "docs/runbooks has a page for each reason"
+            )
+        except Failure as error:
+            yield Finding("server", Verdict.FAIL, str(error))
+            return
+        else:
+            yield Finding("server", Verdict.OK, f"{url} is ready")
+        try:
+            build = selected(read_metrics(client), ["tocsin_build_info"])[0]
+        except Failure as error:
+            yield Finding("metrics", Verdict.FAIL, str(error))
+        else:
+            yield Finding("metrics", Verdict.OK, " ".join(build))

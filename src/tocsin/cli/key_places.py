@@ -1,0 +1,259 @@
+"""Where `tocsin keys` manages keys: through a server's API, or in the store itself, which the first key requires."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from tocsin.cli import output
+from tocsin.cli.failure import Refused, WrongUsage
+from tocsin.cli.options import NamedServer, StoreOptions, client_of, given
+
+if TYPE_CHECKING:
+    from tocsin.keys import KeyRequest
+    from tocsin.model.access import ApiKey
+    from tocsin.model.audit import AuditAction, Detail
+    from tocsin.ports.store import Store as OpenStore
+
+T = TypeVar("T")
+
+
+class MadeKey(NamedTuple):
+    """A key that was created, with its secret, which nothing shows again."""
+
+    key_id: str
+    role: str
+    secret: str
+
+
+class ListedKey(NamedTuple):
+    """A key without its secret. Instants are in microseconds."""
+
+    key_id: str
+    role: str
+    namespaces: list[str]
+    tenants: list[str]
+    created_at: int
+    expires_at: int | None
+    note: str
+
+
+class KeyPlace(Protocol):
+    """A place where keys are managed. Every method raises Refused, Unreachable, StoreError."""
+
+    #: For messages.
+    name: str
+
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+        """Creates a key. The first one gets the role admin with `admin_if_first`, and is asked about, unless `yes`, if it
+        suspends pending timers. Raises WrongUsage for an invalid one, or if nobody can be asked."""
+
+    def listed(self) -> list[ListedKey]:
+        """The keys, oldest first."""
+
+    def revoke(self, key_id: str) -> None:
+        """Revokes a key."""
+
+
+def key_place(server: NamedServer, store: StoreOptions) -> KeyPlace:
+    """The store if an option names it, else the server if there is one, else the store of the settings."""
+    import os
+
+    store_is_named = any(
+        value is not None and str(value) != os.environ.get(variable)
+        for value, variable in (
+            (store.config, "TOCSIN_CONFIG"),
+            (store.data_dir, "TOCSIN_DATA_DIR"),
+            (store.store, "TOCSIN_STORE"),
+        )
+    )
+    if server.server is None or store_is_named:
+        if server.server is not None and server.server != os.environ.get("TOCSIN_URL"):
+            raise WrongUsage("--server conflicts with --config, --data-dir and --store; name the server or its store")
+        return _InStore(store)
+    return _OnServer(server.server, server.key)
+
+
+class _OnServer:
+    """Through the API: the server applies changes at once, and records them. It creates no first key."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        self.name = url
+        self._key = key
+
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+        from tocsin.model.instants import format_instant
+
+        body = given(
+            role=request.role.value,
+            name=request.name or None,
+            namespaces=list(request.namespaces) or None,
+            tenants=list(request.tenants) or None,
+            expiresAt=None if request.expires_at is None else format_instant(request.expires_at),
+        )
+        made = self._post("create", body)
+        return MadeKey(made["keyId"], request.role.value, made["key"])
+
+    def listed(self) -> list[ListedKey]:
+        from tocsin.model.instants import parse_instant
+
+        return [
+            ListedKey(
+                key["keyId"],
+                key["role"],
+                key["namespaces"],
+                key["tenants"],
+                parse_instant(key["createdAt"]),
+                None if key.get("expiresAt") is None else parse_instant(key["expiresAt"]),
+                key["name"],
+            )
+            for key in self._post("list", {})["keys"]
+        ]
+
+    def revoke(self, key_id: str) -> None:
+        self._post("revoke", {"keyId": key_id})
+
+    def _post(self, operation: str, body: dict[str, Any]) -> Any:
+        from tocsin.cli.client import ServerRefused
+
+        try:
+            with client_of(self.name, self._key) as client:
+                return client.post(f"/keys/{operation}", body)
+        except ServerRefused as error:
+            if error.status in (401, 403):
+                raise Refused(
+                    f"{error}\nKeys are managed with a key of role admin. Without one, on the server's machine: "
+                    f"tocsin keys {operation} --data-dir DIR"
+                ) from None
+            raise
+
+
+class _InStore:
+    """In the store, even while a server runs; it applies changes within seconds."""
+
+    def __init__(self, store: StoreOptions) -> None:
+        self._store = store
+        self._settings = store.settings()
+        self.name = self._settings.store_url_redacted()
+
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+        import msgspec
+
+        from tocsin.cli.first_key import confirm, touched_by_first_key
+        from tocsin.keys import ApiKeys, make
+        from tocsin.model.access import Role
+        from tocsin.model.errors import InvalidInput, TooManyKeys
+
+        try:
+            made, secret = make(request, now_us)
+        except InvalidInput as error:
+            raise WrongUsage(str(error)) from None
+
+        async def add(opened: OpenStore, shards: int) -> tuple[ApiKey, bool]:
+            key, keys = made, ApiKeys(opened)
+            if not await keys.seen_by(None):
+                if not yes and (touched := await touched_by_first_key(opened, shards, self._settings)).found:
+                    confirm(touched)
+                if admin_if_first:
+                    key = msgspec.structs.replace(key, role=Role.ADMIN)
+            try:
+                return key, await keys.add(key, partial(_record, opened, "no key was created, because"))
+            except TooManyKeys as error:
+                raise Refused(str(error)) from None
+
+        key, is_first = self._with_store(add, create=self._is_named())
+        if is_first:
+            output.note(
+                "This is the first key: a server that required none requires one from now on, and calls private addresses "
+                "only if egress.allow lists them."
+            )
+        return MadeKey(key.key_id, key.role.value, secret)
+
+    def listed(self) -> list[ListedKey]:
+        from tocsin.keys import ApiKeys
+
+        found = self._with_store(lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
+        return [
+            ListedKey(
+                key.key_id,
+                key.role.value,
+                list(key.namespaces),
+                list(key.tenants),
+                key.created_at,
+                key.expires_at,
+                key.note,
+            )
+            for key in found
+        ]
+
+    def revoke(self, key_id: str) -> None:
+        from tocsin.keys import ApiKeys
+        from tocsin.model.errors import KeyNotFound
+
+        async def remove(opened: OpenStore, _: int) -> None:
+            try:
+                await ApiKeys(opened).revoke(key_id, None, partial(_record, opened, f"key {key_id} is revoked, but"))
+            except KeyNotFound as error:
+                raise Refused(f"{error}; `tocsin keys list` shows them") from None
+            if not await opened.api_keys():
+                output.note("No key is left. A server that requires keys keeps requiring them until it is restarted.")
+
+        self._with_store(remove, create=False)
+
+    def _is_named(self) -> bool:
+        """Whether the store's location was given. Otherwise no new store is created: a server that keeps its data elsewhere
+        would never see the key."""
+        from tocsin.settings import Origin, sources
+
+        named = sources(vars(self._store))
+        return any(named[field].origin is not Origin.DEFAULT for field in ("data_dir", "store"))
+
+    def _with_store(self, work: Callable[[OpenStore, int], Awaitable[T]], *, create: bool) -> T:
+        """The result of `work`, which gets the store and its number of shards. A missing store is created only with `create`:
+        a typo in a path must not go unnoticed."""
+        import asyncio
+
+        from tocsin.server.stores import open_store
+
+        opened = open_store(self._settings, node=False, memory=False, create=create)
+
+        async def run() -> T:
+            shards = await opened.open(self._settings.shards)
+            try:
+                return await work(opened, shards)
+            finally:
+                await opened.close()
+
+        return asyncio.run(run())
+
+
+async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+    """Adds an entry to the audit trail. If the store fails, raises Refused with what has been `done`."""
+    import getpass
+    import os
+    import socket
+    import time
+
+    from tocsin.model.audit import AuditEntry, AuditSource
+    from tocsin.model.errors import StoreError
+
+    with contextlib.suppress(OSError, KeyError):
+        # In a container the user may have no name.
+        details = {**details, "user": getpass.getuser()}
+    entry = AuditEntry(
+        time.time_ns() // 1_000,
+        os.urandom(16),
+        action,
+        None,
+        key_id,
+        AuditSource.CLI,
+        "",
+        socket.gethostname(),
+        details,
+    )
+    try:
+        await store.put_audit(entry)
+    except StoreError as error:
+        raise Refused(f"{done} the audit entry could not be stored: {error}") from error

@@ -1,0 +1,50 @@
+"""A look into a timers' database beside the server that uses it, or without one: read-only, and without any lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import apsw
+import msgspec
+
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import StoreUnavailable
+from tocsin.stores.sqlite.connection import translate_error
+
+#: How long to wait for a transaction that recovers the log.
+_BUSY_TIMEOUT_MS = 5_000
+
+
+class Glance(NamedTuple):
+    """What a database says about itself. `key_expiries` in microseconds, None: never."""
+
+    application: int
+    schema: int
+    readable_from: int | None
+    key_expiries: list[int | None]
+
+
+def glance(path: Path, *, alone: bool) -> Glance:
+    """Reads the file. `alone`: no server uses it; a file that was closed in order is then read without creating the files
+    that connections share. Raises StoreError."""
+    closed = alone and not path.with_name(path.name + "-wal").exists()
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if closed else ''}"
+    try:
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
+            schema = connection.pragma("user_version")
+            application = connection.pragma("application_id")
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            meta = "SELECT meta_value FROM meta WHERE meta_name = 'readable_from'"
+            readable_from = connection.execute(meta).get if "meta" in tables else None
+            records = connection.execute("SELECT key_record FROM api_keys") if "api_keys" in tables else ()
+            expiries = [msgspec.json.decode(record, type=ApiKey).expires_at for (record,) in records]
+            return Glance(application, schema, readable_from, expiries)
+        finally:
+            connection.close()
+    except (apsw.Error, msgspec.DecodeError) as error:
+        translated = translate_error(error, path)
+        raise (translated if translated is not error else StoreUnavailable(f"{path}: {error}")) from error
