@@ -274,7 +274,7 @@ def _path(tenant: str | None) -> str:
         )
     if not is_uuid7(tenant.lower()):
         raise WrongUsage(f"--tenant: {tenant!r} is not a UUID v7; `tocsin calls new-tenant` creates one")
-    return f"/api/tenants/{tenant.lower()}/service-calls"
+    return f"/api/v1/tenants/{tenant.lower()}/service-calls"
 
 
 def _checked(call_id: str) -> str:

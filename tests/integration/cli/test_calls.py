@@ -14,7 +14,7 @@ CALL = "01985a3e-0000-7000-8000-0000000000aa"
 EXECUTION = "01985a3e-0000-7000-8000-0000000000bb"
 CORRELATION = "01985a3e-0000-7000-8000-0000000000cc"
 HOOK = "http://hook.example/x"
-PATH = f"/api/tenants/{TENANT}/service-calls"
+PATH = f"/api/v1/tenants/{TENANT}/service-calls"
 SUBMITTED = answer({"serviceCallId": CALL, "status": "Scheduled", "correlationId": CORRELATION}, 202)
 
 
