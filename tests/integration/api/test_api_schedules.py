@@ -93,6 +93,7 @@ def test_bad_definition_is_refused_by_the_names_of_its_fields(
         ({"cron": "* * * * *", "every": "5m"}, {"every"}),
         ({"startAt": "x", "catchUpWindow": "y"}, {"startAt", "catchUpWindow"}),
         ({"payload": 1, "body": {"text": "x"}}, {"body"}),
+        ({"payload": 1, "method": "GET"}, {"payload"}),
         ({"scheduleId": ""}, {"scheduleId"}),
     ],
 )

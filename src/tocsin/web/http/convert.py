@@ -19,7 +19,7 @@ from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, he
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
-from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
+from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer, unsent
 from tocsin.model.validation import InputRules
 from tocsin.timers.explaining import Explanation
 from tocsin.timers.service import ClusterView, ListRequest, OwnersView, ShardView, TimerView
@@ -238,6 +238,8 @@ class RequestParser:
         body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
         if sent.method is not UNSET and (reason := rules.method(sent.method)):
             errors.append(FieldError("method", reason))
+        elif sent.method is not UNSET:
+            errors += unsent(sent.method, payload, body)
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
         retry = self._policy(sent.retry_policy, errors)
