@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -50,6 +51,13 @@ def agreed_key(field: str | UnsetType, named: str | None) -> str | None:
         reason = "differs from the header Idempotency-Key; send one of them, or the same value in both"
         raise InvalidInput(FieldError("idempotencyKey", reason))
     return field
+
+
+def refuse_key(headers: Mapping[bytes, bytes]) -> None:
+    """Raises InvalidInput for a request with an idempotency key, to an operation that does its work again each time."""
+    if HEADER in headers:
+        reason = "the header is not supported here, where each request is done again; leave it out"
+        raise InvalidInput(FieldError("Idempotency-Key", reason))
 
 
 def is_first_try(header: bytes | None) -> bool:
