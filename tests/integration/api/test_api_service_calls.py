@@ -67,7 +67,7 @@ def test_the_submit_command_contains_the_request(server: Served) -> None:
     assert envelope.causation_id is None
     assert isinstance(message, SubmitServiceCall)
     assert (message.name, message.tags, message.idempotency_key) == ("first", ("b", "a"), "order 17")
-    assert message.due_at_us == at(due.isoformat())
+    assert message.due_at == at(due.isoformat())
     spec = message.request_spec
     assert (spec.method, spec.url, spec.headers) == ("POST", "https://a.example/x", {"X-A": "b"})
     assert bytes(spec.body) == '{"b":[1.5,null],"a":"ä"}'.encode()  # type: ignore[arg-type]

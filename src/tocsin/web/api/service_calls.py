@@ -59,10 +59,10 @@ _KEY_HEADER = {
 }
 
 
-def _operation(name: str, path: str, *declared: Any, **fields: Any) -> Operation:
+def _operation(name: str, path: str, summary: str, role: Role, reach: Reach, **fields: Any) -> Operation:
     """An operation on service calls, which is also served without the version in its path."""
     aliases = (path.replace(_VERSION, _UNVERSIONED, 1),)
-    return Operation(name, path, *declared, tag="Service calls", aliases=aliases, **fields)
+    return Operation(name, path, summary, role, reach, tag="Service calls", aliases=aliases, **fields)
 
 
 _read = partial(_operation, role=Role.READ, reach=Reach.TENANT, method="GET")
