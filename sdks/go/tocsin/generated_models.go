@@ -176,7 +176,8 @@ type CreateTimer struct {
 	ExecuteAt time.Time
 	// A duration: 500ms, 30s, 5m, 1h30m, 7d.
 	Delay time.Duration
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body *RawBody
@@ -369,7 +370,8 @@ type UpdateTimer struct {
 	Delay Opt[time.Duration]
 	// The http or https URL to call. Responses redact its secrets.
 	CallbackURL Opt[string]
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body Opt[RawBody]
@@ -513,7 +515,8 @@ type CreateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures int
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body *RawBody
@@ -629,7 +632,8 @@ type UpdateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures Opt[int]
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body Opt[RawBody]

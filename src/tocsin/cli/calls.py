@@ -96,7 +96,7 @@ def submit(
     server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a call. Once accepted, it is on disk and will be made, whatever crashes.
+    """Submit a call. Once accepted, it is on disk and will be made, also after a crash.
 
     A failed attempt is final unless `--retry` or a `--retry-…` option is given: a service may not tolerate repeats.
     """

@@ -62,7 +62,10 @@ export interface CreateTimer {
   readonly executeAt?: InstantLike | undefined;
   /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
   readonly delay?: DurationLike | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -162,7 +165,10 @@ export interface UpdateTimer {
   readonly delay?: DurationLike | undefined;
   /** The http or https URL to call. Responses redact its secrets. */
   readonly callbackUrl?: string | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -245,7 +251,10 @@ export interface CreateSchedule {
   readonly catchUpWindow?: DurationLike | undefined;
   /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -317,7 +326,10 @@ export interface UpdateSchedule {
   readonly catchUpWindow?: DurationLike | null | undefined;
   /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;

@@ -74,7 +74,8 @@ class CreateTimer:
     execute_at: datetime | Unset = UNSET
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
     delay: timedelta | str | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -255,7 +256,8 @@ class UpdateTimer:
     delay: timedelta | str | Unset = UNSET
     #: The http or https URL to call. Responses redact its secrets.
     callback_url: str | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -396,7 +398,8 @@ class CreateSchedule:
     catch_up_window: timedelta | str | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -517,7 +520,8 @@ class UpdateSchedule:
     catch_up_window: timedelta | str | None | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
