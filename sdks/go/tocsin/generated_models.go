@@ -42,6 +42,31 @@ const (
 	CatchUpNone   CatchUp = "none"
 )
 
+// FailureKind is an open enum: later servers may answer other values. Why an attempt failed;
+// docs/reference/errors.md has a remedy for each.
+type FailureKind string
+
+// The values of FailureKind.
+const (
+	FailureKindCallbackNotOk           FailureKind = "CALLBACK_NOT_OK"
+	FailureKindInvalidCallbackResponse FailureKind = "INVALID_CALLBACK_RESPONSE"
+	FailureKindTimeout                 FailureKind = "TIMEOUT"
+	FailureKindConnectionFailed        FailureKind = "CONNECTION_FAILED"
+	FailureKindConnectionClosed        FailureKind = "CONNECTION_CLOSED"
+	FailureKindNameNotResolved         FailureKind = "NAME_NOT_RESOLVED"
+	FailureKindTlsFailed               FailureKind = "TLS_FAILED"
+	FailureKindBadResponse             FailureKind = "BAD_RESPONSE"
+	FailureKindEgressRefused           FailureKind = "EGRESS_REFUSED"
+	FailureKindInvalidRequest          FailureKind = "INVALID_REQUEST"
+	FailureKindInvalidSecret           FailureKind = "INVALID_SECRET"
+	FailureKindShutdown                FailureKind = "SHUTDOWN"
+	FailureKindExpired                 FailureKind = "EXPIRED"
+	FailureKindHttpStatus              FailureKind = "HTTP_STATUS"
+	FailureKindInterrupted             FailureKind = "INTERRUPTED"
+	FailureKindStartTimeout            FailureKind = "START_TIMEOUT"
+	FailureKindWatchdogTimeout         FailureKind = "WATCHDOG_TIMEOUT"
+)
+
 // HistoryMode is an open enum: later servers may answer other values. Which finished timers stay visible until
 // retention removes them.
 type HistoryMode string
@@ -108,6 +133,33 @@ const (
 	ScheduleStatusActive ScheduleStatus = "active"
 	ScheduleStatusPaused ScheduleStatus = "paused"
 	ScheduleStatusEnded  ScheduleStatus = "ended"
+)
+
+// ServiceCallMethod is an open enum: later servers may answer other values. The method of a service call's
+// request.
+type ServiceCallMethod string
+
+// The values of ServiceCallMethod.
+const (
+	ServiceCallMethodPost    ServiceCallMethod = "POST"
+	ServiceCallMethodGet     ServiceCallMethod = "GET"
+	ServiceCallMethodPut     ServiceCallMethod = "PUT"
+	ServiceCallMethodPatch   ServiceCallMethod = "PATCH"
+	ServiceCallMethodDelete  ServiceCallMethod = "DELETE"
+	ServiceCallMethodHead    ServiceCallMethod = "HEAD"
+	ServiceCallMethodOptions ServiceCallMethod = "OPTIONS"
+)
+
+// ServiceCallStatus is an open enum: later servers may answer other values. A service call's state.
+type ServiceCallStatus string
+
+// The values of ServiceCallStatus.
+const (
+	ServiceCallStatusScheduled ServiceCallStatus = "Scheduled"
+	ServiceCallStatusRunning   ServiceCallStatus = "Running"
+	ServiceCallStatusRetrying  ServiceCallStatus = "Retrying"
+	ServiceCallStatusSucceeded ServiceCallStatus = "Succeeded"
+	ServiceCallStatusFailed    ServiceCallStatus = "Failed"
 )
 
 // TimerState is an open enum: later servers may answer other values. Where a timer is. scheduled, retrying: its
@@ -938,6 +990,81 @@ func (v RotateSecret) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RotateSecret) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// SubmitServiceCall: A service call to submit.
+type SubmitServiceCall struct {
+	// A display name.
+	Name        string
+	RequestSpec RequestSpec
+	// When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither dueAt nor delay
+	// is given: now.
+	DueAt time.Time
+	// Delay from now, instead of dueAt.
+	Delay time.Duration
+	// Labels to filter lists by.
+	Tags []string
+	// The call's id, a UUID of version 7. Without one, the server generates it.
+	ServiceCallID string
+	// Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
+	IdempotencyKey string
+}
+
+func (v *SubmitServiceCall) members() []member {
+	return []member{
+		{"name", &v.Name, true},
+		{"requestSpec", &v.RequestSpec, true},
+		{"dueAt", &v.DueAt, false},
+		{"delay", &v.Delay, false},
+		{"tags", &v.Tags, false},
+		{"serviceCallId", &v.ServiceCallID, false},
+		{"idempotencyKey", &v.IdempotencyKey, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v SubmitServiceCall) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *SubmitServiceCall) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// RequestSpec: The HTTP request to make.
+type RequestSpec struct {
+	// The method of the request.
+	Method ServiceCallMethod
+	// The http or https URL.
+	URL string
+	// The request's headers.
+	Headers map[string]string
+	// Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and HEAD.
+	Body json.RawMessage
+	// When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
+	// tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+	RetryPolicy *RetryPolicy
+}
+
+func (v *RequestSpec) members() []member {
+	return []member{
+		{"method", &v.Method, true},
+		{"url", &v.URL, true},
+		{"headers", &v.Headers, false},
+		{"body", &v.Body, false},
+		{"retryPolicy", &v.RetryPolicy, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v RequestSpec) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *RequestSpec) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
@@ -1792,6 +1919,476 @@ func (v RotatedSecret) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RotatedSecret) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// SubmittedServiceCall: An accepted service call: from this request, or from the earlier one that it repeats.
+type SubmittedServiceCall struct {
+	// A UUID of version 7.
+	ServiceCallID string
+	Status        ServiceCallStatus
+	// Shared by every message and row that results from the submission.
+	CorrelationID string
+}
+
+func (v *SubmittedServiceCall) members() []member {
+	return []member{
+		{"serviceCallId", &v.ServiceCallID, true},
+		{"status", &v.Status, true},
+		{"correlationId", &v.CorrelationID, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v SubmittedServiceCall) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *SubmittedServiceCall) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ServiceCallPage: A page of service calls, newest first. A page without nextCursor is the last.
+type ServiceCallPage struct {
+	ServiceCalls []ServiceCallSummary
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *ServiceCallPage) members() []member {
+	return []member{
+		{"serviceCalls", &v.ServiceCalls, true},
+		{"nextCursor", &v.NextCursor, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ServiceCallPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ServiceCallPage) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ServiceCallSummary: A service call, as in lists.
+type ServiceCallSummary struct {
+	// A UUID of version 7.
+	ServiceCallID string
+	// A UUID of version 7.
+	TenantID string
+	// A display name.
+	Name   string
+	Status ServiceCallStatus
+	// An RFC 3339 instant with a time zone.
+	SubmittedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	DueAt time.Time
+	// Labels to filter lists by.
+	Tags []string
+	// Shared by every message and row that results from the submission.
+	CorrelationID string
+	RequestSpec   RequestLine
+	// Finished attempts; an interrupted execution that was repeated does not count.
+	Attempts int
+	// When the next attempt is due, while the status is Retrying.
+	NextAttemptAt time.Time
+	// An RFC 3339 instant with a time zone.
+	StartedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	FinishedAt time.Time
+	Outcome    *Outcome
+}
+
+func (v *ServiceCallSummary) members() []member {
+	return []member{
+		{"serviceCallId", &v.ServiceCallID, true},
+		{"tenantId", &v.TenantID, true},
+		{"name", &v.Name, true},
+		{"status", &v.Status, true},
+		{"submittedAt", &v.SubmittedAt, true},
+		{"dueAt", &v.DueAt, true},
+		{"tags", &v.Tags, true},
+		{"correlationId", &v.CorrelationID, true},
+		{"requestSpec", &v.RequestSpec, true},
+		{"attempts", &v.Attempts, true},
+		{"nextAttemptAt", &v.NextAttemptAt, false},
+		{"startedAt", &v.StartedAt, false},
+		{"finishedAt", &v.FinishedAt, false},
+		{"outcome", &v.Outcome, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ServiceCallSummary) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ServiceCallSummary) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// RequestLine: The request's method and URL.
+type RequestLine struct {
+	// The method of the request.
+	Method ServiceCallMethod
+	// The http or https URL.
+	URL string
+}
+
+func (v *RequestLine) members() []member {
+	return []member{
+		{"method", &v.Method, true},
+		{"url", &v.URL, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v RequestLine) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *RequestLine) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// Outcome: How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was
+// one, and the error, if it failed.
+type Outcome struct {
+	ResponseMeta *ResponseMeta
+	ErrorMeta    *ErrorMeta
+}
+
+func (v *Outcome) members() []member {
+	return []member{
+		{"responseMeta", &v.ResponseMeta, false},
+		{"errorMeta", &v.ErrorMeta, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Outcome) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *Outcome) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ResponseMeta: The service's response.
+type ResponseMeta struct {
+	Status int
+	// Headers; secret values are redacted.
+	Headers map[string]string
+	// The first part of the body.
+	BodySnippet string
+	// Whether the body was longer than the snippet.
+	Truncated bool
+	// From the dispatch of the request to the end of the response, in milliseconds.
+	LatencyMs float64
+}
+
+func (v *ResponseMeta) members() []member {
+	return []member{
+		{"status", &v.Status, true},
+		{"headers", &v.Headers, true},
+		{"bodySnippet", &v.BodySnippet, true},
+		{"truncated", &v.Truncated, true},
+		{"latencyMs", &v.LatencyMs, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ResponseMeta) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ResponseMeta) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ErrorMeta: Why the call failed.
+type ErrorMeta struct {
+	// A stable code.
+	Kind    FailureKind
+	Message string
+	// From the dispatch of the request to the end of the response, in milliseconds.
+	LatencyMs float64
+}
+
+func (v *ErrorMeta) members() []member {
+	return []member{
+		{"kind", &v.Kind, true},
+		{"message", &v.Message, true},
+		{"latencyMs", &v.LatencyMs, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ErrorMeta) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ErrorMeta) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ServiceCallTrace: Everything stored under the correlation id of a service call, in order of time, each entry
+// after its cause.
+type ServiceCallTrace struct {
+	// A UUID of version 7.
+	ServiceCallID string
+	// Shared by every message and row that results from the submission.
+	CorrelationID string
+	Entries       []TraceEntry
+}
+
+func (v *ServiceCallTrace) members() []member {
+	return []member{
+		{"serviceCallId", &v.ServiceCallID, true},
+		{"correlationId", &v.CorrelationID, true},
+		{"entries", &v.Entries, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ServiceCallTrace) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ServiceCallTrace) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// TraceEntry: One result of a submission: a message or a row.
+type TraceEntry struct {
+	// With millisecond precision; for a row, when it entered the state shown.
+	At time.Time
+	// message, or a table's name.
+	Kind string
+	// The message's type, or the event.
+	Name string
+	// The id of the message or row.
+	ID     string
+	Detail map[string]json.RawMessage
+	// The message that caused this one.
+	CausationID string
+}
+
+func (v *TraceEntry) members() []member {
+	return []member{
+		{"at", &v.At, true},
+		{"kind", &v.Kind, true},
+		{"name", &v.Name, true},
+		{"id", &v.ID, true},
+		{"detail", &v.Detail, true},
+		{"causationId", &v.CausationID, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v TraceEntry) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *TraceEntry) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ServiceCall: A service call in full.
+type ServiceCall struct {
+	// A UUID of version 7.
+	ServiceCallID string
+	// A UUID of version 7.
+	TenantID string
+	// A display name.
+	Name   string
+	Status ServiceCallStatus
+	// An RFC 3339 instant with a time zone.
+	SubmittedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	DueAt time.Time
+	// Labels to filter lists by.
+	Tags []string
+	// Shared by every message and row that results from the submission.
+	CorrelationID string
+	RequestSpec   ShownRequest
+	// Finished attempts; an interrupted execution that was repeated does not count.
+	Attempts   int
+	Executions []Execution
+	// When the next attempt is due, while the status is Retrying.
+	NextAttemptAt time.Time
+	// An RFC 3339 instant with a time zone.
+	StartedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	FinishedAt time.Time
+	Outcome    *Outcome
+}
+
+func (v *ServiceCall) members() []member {
+	return []member{
+		{"serviceCallId", &v.ServiceCallID, true},
+		{"tenantId", &v.TenantID, true},
+		{"name", &v.Name, true},
+		{"status", &v.Status, true},
+		{"submittedAt", &v.SubmittedAt, true},
+		{"dueAt", &v.DueAt, true},
+		{"tags", &v.Tags, true},
+		{"correlationId", &v.CorrelationID, true},
+		{"requestSpec", &v.RequestSpec, true},
+		{"attempts", &v.Attempts, true},
+		{"executions", &v.Executions, true},
+		{"nextAttemptAt", &v.NextAttemptAt, false},
+		{"startedAt", &v.StartedAt, false},
+		{"finishedAt", &v.FinishedAt, false},
+		{"outcome", &v.Outcome, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ServiceCall) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ServiceCall) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ShownRequest: The request; secrets are redacted.
+type ShownRequest struct {
+	// The method of the request.
+	Method ServiceCallMethod
+	// The http or https URL.
+	URL string
+	// Headers; secret values are redacted.
+	Headers map[string]string
+	// Any JSON: a string is sent as plain text, any other value as JSON.
+	Body        json.RawMessage
+	RetryPolicy *RetryPolicyAnswer
+}
+
+func (v *ShownRequest) members() []member {
+	return []member{
+		{"method", &v.Method, true},
+		{"url", &v.URL, true},
+		{"headers", &v.Headers, true},
+		{"body", &v.Body, false},
+		{"retryPolicy", &v.RetryPolicy, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ShownRequest) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ShownRequest) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// Execution: One execution of the request. Without finishedAt it is in flight.
+type Execution struct {
+	// Its number among the call's executions, from 1.
+	Number int
+	// A UUID of version 7.
+	ExecutionID string
+	// An RFC 3339 instant with a time zone.
+	StartedAt time.Time
+	Request   ExecutedRequest
+	// An RFC 3339 instant with a time zone.
+	FinishedAt   time.Time
+	Response     *ExecutedResponse
+	ErrorMessage string
+}
+
+func (v *Execution) members() []member {
+	return []member{
+		{"number", &v.Number, true},
+		{"executionId", &v.ExecutionID, true},
+		{"startedAt", &v.StartedAt, true},
+		{"request", &v.Request, true},
+		{"finishedAt", &v.FinishedAt, false},
+		{"response", &v.Response, false},
+		{"errorMessage", &v.ErrorMessage, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Execution) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *Execution) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ExecutedRequest: The request that was sent.
+type ExecutedRequest struct {
+	// The method of the request.
+	Method ServiceCallMethod
+	// The http or https URL.
+	URL string
+	// Headers; secret values are redacted.
+	Headers map[string]string
+	// The first part of the body.
+	Body string
+}
+
+func (v *ExecutedRequest) members() []member {
+	return []member{
+		{"method", &v.Method, true},
+		{"url", &v.URL, true},
+		{"headers", &v.Headers, true},
+		{"body", &v.Body, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ExecutedRequest) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ExecutedRequest) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ExecutedResponse: The response that was received.
+type ExecutedResponse struct {
+	Status int
+	// Headers; secret values are redacted.
+	Headers map[string]string
+	// The first part of the body.
+	Body string
+}
+
+func (v *ExecutedResponse) members() []member {
+	return []member{
+		{"status", &v.Status, true},
+		{"headers", &v.Headers, true},
+		{"body", &v.Body, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ExecutedResponse) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ExecutedResponse) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 

@@ -28,5 +28,12 @@ var operations = map[string]operation{
 	"listNamespaces":        {"POST", "/api/v1/namespaces/list"},
 	"updateNamespace":       {"POST", "/api/v1/namespaces/update"},
 	"rotateNamespaceSecret": {"POST", "/api/v1/namespaces/rotateSecret"},
+	"submitServiceCall":     {"POST", "/api/v1/tenants/{tenantId}/service-calls"},
+	"listServiceCalls":      {"GET", "/api/v1/tenants/{tenantId}/service-calls"},
+	"tagServiceCall":        {"PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"},
+	"untagServiceCall":      {"DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"},
+	"traceServiceCall":      {"GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"},
+	"getServiceCall":        {"GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"},
+	"deleteServiceCall":     {"DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"},
 	"getCluster":            {"GET", "/api/v1/cluster"},
 }

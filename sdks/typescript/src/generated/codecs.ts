@@ -15,6 +15,10 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  ErrorMeta,
+  ExecutedRequest,
+  ExecutedResponse,
+  Execution,
   Explanation,
   ItemError,
   ListSchedules,
@@ -26,11 +30,15 @@ import type {
   Occurrence,
   OccurrencePage,
   OccurrenceRun,
+  Outcome,
   OwnerNode,
   Preview,
   PreviewSchedule,
   RawBody,
   RawBodyAnswer,
+  RequestLine,
+  RequestSpec,
+  ResponseMeta,
   RetryPolicy,
   RetryPolicyAnswer,
   RotatedSecret,
@@ -41,16 +49,44 @@ import type {
   ScheduleHistory,
   ScheduleName,
   SchedulePage,
+  ServiceCall,
+  ServiceCallPage,
+  ServiceCallSummary,
+  ServiceCallTrace,
   Shard,
   ShardOwners,
+  ShownRequest,
+  SubmitServiceCall,
+  SubmittedServiceCall,
   Timer,
   TimerHistory,
   TimerName,
   TimerPage,
+  TraceEntry,
   UpdateNamespace,
   UpdateSchedule,
   UpdateTimer,
 } from "./models.js";
+
+const ofRequestSpec: Converters<RequestSpec> = {
+  retryPolicy: encodeRetryPolicy,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeRequestSpec(source: RequestSpec): Sent {
+  return encode(source, ofRequestSpec);
+}
+
+const ofSubmitServiceCall: Converters<SubmitServiceCall> = {
+  requestSpec: encodeRequestSpec,
+  dueAt: encodeInstant,
+  delay: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeSubmitServiceCall(source: SubmitServiceCall): Sent {
+  return encode(source, ofSubmitServiceCall);
+}
 
 const ofRotateSecret: Converters<RotateSecret> = {
   grace: encodeDuration,
@@ -248,6 +284,20 @@ export interface Answers {
   Namespace: Namespace;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
+  SubmittedServiceCall: SubmittedServiceCall;
+  ServiceCallPage: ServiceCallPage;
+  ServiceCallSummary: ServiceCallSummary;
+  RequestLine: RequestLine;
+  Outcome: Outcome;
+  ResponseMeta: ResponseMeta;
+  ErrorMeta: ErrorMeta;
+  ServiceCallTrace: ServiceCallTrace;
+  TraceEntry: TraceEntry;
+  ServiceCall: ServiceCall;
+  ShownRequest: ShownRequest;
+  Execution: Execution;
+  ExecutedRequest: ExecutedRequest;
+  ExecutedResponse: ExecutedResponse;
   Cluster: Cluster;
   Node: Node;
   Shard: Shard;
@@ -280,6 +330,20 @@ export const REQUIRED: { readonly [Name in keyof Answers]: readonly (keyof Answe
   Namespace: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
   NamespaceList: ["namespaces"],
   RotatedSecret: ["name", "secret"],
+  SubmittedServiceCall: ["serviceCallId", "status", "correlationId"],
+  ServiceCallPage: ["serviceCalls"],
+  ServiceCallSummary: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts"],
+  RequestLine: ["method", "url"],
+  Outcome: [],
+  ResponseMeta: ["status", "headers", "bodySnippet", "truncated", "latencyMs"],
+  ErrorMeta: ["kind", "message", "latencyMs"],
+  ServiceCallTrace: ["serviceCallId", "correlationId", "entries"],
+  TraceEntry: ["at", "kind", "name", "id", "detail"],
+  ServiceCall: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts", "executions"],
+  ShownRequest: ["method", "url", "headers"],
+  Execution: ["number", "executionId", "startedAt", "request"],
+  ExecutedRequest: ["method", "url", "headers"],
+  ExecutedResponse: ["status", "headers", "body"],
   Cluster: ["totalShards", "dispatching", "nodes", "shards"],
   Node: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "largestShardBytes"],
   Shard: ["shardId", "version", "owner", "ownedHere"],

@@ -12,6 +12,9 @@ export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD
 /** What becomes of instants that pass while a schedule cannot fire. */
 export type CatchUp = "latest" | "all" | "none";
 
+/** Why an attempt failed; docs/reference/errors.md has a remedy for each. */
+export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
+
 /** Which finished timers stay visible until retention removes them. */
 export type HistoryMode = "all" | "failures" | "none";
 
@@ -29,6 +32,12 @@ export type RunStatus = "pending" | "completed" | "failed" | "canceled" | "expir
 
 /** A schedule's state. Only `active` schedules fire at their instants. */
 export type ScheduleStatus = "active" | "paused" | "ended";
+
+/** The method of a service call's request. */
+export type ServiceCallMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS";
+
+/** A service call's state. */
+export type ServiceCallStatus = "Scheduled" | "Running" | "Retrying" | "Succeeded" | "Failed";
 
 /**
  * Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future.
@@ -462,6 +471,46 @@ export interface RotateSecret {
   readonly force?: boolean | undefined;
 }
 
+/** A service call to submit. */
+export interface SubmitServiceCall {
+  /** A display name. */
+  readonly name: string;
+  readonly requestSpec: RequestSpec;
+  /**
+   * When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither `dueAt` nor
+   * `delay` is given: now.
+   */
+  readonly dueAt?: InstantLike | undefined;
+  /** Delay from now, instead of `dueAt`. */
+  readonly delay?: DurationLike | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /** The call's id, a UUID of version 7. Without one, the server generates it. */
+  readonly serviceCallId?: string | undefined;
+  /** Makes the submission safe to repeat. Equivalent to the header Idempotency-Key. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** The HTTP request to make. */
+export interface RequestSpec {
+  /** The method of the request. */
+  readonly method: ServiceCallMethod;
+  /** The http or https URL. */
+  readonly url: string;
+  /** The request's headers. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /**
+   * Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and
+   * HEAD.
+   */
+  readonly body?: unknown;
+  /**
+   * When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
+   * tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+   */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+}
+
 /** A timer, pending or finished. */
 export interface Timer {
   /** The namespace's name. */
@@ -847,6 +896,193 @@ export interface RotatedSecret {
   secret: string;
   /** Until when the previous secret keeps signing; absent if only the new one signs. */
   previousUntil?: Instant;
+}
+
+/** An accepted service call: from this request, or from the earlier one that it repeats. */
+export interface SubmittedServiceCall {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  status: Open<ServiceCallStatus>;
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+}
+
+/** A page of service calls, newest first. A page without `nextCursor` is the last. */
+export interface ServiceCallPage {
+  serviceCalls: ServiceCallSummary[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** A service call, as in lists. */
+export interface ServiceCallSummary {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  /** A UUID of version 7. */
+  tenantId: string;
+  /** A display name. */
+  name: string;
+  status: Open<ServiceCallStatus>;
+  /** An RFC 3339 instant with a time zone. */
+  submittedAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  dueAt: Instant;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+  requestSpec: RequestLine;
+  /** Finished attempts; an interrupted execution that was repeated does not count. */
+  attempts: number;
+  /** When the next attempt is due, while the status is Retrying. */
+  nextAttemptAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt?: Instant;
+  outcome?: Outcome;
+}
+
+/** The request's method and URL. */
+export interface RequestLine {
+  /** The method of the request. */
+  method: Open<ServiceCallMethod>;
+  /** The http or https URL. */
+  url: string;
+}
+
+/**
+ * How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and
+ * the error, if it failed.
+ */
+export interface Outcome {
+  responseMeta?: ResponseMeta;
+  errorMeta?: ErrorMeta;
+}
+
+/** The service's response. */
+export interface ResponseMeta {
+  status: number;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** The first part of the body. */
+  bodySnippet: string;
+  /** Whether the body was longer than the snippet. */
+  truncated: boolean;
+  /** From the dispatch of the request to the end of the response, in milliseconds. */
+  latencyMs: number;
+}
+
+/** Why the call failed. */
+export interface ErrorMeta {
+  /** A stable code. */
+  kind: Open<FailureKind>;
+  message: string;
+  /** From the dispatch of the request to the end of the response, in milliseconds. */
+  latencyMs: number;
+}
+
+/** Everything stored under the correlation id of a service call, in order of time, each entry after its cause. */
+export interface ServiceCallTrace {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+  entries: TraceEntry[];
+}
+
+/** One result of a submission: a message or a row. */
+export interface TraceEntry {
+  /** With millisecond precision; for a row, when it entered the state shown. */
+  at: Instant;
+  /** message, or a table's name. */
+  kind: string;
+  /** The message's type, or the event. */
+  name: string;
+  /** The id of the message or row. */
+  id: string;
+  detail: Record<string, unknown>;
+  /** The message that caused this one. */
+  causationId?: string;
+}
+
+/** A service call in full. */
+export interface ServiceCall {
+  /** A UUID of version 7. */
+  serviceCallId: string;
+  /** A UUID of version 7. */
+  tenantId: string;
+  /** A display name. */
+  name: string;
+  status: Open<ServiceCallStatus>;
+  /** An RFC 3339 instant with a time zone. */
+  submittedAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  dueAt: Instant;
+  /** Labels to filter lists by. */
+  tags: string[];
+  /** Shared by every message and row that results from the submission. */
+  correlationId: string;
+  requestSpec: ShownRequest;
+  /** Finished attempts; an interrupted execution that was repeated does not count. */
+  attempts: number;
+  executions: Execution[];
+  /** When the next attempt is due, while the status is Retrying. */
+  nextAttemptAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt?: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt?: Instant;
+  outcome?: Outcome;
+}
+
+/** The request; secrets are redacted. */
+export interface ShownRequest {
+  /** The method of the request. */
+  method: Open<ServiceCallMethod>;
+  /** The http or https URL. */
+  url: string;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** Any JSON: a string is sent as plain text, any other value as JSON. */
+  body?: unknown;
+  retryPolicy?: RetryPolicyAnswer;
+}
+
+/** One execution of the request. Without `finishedAt` it is in flight. */
+export interface Execution {
+  /** Its number among the call's executions, from 1. */
+  number: number;
+  /** A UUID of version 7. */
+  executionId: string;
+  /** An RFC 3339 instant with a time zone. */
+  startedAt: Instant;
+  request: ExecutedRequest;
+  /** An RFC 3339 instant with a time zone. */
+  finishedAt?: Instant;
+  response?: ExecutedResponse;
+  errorMessage?: string;
+}
+
+/** The request that was sent. */
+export interface ExecutedRequest {
+  /** The method of the request. */
+  method: Open<ServiceCallMethod>;
+  /** The http or https URL. */
+  url: string;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** The first part of the body. */
+  body?: string;
+}
+
+/** The response that was received. */
+export interface ExecutedResponse {
+  status: number;
+  /** Headers; secret values are redacted. */
+  headers: Record<string, string>;
+  /** The first part of the body. */
+  body: string;
 }
 
 /** Nodes, shards, and whether the responding node is dispatching timers. */

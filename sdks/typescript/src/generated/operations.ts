@@ -31,6 +31,13 @@ export const OPERATIONS = {
   listNamespaces: { method: "POST", path: "/api/v1/namespaces/list" },
   updateNamespace: { method: "POST", path: "/api/v1/namespaces/update" },
   rotateNamespaceSecret: { method: "POST", path: "/api/v1/namespaces/rotateSecret" },
+  submitServiceCall: { method: "POST", path: "/api/v1/tenants/{tenantId}/service-calls" },
+  listServiceCalls: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls" },
+  tagServiceCall: { method: "PUT", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}" },
+  untagServiceCall: { method: "DELETE", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}" },
+  traceServiceCall: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace" },
+  getServiceCall: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}" },
+  deleteServiceCall: { method: "DELETE", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}" },
   getCluster: { method: "GET", path: "/api/v1/cluster" },
 } as const satisfies Record<string, Operation>;
 

@@ -19,6 +19,27 @@ CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HE
 #: What becomes of instants that pass while a schedule cannot fire.
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
 
+#: Why an attempt failed; docs/reference/errors.md has a remedy for each.
+FailureKind: TypeAlias = Literal[
+    "CALLBACK_NOT_OK",
+    "INVALID_CALLBACK_RESPONSE",
+    "TIMEOUT",
+    "CONNECTION_FAILED",
+    "CONNECTION_CLOSED",
+    "NAME_NOT_RESOLVED",
+    "TLS_FAILED",
+    "BAD_RESPONSE",
+    "EGRESS_REFUSED",
+    "INVALID_REQUEST",
+    "INVALID_SECRET",
+    "SHUTDOWN",
+    "EXPIRED",
+    "HTTP_STATUS",
+    "INTERRUPTED",
+    "START_TIMEOUT",
+    "WATCHDOG_TIMEOUT",
+]
+
 #: Which finished timers stay visible until retention removes them.
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
 
@@ -38,6 +59,12 @@ RunStatus: TypeAlias = Literal[
 
 #: A schedule's state. Only `active` schedules fire at their instants.
 ScheduleStatus: TypeAlias = Literal["active", "paused", "ended"]
+
+#: The method of a service call's request.
+ServiceCallMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+
+#: A service call's state.
+ServiceCallStatus: TypeAlias = Literal["Scheduled", "Running", "Retrying", "Succeeded", "Failed"]
 
 #: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
 #: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
@@ -820,6 +847,75 @@ class RotateSecret:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SubmitServiceCall:
+    """A service call to submit."""
+
+    #: A display name.
+    name: str
+    request_spec: RequestSpec
+    #: When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither `dueAt` nor
+    #: `delay` is given: now.
+    due_at: datetime | Unset = UNSET
+    #: Delay from now, instead of `dueAt`.
+    delay: timedelta | str | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: The call's id, a UUID of version 7. Without one, the server generates it.
+    service_call_id: str | Unset = UNSET
+    #: Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
+    idempotency_key: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+            "requestSpec": self.request_spec.to_json(),
+        }
+        if not isinstance(self.due_at, Unset):
+            sent["dueAt"] = format_instant(self.due_at)
+        if not isinstance(self.delay, Unset):
+            sent["delay"] = format_duration(self.delay)
+        if not isinstance(self.tags, Unset):
+            sent["tags"] = list(self.tags)
+        if not isinstance(self.service_call_id, Unset):
+            sent["serviceCallId"] = self.service_call_id
+        if not isinstance(self.idempotency_key, Unset):
+            sent["idempotencyKey"] = self.idempotency_key
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestSpec:
+    """The HTTP request to make."""
+
+    #: The method of the request.
+    method: ServiceCallMethod
+    #: The http or https URL.
+    url: str
+    #: The request's headers.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Any JSON: a string is sent as plain text, any other value as JSON. At most 102400 bytes. Not with GET and HEAD.
+    body: JsonValue | Unset = UNSET
+    #: When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
+    #: tolerate repeated requests. Omitted members get their defaults when the call is submitted.
+    retry_policy: RetryPolicy | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "method": self.method,
+            "url": self.url,
+        }
+        if not isinstance(self.headers, Unset):
+            sent["headers"] = None if self.headers is None else dict(self.headers)
+        if not isinstance(self.body, Unset):
+            sent["body"] = self.body
+        if not isinstance(self.retry_policy, Unset):
+            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Timer:
     """A timer, pending or finished."""
 
@@ -1517,6 +1613,381 @@ class RotatedSecret:
             name=source["name"],
             secret=source["secret"],
             previous_until=None if source.get("previousUntil") is None else parse_instant(source["previousUntil"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmittedServiceCall:
+    """An accepted service call: from this request, or from the earlier one that it repeats."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    status: ServiceCallStatus | str
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> SubmittedServiceCall:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            status=source["status"],
+            correlation_id=source["correlationId"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCallPage:
+    """A page of service calls, newest first. A page without `nextCursor` is the last."""
+
+    service_calls: list[ServiceCallSummary]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCallPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_calls=[ServiceCallSummary.from_json(each) for each in source["serviceCalls"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCallSummary:
+    """A service call, as in lists."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    #: A UUID of version 7.
+    tenant_id: str
+    #: A display name.
+    name: str
+    status: ServiceCallStatus | str
+    #: An RFC 3339 instant with a time zone.
+    submitted_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    due_at: datetime
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+    request_spec: RequestLine
+    #: Finished attempts; an interrupted execution that was repeated does not count.
+    attempts: int
+    #: When the next attempt is due, while the status is Retrying.
+    next_attempt_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCallSummary:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            tenant_id=source["tenantId"],
+            name=source["name"],
+            status=source["status"],
+            submitted_at=parse_instant(source["submittedAt"]),
+            due_at=parse_instant(source["dueAt"]),
+            tags=source["tags"],
+            correlation_id=source["correlationId"],
+            request_spec=RequestLine.from_json(source["requestSpec"]),
+            attempts=source["attempts"],
+            next_attempt_at=None if source.get("nextAttemptAt") is None else parse_instant(source["nextAttemptAt"]),
+            started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
+            finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
+            outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestLine:
+    """The request's method and URL."""
+
+    #: The method of the request.
+    method: ServiceCallMethod | str
+    #: The http or https URL.
+    url: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RequestLine:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source["method"],
+            url=source["url"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
+    error, if it failed."""
+
+    response_meta: ResponseMeta | None = None
+    error_meta: ErrorMeta | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Outcome:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            response_meta=None
+            if source.get("responseMeta") is None
+            else ResponseMeta.from_json(source["responseMeta"]),
+            error_meta=None if source.get("errorMeta") is None else ErrorMeta.from_json(source["errorMeta"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResponseMeta:
+    """The service's response."""
+
+    status: int
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: The first part of the body.
+    body_snippet: str
+    #: Whether the body was longer than the snippet.
+    truncated: bool
+    #: From the dispatch of the request to the end of the response, in milliseconds.
+    latency_ms: float
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ResponseMeta:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            status=source["status"],
+            headers=source["headers"],
+            body_snippet=source["bodySnippet"],
+            truncated=source["truncated"],
+            latency_ms=source["latencyMs"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorMeta:
+    """Why the call failed."""
+
+    #: A stable code.
+    kind: FailureKind | str
+    message: str
+    #: From the dispatch of the request to the end of the response, in milliseconds.
+    latency_ms: float
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ErrorMeta:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            kind=source["kind"],
+            message=source["message"],
+            latency_ms=source["latencyMs"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCallTrace:
+    """Everything stored under the correlation id of a service call, in order of time, each entry after its cause."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+    entries: list[TraceEntry]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCallTrace:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            correlation_id=source["correlationId"],
+            entries=[TraceEntry.from_json(each) for each in source["entries"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceEntry:
+    """One result of a submission: a message or a row."""
+
+    #: With millisecond precision; for a row, when it entered the state shown.
+    at: datetime
+    #: message, or a table's name.
+    kind: str
+    #: The message's type, or the event.
+    name: str
+    #: The id of the message or row.
+    id: str
+    detail: dict[str, Any]
+    #: The message that caused this one.
+    causation_id: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TraceEntry:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            at=parse_instant(source["at"]),
+            kind=source["kind"],
+            name=source["name"],
+            id=source["id"],
+            detail=source["detail"],
+            causation_id=source.get("causationId"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceCall:
+    """A service call in full."""
+
+    #: A UUID of version 7.
+    service_call_id: str
+    #: A UUID of version 7.
+    tenant_id: str
+    #: A display name.
+    name: str
+    status: ServiceCallStatus | str
+    #: An RFC 3339 instant with a time zone.
+    submitted_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    due_at: datetime
+    #: Labels to filter lists by.
+    tags: list[str]
+    #: Shared by every message and row that results from the submission.
+    correlation_id: str
+    request_spec: ShownRequest
+    #: Finished attempts; an interrupted execution that was repeated does not count.
+    attempts: int
+    executions: list[Execution]
+    #: When the next attempt is due, while the status is Retrying.
+    next_attempt_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime | None = None
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime | None = None
+    outcome: Outcome | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ServiceCall:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            service_call_id=source["serviceCallId"],
+            tenant_id=source["tenantId"],
+            name=source["name"],
+            status=source["status"],
+            submitted_at=parse_instant(source["submittedAt"]),
+            due_at=parse_instant(source["dueAt"]),
+            tags=source["tags"],
+            correlation_id=source["correlationId"],
+            request_spec=ShownRequest.from_json(source["requestSpec"]),
+            attempts=source["attempts"],
+            executions=[Execution.from_json(each) for each in source["executions"]],
+            next_attempt_at=None if source.get("nextAttemptAt") is None else parse_instant(source["nextAttemptAt"]),
+            started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
+            finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
+            outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownRequest:
+    """The request; secrets are redacted."""
+
+    #: The method of the request.
+    method: ServiceCallMethod | str
+    #: The http or https URL.
+    url: str
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: Any JSON: a string is sent as plain text, any other value as JSON.
+    body: Any = None
+    retry_policy: RetryPolicyAnswer | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ShownRequest:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source["method"],
+            url=source["url"],
+            headers=source["headers"],
+            body=source.get("body"),
+            retry_policy=None
+            if source.get("retryPolicy") is None
+            else RetryPolicyAnswer.from_json(source["retryPolicy"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Execution:
+    """One execution of the request. Without `finishedAt` it is in flight."""
+
+    #: Its number among the call's executions, from 1.
+    number: int
+    #: A UUID of version 7.
+    execution_id: str
+    #: An RFC 3339 instant with a time zone.
+    started_at: datetime
+    request: ExecutedRequest
+    #: An RFC 3339 instant with a time zone.
+    finished_at: datetime | None = None
+    response: ExecutedResponse | None = None
+    error_message: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Execution:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            number=source["number"],
+            execution_id=source["executionId"],
+            started_at=parse_instant(source["startedAt"]),
+            request=ExecutedRequest.from_json(source["request"]),
+            finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
+            response=None if source.get("response") is None else ExecutedResponse.from_json(source["response"]),
+            error_message=source.get("errorMessage"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecutedRequest:
+    """The request that was sent."""
+
+    #: The method of the request.
+    method: ServiceCallMethod | str
+    #: The http or https URL.
+    url: str
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: The first part of the body.
+    body: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ExecutedRequest:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source["method"],
+            url=source["url"],
+            headers=source["headers"],
+            body=source.get("body"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecutedResponse:
+    """The response that was received."""
+
+    status: int
+    #: Headers; secret values are redacted.
+    headers: dict[str, str]
+    #: The first part of the body.
+    body: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ExecutedResponse:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            status=source["status"],
+            headers=source["headers"],
+            body=source["body"],
         )
 
 

@@ -38,5 +38,12 @@ OPERATIONS: dict[str, Operation] = {
     "listNamespaces": Operation("POST", "/api/v1/namespaces/list", 200),
     "updateNamespace": Operation("POST", "/api/v1/namespaces/update", 200),
     "rotateNamespaceSecret": Operation("POST", "/api/v1/namespaces/rotateSecret", 200),
+    "submitServiceCall": Operation("POST", "/api/v1/tenants/{tenantId}/service-calls", 202),
+    "listServiceCalls": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls", 200),
+    "tagServiceCall": Operation("PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}", 204),
+    "untagServiceCall": Operation("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}", 204),
+    "traceServiceCall": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace", 200),
+    "getServiceCall": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}", 200),
+    "deleteServiceCall": Operation("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}", 204),
     "getCluster": Operation("GET", "/api/v1/cluster", 200),
 }
