@@ -561,16 +561,21 @@ export interface Timer {
   expireAfter?: string;
 }
 
-/** One attempt. `status` is null if there was no response. */
+/** One attempt. `status` is absent if there was no response, `error` if the attempt succeeded. */
 export interface Attempt {
   /** When the attempt started. */
-  at: Instant;
+  startedAt: Instant;
   /** Duration in milliseconds. */
   durationMs: number;
-  /** The HTTP status; null if there was no response. */
-  status: number | null;
-  /** Why it failed: a stable code, then details. Null if it succeeded. */
-  error: string | null;
+  /** The HTTP status. */
+  status?: number;
+  /** Why the attempt failed: a stable code, then details. */
+  error?: string;
+  /**
+   * The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+   * receiver just accepted the callback.
+   */
+  answer?: string;
 }
 
 /** A retry policy with its defaults filled in. */
@@ -629,26 +634,9 @@ export interface RunAnswer {
   executeAt: Instant;
   status: Open<RunStatus>;
   /** Number of attempts made, of which the latest are kept. */
-  attemptsMade: number;
+  attempts: number;
   /** The latest attempts, oldest first. */
-  attempts: AttemptOfRun[];
-}
-
-/** One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded. */
-export interface AttemptOfRun {
-  /** When the attempt started. */
-  startedAt: Instant;
-  /** Duration in milliseconds. */
-  durationMs: number;
-  /** The HTTP status. */
-  status?: number;
-  /** Why the attempt failed: a stable code, then details. */
-  error?: string;
-  /**
-   * The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
-   * receiver just accepted the callback.
-   */
-  answer?: string;
+  attemptLog: Attempt[];
 }
 
 /**
@@ -834,9 +822,9 @@ export interface OccurrenceRun {
   instant: Instant;
   status: Open<RunStatus>;
   /** Number of attempts made, of which the latest are kept. */
-  attemptsMade: number;
+  attempts: number;
   /** The latest attempts, oldest first. */
-  attempts: AttemptOfRun[];
+  attemptLog: Attempt[];
   /** Instants between this occurrence and the next that did not fire. */
   missed: MissedRange[];
   /** Why it fired: regular, trigger or backfill; absent if it did not. */

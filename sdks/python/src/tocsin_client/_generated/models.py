@@ -997,25 +997,29 @@ class Timer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """One attempt. `status` is null if there was no response."""
+    """One attempt. `status` is absent if there was no response, `error` if the attempt succeeded."""
 
     #: When the attempt started.
-    at: datetime
+    started_at: datetime
     #: Duration in milliseconds.
     duration_ms: float
-    #: The HTTP status; null if there was no response.
-    status: int | None
-    #: Why it failed: a stable code, then details. Null if it succeeded.
-    error: str | None
+    #: The HTTP status.
+    status: int | None = None
+    #: Why the attempt failed: a stable code, then details.
+    error: str | None = None
+    #: The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+    #: receiver just accepted the callback.
+    answer: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Attempt:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
-            at=parse_instant(source["at"]),
+            started_at=parse_instant(source["startedAt"]),
             duration_ms=source["durationMs"],
-            status=source["status"],
-            error=source["error"],
+            status=source.get("status"),
+            error=source.get("error"),
+            answer=source.get("answer"),
         )
 
 
@@ -1124,9 +1128,9 @@ class RunAnswer:
     execute_at: datetime
     status: RunStatus | str
     #: Number of attempts made, of which the latest are kept.
-    attempts_made: int
+    attempts: int
     #: The latest attempts, oldest first.
-    attempts: list[AttemptOfRun]
+    attempt_log: list[Attempt]
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> RunAnswer:
@@ -1135,36 +1139,8 @@ class RunAnswer:
             run=source["run"],
             execute_at=parse_instant(source["executeAt"]),
             status=source["status"],
-            attempts_made=source["attemptsMade"],
-            attempts=[AttemptOfRun.from_json(each) for each in source["attempts"]],
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AttemptOfRun:
-    """One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded."""
-
-    #: When the attempt started.
-    started_at: datetime
-    #: Duration in milliseconds.
-    duration_ms: float
-    #: The HTTP status.
-    status: int | None = None
-    #: Why the attempt failed: a stable code, then details.
-    error: str | None = None
-    #: The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
-    #: receiver just accepted the callback.
-    answer: str | None = None
-
-    @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> AttemptOfRun:
-        """Reads an answer. Members that this version does not know are ignored."""
-        return cls(
-            started_at=parse_instant(source["startedAt"]),
-            duration_ms=source["durationMs"],
-            status=source.get("status"),
-            error=source.get("error"),
-            answer=source.get("answer"),
+            attempts=source["attempts"],
+            attempt_log=[Attempt.from_json(each) for each in source["attemptLog"]],
         )
 
 
@@ -1488,9 +1464,9 @@ class OccurrenceRun:
     instant: datetime
     status: RunStatus | str
     #: Number of attempts made, of which the latest are kept.
-    attempts_made: int
+    attempts: int
     #: The latest attempts, oldest first.
-    attempts: list[AttemptOfRun]
+    attempt_log: list[Attempt]
     #: Instants between this occurrence and the next that did not fire.
     missed: list[MissedRange]
     #: Why it fired: regular, trigger or backfill; absent if it did not.
@@ -1503,8 +1479,8 @@ class OccurrenceRun:
             run=source["run"],
             instant=parse_instant(source["instant"]),
             status=source["status"],
-            attempts_made=source["attemptsMade"],
-            attempts=[AttemptOfRun.from_json(each) for each in source["attempts"]],
+            attempts=source["attempts"],
+            attempt_log=[Attempt.from_json(each) for each in source["attemptLog"]],
             missed=[MissedRange.from_json(each) for each in source["missed"]],
             source=source.get("source"),
         )
