@@ -108,7 +108,7 @@ def _calls(args: argparse.Namespace, connection: int) -> Iterator[bytes]:
         due = format_instant(args.due_us + int(number * step))
         when = f'"dueAt":"{due}",' if args.spread else ""
         yield request(
-            f"/api/tenants/{tenants[number % args.tenants]}/service-calls",
+            f"/api/v1/tenants/{tenants[number % args.tenants]}/service-calls",
             f'{{"name":"{args.prefix}-{number}",{when}"requestSpec":{{"method":"POST","url":"{args.receiver}",'
             f'"body":{{"executeAt":"{due}","order":"{number}","amount":4200}}}}}}'.encode(),
         )

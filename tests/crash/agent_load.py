@@ -99,7 +99,7 @@ class AgentLoad:
         while True:
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                    status, answer = await any_node.post(f"/api/tenants/{tenant}/service-calls", body)
+                    status, answer = await any_node.post(f"/api/v1/tenants/{tenant}/service-calls", body)
             except (OSError, EOFError, TimeoutError) as error:
                 self.refused.append((time.monotonic(), 0, repr(error)))
                 await asyncio.sleep(0.02)
@@ -126,7 +126,7 @@ async def details_at_the_end(
         client = Client(node.address)
         for call_id, tenant in some:
             while True:
-                status, detail = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}")
+                status, detail = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{call_id}")
                 assert status == 200, detail
                 details[call_id] = detail
                 if detail["status"] in ("Succeeded", "Failed") or time.monotonic() > deadline_s:
@@ -141,7 +141,7 @@ async def details_at_the_end(
 async def ends_reported(node: ServerProcess, tenant: str, call_id: str) -> int:
     """How many messages report the end of the call."""
     client = Client(node.address)
-    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")
+    status, trace = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{call_id}/trace")
     assert status == 200, trace
     client.close()
     ends = ("ServiceCallSucceeded", "ServiceCallFailed")

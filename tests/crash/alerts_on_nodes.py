@@ -199,7 +199,7 @@ async def _calls(api: Api, receiver: ScriptedReceiver, servers: list[ServerProce
             await api(
                 "timers/create", namespace="default", id=f"t-{number}", delay="1s", callbackUrl=receiver.url("ok")
             )
-            await client.post(f"/api/tenants/{_TENANT}/service-calls", call, 2)
+            await client.post(f"/api/v1/tenants/{_TENANT}/service-calls", call, 2)
         except (OSError, EOFError, TimeoutError):
             await asyncio.sleep(0.2)
         await asyncio.sleep(0.05)

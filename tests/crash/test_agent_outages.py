@@ -52,7 +52,7 @@ async def run(
         client, tenant, calls = Client(server.address), Uuid7Source(lambda: 1_800_000_000_000_000)(), {}
         for number in range(CALLS):
             body = {"name": f"call {number}", "requestSpec": {"method": "POST", "url": f"{receiver.url}/{number}"}}
-            status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body)
+            status, answer = await client.post(f"/api/v1/tenants/{tenant}/service-calls", body)
             assert status == 202, answer
             calls[answer["serviceCallId"]] = tenant
         async with asyncio.timeout(PATIENCE_S):
@@ -62,7 +62,7 @@ async def run(
         await asyncio.sleep(outage_s)
         await back()
         async with asyncio.timeout(PATIENCE_S):
-            while (await client.get(f"/api/tenants/{tenant}/service-calls"))[0] != 200:  # noqa: ASYNC110
+            while (await client.get(f"/api/v1/tenants/{tenant}/service-calls"))[0] != 200:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         client.close()
         details = await details_at_the_end(calls, server)

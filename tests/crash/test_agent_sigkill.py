@@ -84,7 +84,7 @@ class Load:
                 body["dueAt"] = format_instant(due_at)
             while True:
                 try:
-                    status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body)
+                    status, answer = await client.post(f"/api/v1/tenants/{tenant}/service-calls", body)
                 except (OSError, EOFError, TimeoutError):
                     await asyncio.sleep(0.02)
                     continue

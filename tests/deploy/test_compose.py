@@ -205,7 +205,7 @@ async def check_cluster(nodes: Nodes) -> None:
 
 async def check_call(client: Client, url: str) -> None:
     """A service call, whose messages go over NATS, succeeds."""
-    calls = "/api/tenants/01975b2e-7c00-7000-8000-000000000001/service-calls"
+    calls = "/api/v1/tenants/01975b2e-7c00-7000-8000-000000000001/service-calls"
     spec = {"method": "POST", "url": url, "headers": {}, "body": {"n": 1}}
     status, submitted = await client.post(calls, {"name": "over NATS", "requestSpec": spec})
     assert status == 202, submitted

@@ -162,7 +162,7 @@ def _checkout(folder: Path) -> Path:
     """A prepared checkout: setting one up takes a minute and network access."""
     checkout = folder / "tocsin"
     checkout.mkdir()
-    for name in ("Makefile", "docs", "examples", "pyproject.toml", "requirements", "src"):
+    for name in ("Makefile", "docs", "examples", "pyproject.toml", "requirements", "sdks", "src"):
         (checkout / name).symlink_to(ROOT / name)
     (checkout / ".venv").mkdir()
     (checkout / ".venv" / "bin").symlink_to(Path(sys.executable).parent)

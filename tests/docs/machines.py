@@ -99,6 +99,10 @@ MACHINES = {
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
     "docs/how-to/nats.md": Machine(nats=True),
     "docs/how-to/secure.md": Machine(),
+    # Installed beside the checkout's environment, without an index: what builds it is there already.
+    "docs/sdks/python.md": Machine(
+        before='export PIP_TARGET="$HOME/own" PIP_NO_DEPS=1 PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0\n'
+    ),
     "docs/how-to/web-pages.md": Machine(),
     "docs/how-to/test-flows.md": Machine(),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
@@ -137,13 +141,22 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (
         "docs/sdks/java.md",
+        "mvn -q -f sdks/java/pom.xml",
+    ): "needs Maven's plugins from a registry; sdks/java/tests/test_java_docs.py checks that it names what is built",
+    (
+        "docs/sdks/java.md",
         "mvn -q compile org.codehaus.mojo:exec-maven-plugin:3.5.0:java -Dexec.mainClass=FirstTimer",
     ): "sdks/java/tests/test_java_docs.py runs it with the built jars",
     ("docs/sdks/go.md", "go mod init example"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
     ("docs/sdks/go.md", "go get tocsin.dev/go"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
+    ("docs/sdks/go.md", "go mod edit -replace"): "sdks/go/tests/test_go.py types it",
     ("docs/sdks/go.md", "go run ./first-timer"): "sdks/go/tests/test_go.py runs all programs of the page",
     ("docs/sdks/go.md", "ADDRESS=127.0.0.1:9000 TOCSIN_SECRET=whsec_… go run ./reminders"): "the same",
     ("docs/sdks/typescript.md", "npm install tocsin-client"): "needs a package registry",
+    (
+        "docs/sdks/typescript.md",
+        'npm install "$TOCSIN/sdks/typescript/',
+    ): "npm ci needs a package registry; sdks/typescript/tests/conftest.py packs the package of this name and installs it",
     (
         "docs/sdks/typescript.md",
         "node first-timer.mjs",

@@ -125,7 +125,7 @@ async def submit_calls(client: httpx.AsyncClient, calls: int) -> str:
     async def one(number: int) -> None:
         spec = {"method": "POST", "url": "http://127.0.0.1:9/charge", "body": {"order": number}}
         body = {"name": f"Charge order {number}", "requestSpec": spec, "dueAt": due_at, "tags": ["orders"]}
-        (await client.post(f"/api/tenants/{tenant}/service-calls", json=body)).raise_for_status()
+        (await client.post(f"/api/v1/tenants/{tenant}/service-calls", json=body)).raise_for_status()
 
     for start in range(0, calls, 50):
         await asyncio.gather(*(one(number) for number in range(start, min(start + 50, calls))))

@@ -26,7 +26,7 @@ class Tenant:
     def __init__(self, server: ServerProcess) -> None:
         self.id = new_id()
         self.list = f"/calls?tenant={self.id}"
-        self._api = f"/api/tenants/{self.id}/service-calls"
+        self._api = f"/api/v1/tenants/{self.id}/service-calls"
         self._client = Client(server.address)
 
     def page(self, service_call_id: str) -> str:

@@ -229,7 +229,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
         # Interruptions do not count up to the limit; beyond it they count as attempts.
         assert call.executions < call.attempts + LIMITS.executions_max + (not final)
         if call.status is CallStatus.RETRYING:
-            scheduled = [message.due_at_us for message in self.sent if isinstance(message, ScheduleTimer)]
+            scheduled = [message.due_at for message in self.sent if isinstance(message, ScheduleTimer)]
             assert scheduled[-1] == call.next_attempt_at
             assert scheduled == sorted(set(scheduled))
         if call.status is CallStatus.SUCCEEDED:

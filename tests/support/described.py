@@ -34,6 +34,8 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
         if "idempotencyKey" in case.body and case.headers:
             # The header means the same, and another value is refused.
             case.headers.pop("idempotency-key", None)
+        if case.body.get("method") in ("GET", "HEAD"):
+            case.body = {name: value for name, value in case.body.items() if name not in ("payload", "body")}
         if "dueAt" in case.body:
             # Examples of single fields are combined, even if the schema forbids the combination.
             case.body.pop("delay", None)

@@ -33,6 +33,7 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
+    Instant,
     Message,
     Registry,
     RequestSpec,
@@ -102,15 +103,19 @@ class World:
         tags: tuple[str, ...] = (),
         correlation_id: str = "corr",
     ) -> Envelope:
-        due_at_us = None if ahead_us is None else self.clock.now_us() + ahead_us
-        message = SubmitServiceCall(key.service_call_id, "bill", SPEC, fingerprint, due_at_us, tags, idempotency_key)
+        due_at = None if ahead_us is None else Instant(self.clock.now_us() + ahead_us)
+        message = SubmitServiceCall(key.service_call_id, "bill", SPEC, fingerprint, due_at, tags, idempotency_key)
         return self.seal(key, message, correlation_id)
 
     async def ask(self, *envelopes: Envelope) -> list[Message]:
         replies = await self.orchestration.answer(envelopes)
         for envelope, reply in zip(envelopes, replies, strict=True):
             assert reply.causation_id == envelope.id
-        return [self.registry.open(reply) for reply in replies]
+        return [self.reply(reply) for reply in replies]
+
+    def reply(self, envelope: Envelope) -> Message:
+        """The reply as it was before it was sealed."""
+        return msgspec.structs.replace(self.registry.open(envelope), tenant_id="")
 
     async def deliver(self, *envelopes: Envelope) -> list[OneDelivery]:
         deliveries = [OneDelivery(envelope) for envelope in envelopes]
@@ -170,7 +175,7 @@ class TestSubmit:
         replies = await world.orchestration.answer([again, under_another_id])
         assert [reply.correlation_id for reply in replies] == ["first", "first"]
         accepted = CommandAccepted(key.service_call_id, "Scheduled", created=False)
-        assert [world.registry.open(reply) for reply in replies] == [accepted, accepted]
+        assert [world.reply(reply) for reply in replies] == [accepted, accepted]
         assert len(world.tables.calls) == 1
         assert len(world.tables.messages()) == 3
         results = [event.result for event in world.events if isinstance(event, CommandHandled)]
@@ -178,7 +183,7 @@ class TestSubmit:
 
     async def test_a_repeated_submission_returns_the_current_status(self, world: World):
         key = await world.running()
-        event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), EPOCH_US, OK)
+        event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), Instant(EPOCH_US), OK)
         await world.deliver(world.seal(key, event))
         assert await world.ask(world.submission(key)) == [
             CommandAccepted(key.service_call_id, "Succeeded", created=False)
@@ -322,15 +327,16 @@ class TestEvents:
         key = await world.scheduled(SECOND)
         id = key.service_call_id
         world.clock.advance(SECOND + 250)
-        due = world.seal(key, DueTimeReached(id, world.call(key).due_at, world.clock.now_us()))
+        due = world.seal(key, DueTimeReached(id, Instant(world.call(key).due_at), Instant(world.clock.now_us())))
         await world.deliver(due)
         assert world.call(key).status is CallStatus.RUNNING
         running, start = world.tables.messages(key)[-2:]
         assert (running.causation_id, start.causation_id) == (due.id, due.id)
         assert [e.lag_us for e in world.events if isinstance(e, ServiceCallChanged)] == [None, 250]
-        await world.deliver(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
-        assert world.call(key).started_at == world.clock.now_us()
-        await world.deliver(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
+        now = Instant(world.clock.now_us())
+        await world.deliver(world.seal(key, ExecutionStarted(id, world.execution_id(key), now)))
+        assert world.call(key).started_at == now
+        await world.deliver(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), now, OK)))
         assert world.call(key).status is CallStatus.SUCCEEDED
         assert world.types(key)[3:] == ["ServiceCallRunning", "StartExecution", "ServiceCallSucceeded"]
 
@@ -339,16 +345,20 @@ class TestEvents:
         world.clock.advance(SECOND)
         commits = world.tables.commits
         dues = [
-            world.seal(k, DueTimeReached(k.service_call_id, world.call(k).due_at, world.clock.now_us()))
+            world.seal(
+                k, DueTimeReached(k.service_call_id, Instant(world.call(k).due_at), Instant(world.clock.now_us()))
+            )
             for k in (key, other, key)
         ]
         await world.deliver(*dues)
         assert world.types(key).count("StartExecution") == 1
         execution_id = world.execution_id(key)
         await world.deliver(
-            world.seal(key, ExecutionStarted(key.service_call_id, execution_id, EPOCH_US)),
-            world.seal(key, ExecutionInterrupted(key.service_call_id, execution_id, EPOCH_US, EPOCH_US)),
-            world.seal(key, ExecutionSucceeded(key.service_call_id, execution_id, EPOCH_US, OK)),
+            world.seal(key, ExecutionStarted(key.service_call_id, execution_id, Instant(EPOCH_US))),
+            world.seal(
+                key, ExecutionInterrupted(key.service_call_id, execution_id, Instant(EPOCH_US), Instant(EPOCH_US))
+            ),
+            world.seal(key, ExecutionSucceeded(key.service_call_id, execution_id, Instant(EPOCH_US), OK)),
         )
         assert world.tables.commits == commits + 2
         assert world.call(key).status is CallStatus.RUNNING
@@ -360,9 +370,9 @@ class TestEvents:
         unknown = world.key()
         before = world.call(key)
         deliveries = await world.deliver(
-            world.seal(key, DueTimeReached(key.service_call_id, before.due_at, EPOCH_US)),
-            world.seal(unknown, DueTimeReached(unknown.service_call_id, EPOCH_US, EPOCH_US)),
-            world.seal(key, ExecutionSucceeded(key.service_call_id, world.new_id(), EPOCH_US, OK)),
+            world.seal(key, DueTimeReached(key.service_call_id, Instant(before.due_at), Instant(EPOCH_US))),
+            world.seal(unknown, DueTimeReached(unknown.service_call_id, Instant(EPOCH_US), Instant(EPOCH_US))),
+            world.seal(key, ExecutionSucceeded(key.service_call_id, world.new_id(), Instant(EPOCH_US), OK)),
         )
         assert [delivery.failed for delivery in deliveries] == [None] * 3
         assert world.call(key) == before
@@ -370,7 +380,7 @@ class TestEvents:
 
     async def test_a_malformed_message_fails_alone(self, world: World):
         key = await world.running()
-        good = world.seal(key, ExecutionStarted(key.service_call_id, world.execution_id(key), EPOCH_US))
+        good = world.seal(key, ExecutionStarted(key.service_call_id, world.execution_id(key), Instant(EPOCH_US)))
         bad = msgspec.structs.replace(good, payload=msgspec.Raw(b"{}"))
         first, second = await world.deliver(bad, good)
         assert isinstance(first.failed, InvalidMessage)
@@ -379,7 +389,7 @@ class TestEvents:
 
     async def test_a_change_by_another_transaction_is_retried(self, world: World):
         key = await world.scheduled(SECOND)
-        due = world.seal(key, DueTimeReached(key.service_call_id, world.call(key).due_at, EPOCH_US))
+        due = world.seal(key, DueTimeReached(key.service_call_id, Instant(world.call(key).due_at), Instant(EPOCH_US)))
 
         def once() -> None:
             world.tables.before_change = None
@@ -395,7 +405,7 @@ class TestEvents:
 
     async def test_after_repeated_conflicts_the_delivery_fails(self, world: World):
         key = await world.scheduled(SECOND)
-        due = world.seal(key, DueTimeReached(key.service_call_id, world.call(key).due_at, EPOCH_US))
+        due = world.seal(key, DueTimeReached(key.service_call_id, Instant(world.call(key).due_at), Instant(EPOCH_US)))
 
         def always() -> None:
             execution_id = world.new_id()
@@ -416,7 +426,7 @@ class TestWatchdog:
         waiting = await world.scheduled(3_600 * SECOND)
         unstarted, stuck = await world.running(), await world.running()
         await world.deliver(
-            world.seal(stuck, ExecutionStarted(stuck.service_call_id, world.execution_id(stuck), EPOCH_US))
+            world.seal(stuck, ExecutionStarted(stuck.service_call_id, world.execution_id(stuck), Instant(EPOCH_US)))
         )
         execution_id = world.execution_id(unstarted)
         world.clock.advance(limits.request_timeout_us + limits.watchdog_grace_us)
@@ -452,7 +462,7 @@ class TestWatchdog:
         world = World(AgentLimits(purge_batch_max=2))
         old = [await world.running() for _ in range(5)]
         for key in old:
-            event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), EPOCH_US, OK)
+            event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), Instant(EPOCH_US), OK)
             await world.deliver(world.seal(key, event))
         unfinished = await world.running()
         world.clock.advance(world.limits.retention_us + 1)

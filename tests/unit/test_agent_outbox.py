@@ -27,7 +27,7 @@ from tocsin.service_calls.events import (
     PublishFailed,
 )
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import DueTimeReached, Registry
+from tocsin.service_calls.messages import DueTimeReached, Instant, Registry
 from tocsin.service_calls.outbox.dispatcher import OutboxDispatcher
 from tocsin.service_calls.outbox.ports import OutboxRow
 from tocsin.testing.clock import EPOCH_US, FakeClock
@@ -104,7 +104,7 @@ class World:
     def envelopes(self, count: int, aggregate_id: str | None = None) -> list[Envelope]:
         return [
             self.registry.seal(
-                DueTimeReached(aggregate_id or self.new_id(), EPOCH_US, EPOCH_US),
+                DueTimeReached(aggregate_id or self.new_id(), Instant(EPOCH_US), Instant(EPOCH_US)),
                 tenant_id=self.tenant,
                 correlation_id="corr",
                 causation_id=None,

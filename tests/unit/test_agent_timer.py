@@ -12,6 +12,7 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.instants import format_instant
 from tocsin.model.uuid7 import Uuid7Source, is_uuid7
 from tocsin.ports.bus import BusUnavailable, InvalidMessage
 from tocsin.service_calls.background import Wakeup
@@ -25,7 +26,15 @@ from tocsin.service_calls.events import (
     TimersScheduled,
 )
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, DueTimeReached, Message, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.service_calls.messages import (
+    CallKey,
+    DueTimeReached,
+    Instant,
+    Message,
+    Registry,
+    ScheduleTimer,
+    ServiceCallDeleted,
+)
 from tocsin.service_calls.timer.handlers import TimerModule, envelope_id
 from tocsin.service_calls.timer.polling import PollingTimers
 from tocsin.service_calls.timer.ports import OnDue, TimerEntry
@@ -124,24 +133,27 @@ class TestModule:
 
     async def test_a_batch_is_scheduled_in_one_call(self):
         keys = [CallKey(new_id(), new_id()) for _ in range(3)]
-        await self.deliver(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
+        await self.deliver(*((key, ScheduleTimer(key.service_call_id, Instant(EPOCH_US + 5))) for key in keys))
         assert self.timers.asked == [("schedule", [entry(EPOCH_US + 5, key) for key in keys])]
         assert self.events == [TimersScheduled(3)]
 
     async def test_the_last_command_for_a_call_counts(self):
         gone, back = CallKey(new_id(), new_id()), CallKey(new_id(), new_id())
         await self.deliver(
-            (gone, ScheduleTimer(gone.service_call_id, EPOCH_US)),
+            (gone, ScheduleTimer(gone.service_call_id, Instant(EPOCH_US))),
             (back, ServiceCallDeleted(back.service_call_id)),
             (gone, ServiceCallDeleted(gone.service_call_id)),
-            (back, ScheduleTimer(back.service_call_id, EPOCH_US)),
+            (back, ScheduleTimer(back.service_call_id, Instant(EPOCH_US))),
         )
         assert self.timers.asked == [("schedule", [entry(EPOCH_US, back)]), ("cancel", [gone])]
 
     async def test_a_malformed_message_fails_alone(self):
         key = CallKey(new_id(), new_id())
         good = self.registry.seal(
-            ScheduleTimer(key.service_call_id, 1), tenant_id=key.tenant_id, correlation_id="corr", causation_id=None
+            ScheduleTimer(key.service_call_id, Instant(1)),
+            tenant_id=key.tenant_id,
+            correlation_id="corr",
+            causation_id=None,
         )
         bad, fine = await self.deliver(msgspec.structs.replace(good, payload=msgspec.Raw(b"[]")), good)
         assert isinstance(bad.failed, InvalidMessage)
@@ -152,7 +164,7 @@ class TestModule:
         self.timers.fail = StoreUnavailable("disk full")
         key = CallKey(new_id(), new_id())
         with pytest.raises(StoreUnavailable):
-            await self.deliver((key, ScheduleTimer(key.service_call_id, 1)))
+            await self.deliver((key, ScheduleTimer(key.service_call_id, Instant(1))))
         assert not self.events
 
     async def test_due_times_are_published_without_causation_under_a_stable_id(self):
@@ -165,8 +177,18 @@ class TestModule:
         first = self.bus.published[:2]
         assert [envelope.id for envelope in first] == [envelope.id for envelope in self.bus.published[2:]]
         assert len({envelope.id for envelope in first}) == 2
+        assert [msgspec.json.decode(envelope.payload) for envelope in first] == [
+            {
+                "serviceCallId": one.service_call_id,
+                "tenantId": one.tenant_id,
+                "dueAt": format_instant(one.due_at),
+                "reachedAt": "2027-01-15T08:00:00Z",
+            }
+            for one in wanted
+        ]
         assert [self.registry.open(envelope) for envelope in first] == [
-            DueTimeReached(one.service_call_id, one.due_at, EPOCH_US) for one in wanted
+            DueTimeReached(one.service_call_id, Instant(one.due_at), Instant(EPOCH_US), tenant_id=one.tenant_id)
+            for one in wanted
         ]
         assert [(e.causation_id, e.correlation_id) for e in first] == [(None, "corr")] * 2
         assert self.events[0] == DueTimesReached(2, 300)

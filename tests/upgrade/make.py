@@ -78,12 +78,12 @@ async def fill(server: ServerProcess, receiver: str) -> dict[str, Any]:
     async def submit(name: str, answered: int, **more: Any) -> str:
         spec = {"method": "POST", "url": receiver, "headers": {"x-n": "1"}, "body": {"status": answered}}
         body = {"name": name, "requestSpec": spec, **more}
-        status, answer = await client.post(f"/api/tenants/{TENANT}/service-calls", body)
+        status, answer = await client.post(f"/api/v1/tenants/{TENANT}/service-calls", body)
         assert status == 202, answer
         return str(answer["serviceCallId"])
 
     async def call(call_id: str) -> dict[str, Any]:
-        return dict((await client.get(f"/api/tenants/{TENANT}/service-calls/{call_id}"))[1])
+        return dict((await client.get(f"/api/v1/tenants/{TENANT}/service-calls/{call_id}"))[1])
 
     succeeded = await submit("succeeded", 200, tags=["starred"])
     refused = await submit("refused", 418)

@@ -95,7 +95,7 @@ async def check_timers(client: Client, expected: dict[str, Any]) -> None:
 
 
 async def check_calls(client: Client, expected: dict[str, Any]) -> None:
-    base = f"/api/tenants/{TENANT}/service-calls"
+    base = f"/api/v1/tenants/{TENANT}/service-calls"
 
     async def get(path: str) -> Any:
         status, answer = await client.get(path)

@@ -22,6 +22,7 @@ from tocsin_client.testing import TestServer
 
 GO = Path(__file__).parents[1]
 PAGE = Path(__file__).parents[3] / "docs/sdks/go.md"
+REPLACE = re.search(r"^(go mod edit -replace .*)$", PAGE.read_text(), re.MULTILINE)[1]
 PROGRAMS = dict(re.findall(r"^```go\n// (\S+\.go)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
 BIN = Path(sys.executable).parent
@@ -64,7 +65,8 @@ def project(tmp_path_factory, server):
         (folder / name).write_text(text.replace("http://127.0.0.1:8080", server.url))
     shutil.copy(GO / "tests/go.mod", folder)
     shutil.copy(GO / "tests/go.sum", folder)
-    run("go", "mod", "edit", "-module=example", f"-replace=tocsin.dev/go={GO}", cwd=folder)
+    run("go", "mod", "edit", "-module=example", "-dropreplace=tocsin.dev/go", cwd=folder)
+    run("bash", "-c", REPLACE, cwd=folder, TOCSIN=str(GO.parents[1]))
     run("go", "build", "-o", "bin/", "./...", cwd=folder)
     return folder
 

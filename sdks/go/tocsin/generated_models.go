@@ -231,7 +231,8 @@ type CreateTimer struct {
 	ExecuteAt time.Time
 	// A duration: 500ms, 30s, 5m, 1h30m, 7d.
 	Delay time.Duration
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body *RawBody
@@ -424,7 +425,8 @@ type UpdateTimer struct {
 	Delay Opt[time.Duration]
 	// The http or https URL to call. Responses redact its secrets.
 	CallbackURL Opt[string]
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body Opt[RawBody]
@@ -568,7 +570,8 @@ type CreateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures int
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body *RawBody
@@ -684,7 +687,8 @@ type UpdateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures Opt[int]
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
 	Body Opt[RawBody]
@@ -1006,7 +1010,7 @@ type SubmitServiceCall struct {
 	Tags []string
 	// The call's id, a UUID of version 7. Without one, the server generates it.
 	ServiceCallID string
-	// Makes the submission safe to repeat.
+	// Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
 	IdempotencyKey string
 }
 
@@ -1156,24 +1160,28 @@ func (v *Timer) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
-// Attempt: One attempt. status is null if there was no response.
+// Attempt: One attempt. status is absent if there was no response, error if the attempt succeeded.
 type Attempt struct {
 	// When the attempt started.
-	At time.Time
+	StartedAt time.Time
 	// Duration in milliseconds.
 	DurationMs float64
-	// The HTTP status; null if there was no response.
+	// The HTTP status.
 	Status Opt[int]
-	// Why it failed: a stable code, then details. Null if it succeeded.
-	Error Opt[string]
+	// Why the attempt failed: a stable code, then details.
+	Error string
+	// The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+	// receiver just accepted the callback.
+	Answer string
 }
 
 func (v *Attempt) members() []member {
 	return []member{
-		{"at", &v.At, true},
+		{"startedAt", &v.StartedAt, true},
 		{"durationMs", &v.DurationMs, true},
-		{"status", &v.Status, true},
-		{"error", &v.Error, true},
+		{"status", &v.Status, false},
+		{"error", &v.Error, false},
+		{"answer", &v.Answer, false},
 	}
 }
 
@@ -1318,9 +1326,9 @@ type RunAnswer struct {
 	ExecuteAt time.Time
 	Status    RunStatus
 	// Number of attempts made, of which the latest are kept.
-	AttemptsMade int
+	Attempts int
 	// The latest attempts, oldest first.
-	Attempts []AttemptOfRun
+	AttemptLog []Attempt
 }
 
 func (v *RunAnswer) members() []member {
@@ -1328,8 +1336,8 @@ func (v *RunAnswer) members() []member {
 		{"run", &v.Run, true},
 		{"executeAt", &v.ExecuteAt, true},
 		{"status", &v.Status, true},
-		{"attemptsMade", &v.AttemptsMade, true},
 		{"attempts", &v.Attempts, true},
+		{"attemptLog", &v.AttemptLog, true},
 	}
 }
 
@@ -1340,41 +1348,6 @@ func (v RunAnswer) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RunAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
-}
-
-// AttemptOfRun: One attempt of a run. status is absent if there was no response, error if the attempt succeeded.
-type AttemptOfRun struct {
-	// When the attempt started.
-	StartedAt time.Time
-	// Duration in milliseconds.
-	DurationMs float64
-	// The HTTP status.
-	Status Opt[int]
-	// Why the attempt failed: a stable code, then details.
-	Error string
-	// The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
-	// receiver just accepted the callback.
-	Answer string
-}
-
-func (v *AttemptOfRun) members() []member {
-	return []member{
-		{"startedAt", &v.StartedAt, true},
-		{"durationMs", &v.DurationMs, true},
-		{"status", &v.Status, false},
-		{"error", &v.Error, false},
-		{"answer", &v.Answer, false},
-	}
-}
-
-// MarshalJSON writes the object as the API has it. What is absent stays out.
-func (v AttemptOfRun) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
-}
-
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
-func (v *AttemptOfRun) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
@@ -1766,9 +1739,9 @@ type OccurrenceRun struct {
 	Instant time.Time
 	Status  RunStatus
 	// Number of attempts made, of which the latest are kept.
-	AttemptsMade int
+	Attempts int
 	// The latest attempts, oldest first.
-	Attempts []AttemptOfRun
+	AttemptLog []Attempt
 	// Instants between this occurrence and the next that did not fire.
 	Missed []MissedRange
 	// Why it fired: regular, trigger or backfill; absent if it did not.
@@ -1780,8 +1753,8 @@ func (v *OccurrenceRun) members() []member {
 		{"run", &v.Run, true},
 		{"instant", &v.Instant, true},
 		{"status", &v.Status, true},
-		{"attemptsMade", &v.AttemptsMade, true},
 		{"attempts", &v.Attempts, true},
+		{"attemptLog", &v.AttemptLog, true},
 		{"missed", &v.Missed, true},
 		{"source", &v.Source, false},
 	}

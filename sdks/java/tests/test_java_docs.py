@@ -25,7 +25,8 @@ JAVA = ROOT / "sdks/java"
 PAGE = (ROOT / "docs/sdks/java.md").read_text()
 PROGRAMS = dict(re.findall(r"^```java\n// (\S+\.java)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 POM = re.search(r"^```xml\n<!-- pom.xml -->\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
-FIRST = re.search(r"^mvn (.*)$", PAGE, re.MULTILINE)[1].split()
+INSTALLED = re.search(r"^mvn .* -pl (\S+) -am install$", PAGE, re.MULTILINE)[1].split(",")
+FIRST = re.search(r"^mvn (.*exec-maven-plugin.*)$", PAGE, re.MULTILINE)[1].split()
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
 VERSION = "0.1.0"
 JARS = {name: JAVA / name / f"target/{name}-{VERSION}.jar" for name in ("tocsin-client", "tocsin-servlet")}
@@ -134,6 +135,7 @@ def test_jars_have_sources_javadoc_and_no_dependencies(jars):
                 assert any(each.endswith(member) for each in archive.namelist())
     assert "<dependency>" not in (JAVA / "tocsin-client/pom.xml").read_text()
     version = (JAVA / "tocsin-client/src/main/java/dev/tocsin/client/Version.java").read_text()
+    assert list(JARS) == INSTALLED
     assert f'"{VERSION}"' in version and f"<version>{VERSION}</version>" in POM
 
 

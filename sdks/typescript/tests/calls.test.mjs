@@ -177,7 +177,7 @@ test("service calls escape what stands in the path, and get an id", async () => 
     [202, { serviceCallId: "x", status: "Scheduled", submittedAt: "", dueAt: "", correlationId: "c" }],
   ]);
   await new Calls(shared, "a/b").submit({ name: "n", method: "GET", url: "http://x/" });
-  assert.equal(new URL(sent[0].url).pathname, "/api/tenants/a%2Fb/service-calls");
+  assert.equal(new URL(sent[0].url).pathname, "/api/v1/tenants/a%2Fb/service-calls");
   assert.match(sent[0].body.serviceCallId, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/);
 });
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.support.needs import lacking
 from tocsin_client.testing import TestServer
 from typescript_tools import ROOT, SDK, run
 
+PAGE = ROOT / "docs/sdks/typescript.md"
 #: Of the checkout, for programs that use them; the package itself needs none.
 LINKED = ("@hono", "@types", "express", "fastify", "hono", "pg")
 
@@ -44,6 +46,10 @@ def project(built, tmp_path_factory):
     run("npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", str(folder), cwd=built)
     (tarball,) = folder.glob("*.tgz")
     (folder / "package.json").write_text(json.dumps({"private": True, "type": "module"}))
+    install = re.search(
+        r'^npm install "\$TOCSIN/sdks/typescript/(tocsin-client-.*\.tgz)"$', PAGE.read_text(), re.MULTILINE
+    )
+    assert install is not None and install[1] == tarball.name
     run("npm", "install", "--silent", "--offline", "--no-audit", "--no-fund", str(tarball), cwd=folder)
     assert [path.name for path in (folder / "node_modules").iterdir() if path.name[0] != "."] == ["tocsin-client"]
     for name in LINKED:

@@ -38,7 +38,7 @@ from tocsin.private_files import OTHERS
 
 app = typer.Typer(
     name="tocsin",
-    help="A durable timer service: tell it when; it fires, on time, at least once, whatever crashes.",
+    help="A durable timer service: tell it when; it fires, on time, at least once, even across crashes.",
     epilog="Example: tocsin demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

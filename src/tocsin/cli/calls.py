@@ -96,7 +96,7 @@ def submit(
     server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a call. Once accepted, it is on disk and will be made, whatever crashes.
+    """Submit a call. Once accepted, it is on disk and will be made, also after a crash.
 
     A failed attempt is final unless `--retry` or a `--retry-…` option is given: a service may not tolerate repeats.
     """
@@ -274,7 +274,7 @@ def _path(tenant: str | None) -> str:
         )
     if not is_uuid7(tenant.lower()):
         raise WrongUsage(f"--tenant: {tenant!r} is not a UUID v7; `tocsin calls new-tenant` creates one")
-    return f"/api/tenants/{tenant.lower()}/service-calls"
+    return f"/api/v1/tenants/{tenant.lower()}/service-calls"
 
 
 def _checked(call_id: str) -> str:

@@ -167,10 +167,8 @@ def _depths(entries: Sequence[Mapping[str, Any]]) -> list[int]:
 def _detail(detail: Mapping[str, Any]) -> str:
     parts = []
     for name, value in detail.items():
-        if name.endswith("AtUs") and isinstance(value, int):
-            parts.append(f"{name[:-2]}={format_instant(value)[11:]}")
-        elif name != "serviceCallId" and value is not None and value != "":
-            # Every entry is about the same call, whose id is known.
+        if name not in ("serviceCallId", "tenantId") and value is not None and value != "":
+            # Every entry is about the same call, whose ids are known.
             text = value if isinstance(value, str) else output.compact(value)
             # The date is evident from the entry's own time.
             text = _INSTANT.sub(r"\1", text or "")

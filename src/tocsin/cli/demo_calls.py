@@ -52,7 +52,7 @@ class CallsDemo(Demo[CallScene]):
             CallScene("deleted", "is deleted while Scheduled", "deleted", 30.0),
             CallScene("twice", "is sent twice with one idempotency key", "Succeeded", 1.0, idempotency_key="order-17"),
         ]
-        super().__init__(scenes, f"/api/tenants/{self._tenant}", f" tenant {self._tenant},")
+        super().__init__(scenes, f"/api/v1/tenants/{self._tenant}", f" tenant {self._tenant},")
 
     async def begin(self, scene: CallScene, url: str) -> None:
         """Submits the call."""

@@ -353,9 +353,9 @@ def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
         for missed in reversed(occurrence["missed"])
     ]  # fmt: skip
     if occurrence["status"] != "missed":
-        latest = occurrence["attempts"][-1] if occurrence["attempts"] else {}
+        latest = occurrence["attemptLog"][-1] if occurrence["attemptLog"] else {}
         came = latest.get("error") or latest.get("status")
-        made = occurrence["attemptsMade"] or ""
+        made = occurrence["attempts"] or ""
         lines.append((occurrence["instant"], occurrence.get("source"), occurrence["status"], made, came))
     return lines
 

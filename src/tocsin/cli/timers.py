@@ -44,6 +44,8 @@ OnConflict = Annotated[
         show_default="replace",
     ),
 ]
+_ATTEMPT_COLUMNS = ("attempt", "duration", "result", "answer")
+
 IdempotencyKey = Annotated[
     str | None,
     typer.Option(
@@ -146,7 +148,7 @@ def history(
         output.print_json(answer)
         return
     output.print_table(
-        ("run", "status", "due", "attempt", "duration", "result", "answer"),
+        ("run", "status", "due", *_ATTEMPT_COLUMNS),
         [line for run in answer["runs"] for line in _run_lines(run)],
     )
     if answer.get("nextCursor"):
@@ -155,13 +157,17 @@ def history(
 
 def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
     """A run's line, which has its first attempt, and a line for each further attempt."""
-    attempts = [
-        (each["startedAt"], f"{each['durationMs']:g} ms", each.get("error") or each.get("status"), each.get("answer"))
-        for each in run["attempts"]
-    ]
-    first, *others = attempts or [("", "", "", "")]
+    first, *others = _attempts(run) or [("",) * len(_ATTEMPT_COLUMNS)]
     head = (run["run"], run["status"], run["executeAt"])
     return [(*head, *first), *(("", "", "", *each) for each in others)]
+
+
+def _attempts(made: dict[str, Any]) -> list[tuple[object, ...]]:
+    """A line for each attempt of a timer or a run."""
+    return [
+        (each["startedAt"], f"{each['durationMs']:g} ms", each.get("error") or each.get("status"), each.get("answer"))
+        for each in made.get("attemptLog", ())
+    ]
 
 
 @command(app, "list", example="timers list --status failed --tag billing")
@@ -246,8 +252,12 @@ def _show(timer: dict[str, Any], as_json: bool) -> None:
         return
     fields: dict[str, object] = {}
     for name, value in timer.items():
+        if name == "attemptLog":
+            continue
         fields[name] = value if isinstance(value, str | int | float) else output.compact(value)
     for name in ("executeAt", "nextAttemptAt"):
         if fields.get(name):
             fields[name] = f"{fields[name]} ({output.relative(timer[name])})"
     output.print_fields(fields)
+    if attempts := _attempts(timer):
+        output.print_table(_ATTEMPT_COLUMNS, attempts)

@@ -11,14 +11,13 @@ from tocsin.http_client.request import InvalidRequest, check, check_form
 from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import InvalidUrl, Target, parse_url
 from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.raw_body import BODILESS_METHODS
 from tocsin.ports.http import Request, Signing
 
 #: Methods of service calls; without CONNECT and TRACE, which are for proxies.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 #: Idempotent methods: their requests may be sent twice (RFC 9110 section 9.2.2).
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
-#: Proxies and servers drop or refuse a body on these.
-_BODILESS = frozenset({"GET", "HEAD"})
 #: Methods that anticipate a body: without one, content-length: 0 must be sent (RFC 9110 section 8.6).
 _LENGTH_REQUIRED = frozenset({"POST", "PUT", "PATCH"})
 
@@ -37,7 +36,7 @@ def check_request(
     except InvalidUrl as error:
         problems.append(("url", str(error)))
     problems += [("headers", reason) for reason in check(headers.items(), limits or CallbackLimits())]
-    if body is not None and method in _BODILESS:
+    if body is not None and method in BODILESS_METHODS:
         problems.append(("body", _no_body(method)))
     return problems
 
@@ -49,7 +48,7 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
     The number of headers is checked at submission, not here, where some have been added. Raises InvalidRequest.
     """
     method, headers, body = request.method, request.headers, request.body
-    if body is not None and method in _BODILESS:
+    if body is not None and method in BODILESS_METHODS:
         raise InvalidRequest(f"the body {_no_body(method)}")
     head, user_agent = _head(method, target)
     if headers:

@@ -14,12 +14,9 @@ from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
-from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
+from tocsin.model.raw_body import BODILESS_METHODS, ENVELOPE_HEADERS, JSON_TYPE, RawBody
 from tocsin.model.validation import METHODS, is_reserved_header
 from tocsin.ports.callback import Invocation
-
-#: GET and HEAD have no body: proxies and servers drop or refuse it.
-_BODILESS = frozenset({"GET", "HEAD"})
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
@@ -100,7 +97,7 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
     The timer's own headers replace the default content-type, user-agent and traceparent. An invalid traceparent is left
     out, as W3C Trace Context requires. Raises InvalidRequest.
     """
-    if invocation.method in _BODILESS:
+    if invocation.method in BODILESS_METHODS:
         body = b""
     elif invocation.body is not None:
         body = _raw(invocation.body)
@@ -139,7 +136,7 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
     trace = invocation.traceparent
     if trace is not None and _TRACEPARENT.fullmatch(trace) and not _has_header(headers, "traceparent"):
         head += f"traceparent: {trace}\r\n"
-    if invocation.method in _BODILESS:
+    if invocation.method in BODILESS_METHODS:
         return (head + "\r\n").encode("ascii")
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
 
@@ -188,7 +185,7 @@ def _request_line(method: str, target: Target) -> str:
 def _own_lines(method: str, media_type: str) -> list[str]:
     # Responses are not decompressed: they are short, and compression would allow decompression bombs.
     lines = [f"user-agent: tocsin/{__version__}\r\n", "accept-encoding: identity\r\n"]
-    if method not in _BODILESS:
+    if method not in BODILESS_METHODS:
         lines.append(f"content-type: {media_type}\r\n")
     return lines
 

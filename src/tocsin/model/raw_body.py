@@ -11,6 +11,8 @@ from tocsin.model.errors import FieldError
 
 #: The default content types.
 JSON_TYPE, TEXT_TYPE, BINARY_TYPE = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
+#: Methods whose requests have no body: proxies and servers drop or refuse it.
+BODILESS_METHODS = frozenset({"GET", "HEAD"})
 #: The headers that have the envelope's members beside a raw body.
 ENVELOPE_HEADERS = ("tocsin-namespace", "tocsin-timer-id", "tocsin-execute-at", "tocsin-fired-at", "tocsin-attempt")
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
-from tocsin.model.errors import InvalidInput, RecordTooNew, RecordUndecodable
-from tocsin.model.raw_body import RawBody, header_conflicts
+from tocsin.model.errors import FieldError, InvalidInput, RecordTooNew, RecordUndecodable
+from tocsin.model.raw_body import BODILESS_METHODS, RawBody, header_conflicts
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import Schedule, Source
 
@@ -196,7 +196,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises
-        InvalidInput for headers that are not allowed with the timer's raw body."""
+        InvalidInput for headers that are not allowed with the timer's raw body, and for content that its method does not
+        send."""
         wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
         if "execute_at" in wanted:
             wanted.update(attempts=0, first_attempt_at=None)
@@ -209,4 +210,23 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
             errors = header_conflicts(changed.headers)
             if errors:
                 raise InvalidInput(*errors)
+        if not wanted.keys().isdisjoint(("method", "payload", "body")):
+            errors = unsent(changed.method, changed.payload, changed.body)
+            if errors:
+                raise InvalidInput(*errors)
         return changed
+
+
+def unsent(
+    method: str, payload: msgspec.Raw | msgspec.UnsetType, body: RawBody | msgspec.UnsetType | None
+) -> list[FieldError]:
+    """The errors of a callback whose method does not send its content."""
+    if method not in BODILESS_METHODS:
+        return []
+    if isinstance(body, RawBody):
+        if not body.form_chars:
+            return []
+        return [FieldError("body", f"is not sent with {method}; give it an empty text, or use another method")]
+    if payload is msgspec.UNSET or payload == NULL_PAYLOAD:
+        return []
+    return [FieldError("payload", f"is not sent with {method}; leave it out or send null, or use another method")]

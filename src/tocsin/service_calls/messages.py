@@ -1,7 +1,7 @@
 """Every message of the agent, and the registry that validates messages on their way in and out.
 
-`docs/reference/messages.md` describes them. Instants are microseconds since 1970 (`…AtUs`). Fields are only ever added,
-with defaults: messages that an older version wrote, in an outbox or a stream, must stay readable.
+`docs/reference/messages.md` describes them. Fields are only ever added, with defaults: messages that an older version wrote,
+in an outbox or a stream, must stay readable.
 """
 
 from __future__ import annotations
@@ -14,9 +14,16 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from tocsin.model.envelope import Envelope
+from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.bus import InvalidMessage
+
+
+class Instant(int):
+    """Microseconds since 1970; in JSON, RFC 3339 text."""
+
+    __slots__ = ()
 
 
 class CallKey(NamedTuple):
@@ -41,7 +48,12 @@ class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     """Unknown fields are refused."""
 
 
-class Message(_Strict, frozen=True):
+class _OfTenant(_Strict, frozen=True, kw_only=True):
+    #: Set by `Registry.seal`, to the tenant of the envelope.
+    tenant_id: str = ""
+
+
+class Message(_OfTenant, frozen=True):
     """Base of all payloads. `service_call_id` names the aggregate that the message is about."""
 
     service_call_id: str
@@ -113,13 +125,13 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 
 class SubmitServiceCall(Command, frozen=True):
     """Accept a service call. `fingerprint` is a digest of everything the client sent; it distinguishes a repetition
-    from a different call with the same id or idempotency key. `due_at_us` None: run now. `retry_policy` None: one
+    from a different call with the same id or idempotency key. `due_at` None: run now. `retry_policy` None: one
     attempt."""
 
     name: str
     request_spec: RequestSpec
     fingerprint: str
-    due_at_us: int | None = None
+    due_at: Instant | None = None
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
     retry_policy: RetrySpec | None = None
@@ -145,7 +157,7 @@ class ScheduleTimer(Command, frozen=True):
     """Publish DueTimeReached at this instant. A later instant replaces the earlier one, whether it was reached or not;
     the same instant or an earlier one is a repetition and changes nothing."""
 
-    due_at_us: int
+    due_at: Instant
 
 
 class StartExecution(Command, frozen=True):
@@ -190,14 +202,14 @@ class ServiceCallSubmitted(Event, frozen=True):
     name: str
     method: str
     url: str
-    due_at_us: int
+    due_at: Instant
     tags: tuple[str, ...] = ()
 
 
 class ServiceCallScheduled(Event, frozen=True):
     """The call waits for its due time."""
 
-    due_at_us: int
+    due_at: Instant
 
 
 class ServiceCallRunning(Event, frozen=True):
@@ -210,7 +222,7 @@ class ServiceCallRetrying(Event, frozen=True):
     """An attempt failed and the retry policy allows another one. `attempts` is the number of attempts so far."""
 
     attempts: int
-    next_attempt_at_us: int
+    next_attempt_at: Instant
     error_meta: ErrorMeta
     response_meta: ResponseMeta | None = None
 
@@ -235,22 +247,22 @@ class ServiceCallDeleted(Event, frozen=True):
 class DueTimeReached(Event, frozen=True):
     """The instant of a ScheduleTimer was reached."""
 
-    due_at_us: int
-    reached_at_us: int
+    due_at: Instant
+    reached_at: Instant
 
 
 class ExecutionStarted(Event, frozen=True):
     """The execution log has the execution; its request is about to be sent."""
 
     execution_id: str
-    started_at_us: int
+    started_at: Instant
 
 
 class ExecutionSucceeded(Event, frozen=True):
     """The service answered 2xx."""
 
     execution_id: str
-    finished_at_us: int
+    finished_at: Instant
     response_meta: ResponseMeta
 
 
@@ -258,7 +270,7 @@ class ExecutionFailed(Event, frozen=True):
     """The service did not answer 2xx, or did not answer."""
 
     execution_id: str
-    finished_at_us: int
+    finished_at: Instant
     error_meta: ErrorMeta
     response_meta: ResponseMeta | None = None
 
@@ -267,8 +279,8 @@ class ExecutionInterrupted(Event, frozen=True):
     """The process ended while the request was in flight. Whether the service received it is unknown."""
 
     execution_id: str
-    started_at_us: int
-    noticed_at_us: int
+    started_at: Instant
+    noticed_at: Instant
 
 
 COMMANDS = tuple(Command.__subclasses__())
@@ -278,7 +290,20 @@ EVENTS = tuple(Event.__subclasses__())
 #: Decoded messages in each of the two generations of the cache.
 _REMEMBERED_MAX = 2_048
 
-_encode = msgspec.json.Encoder().encode
+
+def _to_text(value: object) -> str:
+    if isinstance(value, Instant):
+        return format_instant(value)
+    raise NotImplementedError(f"a message has no {type(value).__name__}")
+
+
+def _from_text(kind: type, text: object) -> Instant:
+    if kind is Instant and isinstance(text, str):
+        return Instant(parse_instant(text))
+    raise ValueError("is not an RFC 3339 instant")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_to_text).encode
 
 
 class Registry:
@@ -293,7 +318,7 @@ class Registry:
     def __init__(self, new_id: Callable[[], str], now_us: Callable[[], int]) -> None:
         self._new_id = new_id
         self._now_us = now_us
-        self._decoders = {name: msgspec.json.Decoder(kind) for name, kind in self.types.items()}
+        self._decoders = {name: msgspec.json.Decoder(kind, dec_hook=_from_text) for name, kind in self.types.items()}
         self._opened: dict[str, tuple[Envelope, Message]] = {}
         self._opened_before: dict[str, tuple[Envelope, Message]] = {}
 
@@ -319,7 +344,7 @@ class Registry:
             timestamp_ms=self._now_us() // 1_000,
             correlation_id=correlation_id,
             causation_id=causation_id,
-            payload=msgspec.Raw(_encode(message)),
+            payload=msgspec.Raw(_encode(msgspec.structs.replace(message, tenant_id=tenant_id))),
         )
         _check_ids(envelope)
         return envelope
@@ -351,6 +376,10 @@ class Registry:
         if message.service_call_id != envelope.aggregate_id:
             raise InvalidMessage(
                 f"{envelope.type} {envelope.id}: serviceCallId of the payload differs from aggregateId of the envelope"
+            )
+        if message.tenant_id != envelope.tenant_id:
+            raise InvalidMessage(
+                f"{envelope.type} {envelope.id}: tenantId of the payload differs from that of the envelope"
             )
         return message
 

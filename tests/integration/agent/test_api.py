@@ -55,7 +55,7 @@ class Tenant:
 
     @property
     def path(self) -> str:
-        return f"/api/tenants/{self.tenant_id}/service-calls"
+        return f"/api/v1/tenants/{self.tenant_id}/service-calls"
 
     async def post(self, **fields: Any) -> httpx.Response:
         sent = {"name": "n", "requestSpec": SPEC, "dueAt": LATER, **fields}

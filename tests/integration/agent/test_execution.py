@@ -33,6 +33,7 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
+    Instant,
     ScheduleTimer,
     StartExecution,
 )
@@ -67,7 +68,7 @@ async def test_a_successful_execution_is_logged_and_reported() -> None:
         assert meta.latency_ms > 0
         started = bench.published(execution_id)[0]
         assert isinstance(started, ExecutionStarted)
-        assert started.started_at_us <= ended.finished_at_us
+        assert started.started_at <= ended.finished_at
         for envelope in bench.log.outbox:
             assert (envelope.tenant_id, envelope.correlation_id) == (bench.tenant_id, "corr")
             assert envelope.causation_id == order.envelope.id
@@ -341,7 +342,7 @@ async def test_a_malformed_order_fails_alone() -> None:
             StartExecution(bench.new_id(), bench.new_id(), bench.registry.open(order.envelope).request_spec)
         )
         bad.envelope = msgspec.structs.replace(bad.envelope, payload=msgspec.Raw(b'{"no": 1}'))
-        other = bench.delivery(ScheduleTimer(bench.new_id(), 1))
+        other = bench.delivery(ScheduleTimer(bench.new_id(), Instant(1)))
         await bench.hand_over(bad, other, order)
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
         assert isinstance(bad.settled, InvalidMessage)
@@ -560,7 +561,7 @@ async def test_an_unfinished_execution_is_reported_at_the_next_start() -> None:
             assert end.error_message.startswith("interrupted: ")
             event = after.end(execution_id)
             assert isinstance(event, ExecutionInterrupted)
-            assert (event.started_at_us, event.noticed_at_us) == (start.started_at, end.finished_at)
+            assert (event.started_at, event.noticed_at) == (start.started_at, end.finished_at)
         assert {envelope.correlation_id for envelope in log.outbox} == {
             order.envelope.correlation_id for order in orders
         }

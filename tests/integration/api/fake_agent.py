@@ -160,7 +160,7 @@ class FakeAgent:
             name=sent.name,
             status="Scheduled",
             submitted_at=submitted_at,
-            due_at=submitted_at if sent.due_at_us is None else sent.due_at_us,
+            due_at=submitted_at if sent.due_at is None else sent.due_at,
             started_at=None,
             finished_at=None,
             request_spec=sent.request_spec,

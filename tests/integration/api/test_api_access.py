@@ -127,7 +127,7 @@ def test_an_invalid_key_is_refused_where_keys_are_optional(serve: Callable[..., 
 
 def test_relaying_node_checks_the_host_header_and_forwards_the_client_address(serve: Callable[..., Served]) -> None:
     """The agent's node has other host names than the node that relays the request."""
-    path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
+    path = "/api/v1/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
     agents_node = make_api(FakeTimerService(), Keys(), FakeAgent(), hosts=Hosts("agent.example"))
     brought: list[RelayedRequest] = []
 

@@ -114,6 +114,8 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({**TIMER, "retryPolicy": {"maxAttemptsDuration": "9000d"}}, "retryPolicy.maxAttemptsDuration", "at most 366d"),
     ({**TIMER, "payload": 1, "body": {"text": "x"}}, "body", "send only one of them"),
+    ({**TIMER, "payload": 1, "method": "GET"}, "payload", "is not sent with GET"),
+    ({**TIMER, "body": {"text": "x"}, "method": "HEAD"}, "body", "is not sent with HEAD"),
     ({**TIMER, "body": {}}, "body", "exactly one of json, text and base64"),
     ({**TIMER, "body": {"text": "x", "json": 1}}, "body", "exactly one of json, text and base64"),
     ({**TIMER, "body": "x"}, "body", "must be an object"),

@@ -17,7 +17,7 @@ from tocsin.service_calls.messages import CallKey, SubmitServiceCall
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 OTHER = "01890a5d-ac96-774b-bcce-b302099a80ff"
 CALL_ID = "01890a5d-ac96-774b-bcce-b302099a8058"
-CALLS = f"/api/tenants/{TENANT}/service-calls"
+CALLS = f"/api/v1/tenants/{TENANT}/service-calls"
 SPEC: dict[str, Any] = {"method": "POST", "url": "https://a.example/x"}
 CALL: dict[str, Any] = {"name": "first", "requestSpec": SPEC}
 
@@ -67,7 +67,7 @@ def test_the_submit_command_contains_the_request(server: Served) -> None:
     assert envelope.causation_id is None
     assert isinstance(message, SubmitServiceCall)
     assert (message.name, message.tags, message.idempotency_key) == ("first", ("b", "a"), "order 17")
-    assert message.due_at_us == at(due.isoformat())
+    assert message.due_at == at(due.isoformat())
     spec = message.request_spec
     assert (spec.method, spec.url, spec.headers) == ("POST", "https://a.example/x", {"X-A": "b"})
     assert bytes(spec.body) == '{"b":[1.5,null],"a":"ä"}'.encode()  # type: ignore[arg-type]
@@ -95,6 +95,31 @@ def test_a_repeated_submit_returns_the_existing_call(server: Served, again: dict
     second = submit(server, **again, tags=["b", "a"], requestSpec=spec, headers={"x-correlation-id": "second"})
     assert second == first
     assert listed(server) == ["first"]
+
+
+@pytest.mark.parametrize("header", ["order-17", '"order-17"'])
+def test_the_header_idempotency_key_makes_a_submit_safe_to_repeat(server: Served, header: str) -> None:
+    key = {"idempotency-key": header}
+    first = server.client.post(CALLS, json=CALL, headers=key)
+    second = server.client.post(CALLS, json=CALL, headers=key)
+    third = server.client.post(CALLS, json={**CALL, "idempotencyKey": "order-17"})
+    assert [each.status_code for each in (first, second, third)] == [202] * 3
+    assert first.json() == second.json() == third.json()
+    assert first.headers["location"] == second.headers["location"] == third.headers["location"]
+    assert [each.headers.get("idempotency-replayed") for each in (first, second, third)] == [None, "true", "true"]
+    conflict = server.client.post(CALLS, json={**CALL, "name": "other"}, headers=key)
+    assert (conflict.status_code, conflict.json()["error"]) == (409, "IDEMPOTENCY_CONFLICT")
+    assert listed(server) == ["first"]
+
+
+@pytest.mark.parametrize("root", ["/api/v1", "/api"])
+def test_calls_are_served_with_and_without_the_version_in_the_path(server: Served, root: str) -> None:
+    calls = f"{root}/tenants/{TENANT}/service-calls"
+    answer = server.client.post(calls, json={**CALL, "serviceCallId": CALL_ID})
+    assert answer.headers["location"] == f"{calls}/{CALL_ID}"
+    assert server.client.put(f"{calls}/{CALL_ID}/tags/star").status_code == 204
+    for other in ("/api/v1", "/api"):
+        assert server.client.get(f"{other}/tenants/{TENANT}/service-calls/{CALL_ID}").json()["tags"] == ["star"]
 
 
 @pytest.mark.parametrize("again", [{"idempotencyKey": "k"}, {"serviceCallId": CALL_ID}])

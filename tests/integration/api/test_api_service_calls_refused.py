@@ -245,7 +245,8 @@ def test_unknown_methods_are_refused(server: Served) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/api/tenants",
+        "/api/v1/tenants",
+        f"/api/v1/tenants/{TENANT}",
         f"/api/tenants/{TENANT}",
         f"{CALLS}/",
         f"{CALLS}/{CALL_ID}/",
@@ -253,11 +254,21 @@ def test_unknown_methods_are_refused(server: Served) -> None:
         f"{CALLS}/{CALL_ID}/tags/",
         f"{CALLS}/{CALL_ID}/tags/a/b",
         f"{CALLS}/{CALL_ID}/traces",
-        "/api/tenants//service-calls",
+        "/api/v1/tenants//service-calls",
     ],
 )
 def test_unknown_paths_are_not_found(server: Served, path: str) -> None:
     refused(server.client.get(path), 404, "ROUTE_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("header", "field", "reason"),
+    [("other", "idempotencyKey", "differs from the header"), ("a b", "Idempotency-Key", "visible ASCII")],
+)
+def test_an_idempotency_key_in_the_header_is_checked(server: Served, header: str, field: str, reason: str) -> None:
+    answer = server.client.post(CALLS, json={**CALL, "idempotencyKey": "k"}, headers={"idempotency-key": header})
+    assert reason in bad_fields(answer)[field]
+    assert server.agent.commands == []
 
 
 # ------------------------------------------------------------------ what isn't there, and what fails

@@ -145,8 +145,8 @@ def test_finished_timer_shows_its_attempts(server: Served) -> None:
     assert (timer["status"], timer["attempts"], timer["lastError"]) == ("failed", 2, "TIMEOUT")
     assert timer["executedAt"] == "2027-01-15T08:00:00Z"
     assert timer["attemptLog"] == [
-        {"at": "2027-01-15T08:00:00Z", "durationMs": 1.5, "status": 503, "error": "HTTP_503"},
-        {"at": "2027-01-15T08:00:00.000001Z", "durationMs": 2.0, "status": None, "error": "TIMEOUT"},
+        {"startedAt": "2027-01-15T08:00:00Z", "durationMs": 1.5, "status": 503, "error": "HTTP_503"},
+        {"startedAt": "2027-01-15T08:00:00.000001Z", "durationMs": 2.0, "error": "TIMEOUT"},
     ]
 
 

@@ -14,7 +14,7 @@ CALL = "01985a3e-0000-7000-8000-0000000000aa"
 EXECUTION = "01985a3e-0000-7000-8000-0000000000bb"
 CORRELATION = "01985a3e-0000-7000-8000-0000000000cc"
 HOOK = "http://hook.example/x"
-PATH = f"/api/tenants/{TENANT}/service-calls"
+PATH = f"/api/v1/tenants/{TENANT}/service-calls"
 SUBMITTED = answer({"serviceCallId": CALL, "status": "Scheduled", "correlationId": CORRELATION}, 202)
 
 
@@ -233,7 +233,10 @@ class TestGet:
             {"at": at, "kind": "message", "name": "ServiceCallSubmitted", "id": "m1", "causationId": "c", "detail": {}},
             {
                 "at": "2026-01-01T00:00:00.0125Z", "kind": "message", "name": "Odd", "id": "m4", "causationId": "m4",
-                "detail": {"a": {"b": 1}, "none": None, "serviceCallId": CALL, "dueAtUs": 1_500_000},
+                "detail": {
+                    "a": {"b": 1}, "none": None, "serviceCallId": CALL, "tenantId": TENANT,
+                    "dueAt": "1970-01-01T00:00:01.5Z",
+                },
             },
         ]  # fmt: skip
         trace = {"serviceCallId": CALL, "correlationId": CORRELATION, "entries": entries}
@@ -246,7 +249,7 @@ class TestGet:
         assert indents["StartExecution"] - indents["ServiceCallSubmitted"] == 2
         assert indents["ServiceCallSubmitted"] == indents["tea"]
         assert "+12.5 ms" in ran.out
-        assert 'a={"b":1}  dueAt=00:00:01.500000Z' in ran.out
+        assert 'a={"b":1}  dueAt=00:00:01.5Z' in ran.out
         assert calls("get", CALL, "--trace", "--json").json() == trace
 
     def test_an_empty_trace(self, calls, scripted):

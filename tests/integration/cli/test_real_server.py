@@ -24,7 +24,11 @@ def test_a_timer_is_created_updated_and_completed(cli, scripted):
     assert "completed" in watched.out
     shown = cli("timers", "get", "life", "--json").json()
     assert (shown["status"], shown["attempts"], shown["payload"]) == ("completed", 2, {"a": 1})
-    assert "completed" in cli("timers", "get", "life").out
+    table = " ".join(cli("timers", "get", "life").out.split())
+    assert "completed" in table
+    assert "attemptLog" not in table
+    for attempt in shown["attemptLog"]:
+        assert f"{attempt['startedAt']} {attempt['durationMs']:g} ms" in table
     history = cli("timers", "history", "life")
     assert (history.code, "HTTP_503" in history.out, "completed" in history.out) == (0, True, True)
     assert len(cli("timers", "history", "life", "--json").json()["runs"]) == 1

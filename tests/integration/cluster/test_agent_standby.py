@@ -34,7 +34,7 @@ def node(folder: Path, name: str, store: str, *flags: str, **env: str) -> Server
 async def submit(server: ServerProcess, tenant: str, **fields: Any) -> tuple[int, Any]:
     client = Client(server.address)
     try:
-        return await client.post(f"/api/tenants/{tenant}/service-calls", {**CALL, **fields})
+        return await client.post(f"/api/v1/tenants/{tenant}/service-calls", {**CALL, **fields})
     finally:
         client.close()
 
@@ -130,9 +130,9 @@ async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path
         for server in (one, two, timers_only):
             status, made = await submit(server, tenant)
             assert status == 202, made
-            status, got = await get(server, f"/api/tenants/{tenant}/service-calls/{made['serviceCallId']}")
+            status, got = await get(server, f"/api/v1/tenants/{tenant}/service-calls/{made['serviceCallId']}")
             assert (status, got["status"]) == (200, "Scheduled")
-            status, _ = await get(server, f"/api/tenants/{tenant}/service-calls?limit=1")
+            status, _ = await get(server, f"/api/v1/tenants/{tenant}/service-calls?limit=1")
             assert status == 200
             # A page of another node, too, has one id.
             assert (await text(server, "/calls")).lower().count("x-correlation-id:") == 1
@@ -169,7 +169,7 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
             await store.close()
             proxy.when(secret.encode(), lambda: seen.append(True))
             client = Client(two.address, {"authorization": f"Bearer {secret}"})
-            path = f"/api/tenants/{tenant}/service-calls"
+            path = f"/api/v1/tenants/{tenant}/service-calls"
 
             async def known() -> bool:
                 return (await client.post(path, CALL))[0] == 202
@@ -216,7 +216,7 @@ async def test_without_links_a_standby_node_names_the_node_to_ask(tmp_path: Path
         status, problem = await submit(two, _new_id())
         assert status == 503
         assert "runs on node one" in problem["message"]
-        assert "retry-after" in (await text(two, f"/api/tenants/{_new_id()}/service-calls")).lower()
+        assert "retry-after" in (await text(two, f"/api/v1/tenants/{_new_id()}/service-calls")).lower()
         await one.kill()
 
         async def accepted() -> bool:

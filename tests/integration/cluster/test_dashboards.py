@@ -56,7 +56,7 @@ async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver) -> 
             await api.create(f"{number}-late", receiver.url("ok"), delay="1h")
             await api("timers/delete", namespace="default", timerId=f"{number}-late")
             await api.create(f"{number}-loaded", receiver.url("ok"), delay="3s")
-        answer = await client.post(f"/api/tenants/{_TENANT}/service-calls", call)
+        answer = await client.post(f"/api/v1/tenants/{_TENANT}/service-calls", call)
         assert answer[0] < 300, answer
         await asyncio.sleep(0.3)
 

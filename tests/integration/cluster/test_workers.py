@@ -106,11 +106,11 @@ async def test_any_worker_serves_agent_requests_and_ends_with_the_parent(workers
     for _ in range(40):
         # Each over its own connection, which any worker may accept.
         client, tenant = Client(workers.address), new_id()
-        status, made = await client.post(f"/api/tenants/{tenant}/service-calls", call)
+        status, made = await client.post(f"/api/v1/tenants/{tenant}/service-calls", call)
         assert status == 202, made
-        status, got = await client.get(f"/api/tenants/{tenant}/service-calls/{made['serviceCallId']}")
+        status, got = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{made['serviceCallId']}")
         assert (status, got["status"]) == (200, "Scheduled")
-        status, refused = await client.post(f"/api/tenants/{tenant}/service-calls", {"name": 1})
+        status, refused = await client.post(f"/api/v1/tenants/{tenant}/service-calls", {"name": 1})
         assert (status, refused["error"]) == (400, "INVALID_INPUT")
         client.close()
     children = _children(workers)

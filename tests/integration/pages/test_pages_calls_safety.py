@@ -34,7 +34,7 @@ async def answering() -> AsyncIterator[str]:
 async def submit(browser: Browser, tenant: str = MINE, **fields: Any) -> str:
     spec = {"method": "POST", "url": URL, **fields.pop("spec", {})}
     sent = {"name": "one", "dueAt": "2040-01-01T00:00:00Z", "requestSpec": spec, **fields}
-    answer = await browser.client.post(f"/api/tenants/{tenant}/service-calls", json=sent)
+    answer = await browser.client.post(f"/api/v1/tenants/{tenant}/service-calls", json=sent)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["serviceCallId"])
 
@@ -93,7 +93,7 @@ async def test_text_of_users_and_services_is_escaped(node: Node, answering: str)
     waiting = await submit(browser, name=HOSTILE, tags=tags, spec=spec)
     async with asyncio.timeout(PATIENCE_S):
         # Polls, because the API sends no notification.
-        while (await browser.client.get(f"/api/tenants/{MINE}/service-calls/{ended}")).json()["status"] != "Failed":  # noqa: ASYNC110
+        while (await browser.client.get(f"/api/v1/tenants/{MINE}/service-calls/{ended}")).json()["status"] != "Failed":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     pages = [
         await browser.get(f"/calls?tenant={MINE}"),

@@ -67,7 +67,7 @@ async def test_every_node_serves_the_pages_of_calls(nodes: tuple[Node, Node]) ->
         "dueAt": format_instant(clock.now_us() + 3_600 * US_PER_SECOND),
     }
     answer = await there.client.post(
-        f"/api/tenants/{tenant}/service-calls", json=call, headers={"authorization": "Bearer tk_write"}
+        f"/api/v1/tenants/{tenant}/service-calls", json=call, headers={"authorization": "Bearer tk_write"}
     )
     assert answer.status_code == 202, answer.text
     call_id = answer.json()["serviceCallId"]

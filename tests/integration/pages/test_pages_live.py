@@ -23,7 +23,7 @@ async def submit(browser: Browser, name: str) -> str:
         "dueAt": "2040-01-01T00:00:00Z",
         "requestSpec": {"method": "POST", "url": "http://127.0.0.1:9/"},
     }
-    answer = await browser.client.post(f"/api/tenants/{TENANT}/service-calls", json=call)
+    answer = await browser.client.post(f"/api/v1/tenants/{TENANT}/service-calls", json=call)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["serviceCallId"])
 

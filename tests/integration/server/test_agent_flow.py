@@ -87,7 +87,7 @@ def dead_url() -> str:
 
 async def submit(client: Client, tenant: str, url: str, **more: Any) -> str:
     body = {"name": "a call", "requestSpec": {"method": "POST", "url": url, "body": {"n": 1}}, **more}
-    status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body)
+    status, answer = await client.post(f"/api/v1/tenants/{tenant}/service-calls", body)
     assert status == 202, answer
     return str(answer["serviceCallId"])
 
@@ -98,7 +98,7 @@ async def finished(client: Client, tenant: str, call_id: str) -> dict[str, Any]:
 
 async def until(client: Client, tenant: str, call_id: str, *statuses: str) -> dict[str, Any]:
     while True:
-        status, detail = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}")
+        status, detail = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{call_id}")
         assert status == 200, detail
         if detail["status"] in statuses:
             return dict(detail)
@@ -159,10 +159,10 @@ async def test_failed_attempts_are_retried_by_the_policy(server: ServerProcess, 
     assert waiting["outcome"]["responseMeta"]["status"] == 503
     pause_us = parse_instant(waiting["nextAttemptAt"]) - parse_instant(waiting["executions"][0]["finishedAt"])
     assert 4_500_000 <= pause_us <= 5_000_000
-    status, page = await client.get(f"/api/tenants/{tenant}/service-calls?status=Retrying")
+    status, page = await client.get(f"/api/v1/tenants/{tenant}/service-calls?status=Retrying")
     assert status == 200
     assert down in [call["serviceCallId"] for call in page["serviceCalls"]]
-    assert await client.delete(f"/api/tenants/{tenant}/service-calls/{down}") == 204
+    assert await client.delete(f"/api/v1/tenants/{tenant}/service-calls/{down}") == 204
 
     done = await finished(client, tenant, flaky)
     assert (done["status"], done["attempts"], "nextAttemptAt" in done) == ("Succeeded", 2, False)
@@ -172,12 +172,12 @@ async def test_failed_attempts_are_retried_by_the_policy(server: ServerProcess, 
     # What no repetition mends is not repeated.
     assert (await finished(client, tenant, teapot))["attempts"] == 1
 
-    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{flaky}/trace")
+    status, trace = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{flaky}/trace")
     assert status == 200
     names = [entry["name"] for entry in trace["entries"] if entry["kind"] == "message"]
     assert names.count("ServiceCallRetrying") == 1
     assert names.count("ServiceCallRunning") == 2
-    assert (await client.get(f"/api/tenants/{tenant}/service-calls/{down}"))[0] == 404
+    assert (await client.get(f"/api/v1/tenants/{tenant}/service-calls/{down}"))[0] == 404
     assert [path for path, _ in receiver.arrivals].count("/down") == 1
     client.close()
 
@@ -197,7 +197,7 @@ async def test_one_correlation_id_leads_through_everything(server: ServerProcess
         "ExecutionSucceeded",
         "ServiceCallSucceeded",
     ]
-    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")
+    status, trace = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{call_id}/trace")
     assert status == 200
     assert trace["correlationId"] == "order-17"
     messages = [entry for entry in trace["entries"] if entry["kind"] == "message"]
@@ -224,10 +224,10 @@ async def test_what_was_scheduled_survives_an_orderly_restart(server: ServerProc
     assert await server.stop() == 0
     await server.start()
     client = Client(server.address)
-    assert await client.delete(f"/api/tenants/{tenant}/service-calls/{deleted}") == 204
+    assert await client.delete(f"/api/v1/tenants/{tenant}/service-calls/{deleted}") == 204
     assert (await finished(client, tenant, kept))["status"] == "Succeeded"
-    assert await client.delete(f"/api/tenants/{tenant}/service-calls/{kept}") == 409
-    status, _ = await client.get(f"/api/tenants/{tenant}/service-calls/{deleted}")
+    assert await client.delete(f"/api/v1/tenants/{tenant}/service-calls/{kept}") == 409
+    status, _ = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{deleted}")
     assert status == 404
     assert [path for path, _ in receiver.arrivals] == ["/kept"]
     client.close()

@@ -36,7 +36,7 @@ async def submit_through(client: Client, tenant: str, url: str, number: int) -> 
     }
     refused = 0
     while True:
-        status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body, timeout_s=PATIENCE_S)
+        status, answer = await client.post(f"/api/v1/tenants/{tenant}/service-calls", body, timeout_s=PATIENCE_S)
         if status == 202:
             return refused
         assert status in (429, 503), answer
@@ -45,7 +45,7 @@ async def submit_through(client: Client, tenant: str, url: str, number: int) -> 
 
 
 async def all_succeeded(client: Client, tenant: str) -> bool:
-    status, page = await client.get(f"/api/tenants/{tenant}/service-calls?limit=1000", timeout_s=PATIENCE_S)
+    status, page = await client.get(f"/api/v1/tenants/{tenant}/service-calls?limit=1000", timeout_s=PATIENCE_S)
     if status == 503:
         return False
     assert status == 200, page

@@ -143,7 +143,7 @@ def fill(browser: Browser) -> dict[str, str]:
     assert browser.api("/api/v1/timers/batch/create", json.dumps({"timers": rows}).encode())[0] == 200
     assert browser.api("/api/v1/namespaces/create", b'{"name":"large"}')[0] == 200
     calls = {}
-    path = f"/api/tenants/{TENANT}/service-calls"
+    path = f"/api/v1/tenants/{TENANT}/service-calls"
     for name, payload in PAYLOADS.items():
         for first in range(0, LARGE, 20):
             some = range(first, first + 20)

@@ -176,7 +176,7 @@ KNOWN = "status, tag, name, correlationId, from, to, limit, cursor"
 
 
 async def test_a_misspelled_filter_is_refused(server_with_agent: ServerProcess) -> None:
-    calls = f"/api/tenants/{Uuid7Source(lambda: time.time_ns() // 1_000)()}/service-calls"
+    calls = f"/api/v1/tenants/{Uuid7Source(lambda: time.time_ns() // 1_000)()}/service-calls"
     spec = {"method": "GET", "url": "http://127.0.0.1:9/"}
     async with httpx.AsyncClient(base_url=server_with_agent.url) as client:
         for number in range(3):

@@ -92,7 +92,7 @@ async def test_three_days_of_a_timer_that_is_rescheduled_each_hour_pass_in_a_mom
 @pytest.mark.parametrize("timer", ["polling", "engine"])
 async def test_a_service_call_due_tomorrow_and_its_retries(tmp_path: Path, timer: str) -> None:
     tenant = Uuid7Source(lambda: time.time_ns() // 1_000)()
-    path = f"/api/tenants/{tenant}/service-calls"
+    path = f"/api/v1/tenants/{tenant}/service-calls"
     log = Log(lambda call: (503, b"") if len(log.calls) < 3 else (200, b""))
     async with serving(tmp_path / "dev", "--agent-timer", timer) as server, Receiver(log) as receiver:
         api, client = Api(server), Client(server.address)

@@ -95,7 +95,20 @@ async def test_payload_and_raw_body_replace_one_another(server: ServerProcess) -
         assert (status, problem["errors"][0]["path"]) == (400, "headers.Tocsin-Attempt")
         status, timer = await update(tags=["a"])
         assert (status, timer["body"]["text"]) == (200, "x")
-        status, timer = await update(payload={"n": 3}, executeAt=again)
+        for content in ({}, {"payload": 1}, {"body": {"text": "y"}}):
+            status, problem = await update(method="GET", **content)
+            assert (status, [bad["path"] for bad in problem["errors"]]) == (
+                400,
+                ["payload" if "payload" in content else "body"],
+            )
+        status, timer = await update(method="GET", payload=None)
+        assert (status, timer["method"], timer["payload"]) == (200, "GET", None)
+        status, problem = await update(payload=1)
+        assert (status, problem["errors"][0]["path"]) == (400, "payload")
+        assert "is not sent with GET" in problem["errors"][0]["reason"]
+        status, timer = await update(body={"text": ""})
+        assert (status, timer["body"]["text"]) == (200, "")
+        status, timer = await update(payload={"n": 3}, executeAt=again, method="POST")
         assert (status, timer["payload"], "body" in timer) == (200, {"n": 3}, False)
         (call,) = await receiver.count("t", 1)
         assert (call.body["payload"], "tocsin-attempt" in call.headers) == ({"n": 3}, False)

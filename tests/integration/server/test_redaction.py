@@ -126,7 +126,7 @@ async def test_redacted_values_can_be_sent_back(server: ServerProcess, tmp_path:
 @pytest.mark.asyncio
 async def test_a_redacted_value_is_refused_in_a_service_call(server_with_agent: ServerProcess) -> None:
     spec = {"method": "POST", "url": "http://127.0.0.1:9/", "headers": {"authorization": REDACTED}}
-    path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
+    path = "/api/v1/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
     async with httpx.AsyncClient(base_url=server_with_agent.url, timeout=PATIENCE_S) as client:
         answer = await client.post(path, json={"name": "pay", "requestSpec": spec})
     assert answer.status_code == 400

@@ -5,7 +5,6 @@ import { type Converters, each, encode, type Sent } from "../codec.js";
 import { encodeDuration, encodeInstant } from "../values.js";
 import type {
   Attempt,
-  AttemptOfRun,
   BackfillSchedule,
   BadField,
   BatchCreateTimers,
@@ -268,7 +267,6 @@ export interface Answers {
   Explanation: Explanation;
   RunPageAnswer: RunPageAnswer;
   RunAnswer: RunAnswer;
-  AttemptOfRun: AttemptOfRun;
   TimerPage: TimerPage;
   BatchResults: BatchResults;
   BatchResult: BatchResult;
@@ -308,13 +306,12 @@ export interface Answers {
 /** The members that an answer has in any case. */
 export const REQUIRED: { readonly [Name in keyof Answers]: readonly (keyof Answers[Name])[] } = {
   Timer: ["namespace", "id", "timerUuid", "shardId", "status", "executeAt", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "attempts", "attemptLog", "createdAt", "updatedAt"],
-  Attempt: ["at", "durationMs", "status", "error"],
+  Attempt: ["startedAt", "durationMs"],
   RetryPolicyAnswer: ["maxAttempts", "initialInterval", "backoffMultiplier", "maxInterval"],
   RawBodyAnswer: ["contentType"],
   Explanation: ["state", "shard", "owner", "sentence"],
   RunPageAnswer: ["runs"],
-  RunAnswer: ["run", "executeAt", "status", "attemptsMade", "attempts"],
-  AttemptOfRun: ["startedAt", "durationMs"],
+  RunAnswer: ["run", "executeAt", "status", "attempts", "attemptLog"],
   TimerPage: ["timers"],
   BatchResults: ["results"],
   BatchResult: [],
@@ -325,7 +322,7 @@ export const REQUIRED: { readonly [Name in keyof Answers]: readonly (keyof Answe
   SchedulePage: ["schedules"],
   Preview: ["instants", "sentence"],
   OccurrencePage: ["occurrences"],
-  OccurrenceRun: ["run", "instant", "status", "attemptsMade", "attempts", "missed"],
+  OccurrenceRun: ["run", "instant", "status", "attempts", "attemptLog", "missed"],
   MissedRange: ["reason", "count", "firstAt", "lastAt"],
   Namespace: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
   NamespaceList: ["namespaces"],

@@ -73,7 +73,10 @@ export interface CreateTimer {
   readonly executeAt?: InstantLike | undefined;
   /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
   readonly delay?: DurationLike | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -173,7 +176,10 @@ export interface UpdateTimer {
   readonly delay?: DurationLike | undefined;
   /** The http or https URL to call. Responses redact its secrets. */
   readonly callbackUrl?: string | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -256,7 +262,10 @@ export interface CreateSchedule {
   readonly catchUpWindow?: DurationLike | undefined;
   /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -328,7 +337,10 @@ export interface UpdateSchedule {
   readonly catchUpWindow?: DurationLike | null | undefined;
   /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
-  /** Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. */
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
   readonly payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
   readonly body?: RawBody | undefined;
@@ -477,7 +489,7 @@ export interface SubmitServiceCall {
   readonly tags?: readonly string[] | undefined;
   /** The call's id, a UUID of version 7. Without one, the server generates it. */
   readonly serviceCallId?: string | undefined;
-  /** Makes the submission safe to repeat. */
+  /** Makes the submission safe to repeat. Equivalent to the header Idempotency-Key. */
   readonly idempotencyKey?: string | undefined;
 }
 
@@ -556,16 +568,21 @@ export interface Timer {
   suspended?: string;
 }
 
-/** One attempt. `status` is null if there was no response. */
+/** One attempt. `status` is absent if there was no response, `error` if the attempt succeeded. */
 export interface Attempt {
   /** When the attempt started. */
-  at: Instant;
+  startedAt: Instant;
   /** Duration in milliseconds. */
   durationMs: number;
-  /** The HTTP status; null if there was no response. */
-  status: number | null;
-  /** Why it failed: a stable code, then details. Null if it succeeded. */
-  error: string | null;
+  /** The HTTP status. */
+  status?: number;
+  /** Why the attempt failed: a stable code, then details. */
+  error?: string;
+  /**
+   * The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+   * receiver just accepted the callback.
+   */
+  answer?: string;
 }
 
 /** A retry policy with its defaults filled in. */
@@ -624,26 +641,9 @@ export interface RunAnswer {
   executeAt: Instant;
   status: Open<RunStatus>;
   /** Number of attempts made, of which the latest are kept. */
-  attemptsMade: number;
+  attempts: number;
   /** The latest attempts, oldest first. */
-  attempts: AttemptOfRun[];
-}
-
-/** One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded. */
-export interface AttemptOfRun {
-  /** When the attempt started. */
-  startedAt: Instant;
-  /** Duration in milliseconds. */
-  durationMs: number;
-  /** The HTTP status. */
-  status?: number;
-  /** Why the attempt failed: a stable code, then details. */
-  error?: string;
-  /**
-   * The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
-   * receiver just accepted the callback.
-   */
-  answer?: string;
+  attemptLog: Attempt[];
 }
 
 /**
@@ -834,9 +834,9 @@ export interface OccurrenceRun {
   instant: Instant;
   status: Open<RunStatus>;
   /** Number of attempts made, of which the latest are kept. */
-  attemptsMade: number;
+  attempts: number;
   /** The latest attempts, oldest first. */
-  attempts: AttemptOfRun[];
+  attemptLog: Attempt[];
   /** Instants between this occurrence and the next that did not fire. */
   missed: MissedRange[];
   /** Why it fired: regular, trigger or backfill; absent if it did not. */

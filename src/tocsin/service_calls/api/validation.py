@@ -22,7 +22,7 @@ from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason,
 from tocsin.model.withheld import withheld
 from tocsin.service_calls.api.ports import CallFilter, PagePosition
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec, RetrySpec, SubmitServiceCall
+from tocsin.service_calls.messages import CallKey, CallStatus, Instant, RequestSpec, RetrySpec, SubmitServiceCall
 
 #: Calls on a page when the request sets no limit.
 PAGE_DEFAULT = 50
@@ -120,7 +120,7 @@ class CallRules:
             request_spec=spec,
             # A client that repeats a submission may send the rest of its delay: any delay gives the same fingerprint.
             fingerprint=fingerprint(sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy),
-            due_at_us=due_at_us,
+            due_at=None if due_at_us is None else Instant(due_at_us),
             tags=tags,
             idempotency_key=sent.idempotency_key,
             retry_policy=None if policy is None else RetrySpec.of(policy),

@@ -16,7 +16,7 @@ from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, Execu
 from tocsin.service_calls.execution.order import Order, conclude, prepare
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionLog, ExecutionStart, TenantSecrets
 from tocsin.service_calls.execution.slots import Slots
-from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, StartExecution
+from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
 
 INTERRUPTED = "interrupted: the process ended while the request was under way; whether the service got it is not known"
 #: Longest pause before a request that did not leave this machine is tried again. It is short: a lacking resource is usually
@@ -152,7 +152,7 @@ class Executor:
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
             start = prepare(order, now_us, self._limits)
-            event = ExecutionStarted(order.message.service_call_id, order.execution_id, now_us)
+            event = ExecutionStarted(order.message.service_call_id, order.execution_id, Instant(now_us))
             order.start = start, self._context.registry.caused_by(order.envelope, event)
         return order.start
 
@@ -252,7 +252,7 @@ def interruption(
     """The end of a row whose execution was interrupted, and the event that reports it. After a restart there is no
     cause: the log does not have the message that ordered the execution."""
     now_us = context.clock.now_us()
-    event = ExecutionInterrupted(row.service_call_id, row.execution_id, row.started_at, now_us)
+    event = ExecutionInterrupted(row.service_call_id, row.execution_id, Instant(row.started_at), Instant(now_us))
     end = ExecutionEnd(row.tenant_id, row.service_call_id, row.execution_id, now_us, None, None, None, INTERRUPTED)
     return end, context.registry.seal(
         event, tenant_id=row.tenant_id, correlation_id=row.correlation_id, causation_id=causation_id

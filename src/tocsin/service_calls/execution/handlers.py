@@ -18,6 +18,7 @@ from tocsin.service_calls.messages import (
     ErrorMeta,
     ExecutionFailed,
     ExecutionInterrupted,
+    Instant,
     Message,
     StartExecution,
 )
@@ -104,13 +105,14 @@ class ExecutionHandlers:
             return None
         error = ErrorMeta("WATCHDOG_TIMEOUT", "the execution began, but the execution log does not contain it")
         key, execution_id = check.message.service_call_id, check.message.execution_id
-        return ExecutionFailed(key, execution_id, self._context.clock.now_us(), error)
+        return ExecutionFailed(key, execution_id, Instant(self._context.clock.now_us()), error)
 
 
 def logged_event(row: LoggedExecution, end: ExecutionEnd, limits: AgentLimits) -> Message:
     """The event for the end of a logged execution, rebuilt from its row. The latency counts from the logged start. A
     body as long as the limit of snippets counts as truncated."""
     if end.error_message == INTERRUPTED:
-        return ExecutionInterrupted(end.service_call_id, end.execution_id, row.start.started_at, end.finished_at)
+        started_at, noticed_at = Instant(row.start.started_at), Instant(end.finished_at)
+        return ExecutionInterrupted(end.service_call_id, end.execution_id, started_at, noticed_at)
     truncated = len((end.response_body or "").encode()) > limits.snippet_bytes_max - _CHARACTER_BYTES_MAX
     return end_event(end, max(end.finished_at - row.start.started_at, 0) / 1_000, truncated)

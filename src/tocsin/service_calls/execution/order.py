@@ -19,6 +19,7 @@ from tocsin.service_calls.messages import (
     ErrorMeta,
     ExecutionFailed,
     ExecutionSucceeded,
+    Instant,
     RequestSpec,
     ResponseMeta,
     StartExecution,
@@ -184,9 +185,9 @@ def end_event(end: ExecutionEnd, latency_ms: float, truncated: bool) -> Executio
     if end.error_message is not None:
         kind, _, message = end.error_message.partition(": ")
         error = ErrorMeta(kind, message, latency_ms)
-        return ExecutionFailed(end.service_call_id, end.execution_id, end.finished_at, error, response)
+        return ExecutionFailed(end.service_call_id, end.execution_id, Instant(end.finished_at), error, response)
     assert response is not None
-    return ExecutionSucceeded(end.service_call_id, end.execution_id, end.finished_at, response)
+    return ExecutionSucceeded(end.service_call_id, end.execution_id, Instant(end.finished_at), response)
 
 
 def _received_headers(order: Order, reply: Reply, limits: AgentLimits) -> dict[str, str]:

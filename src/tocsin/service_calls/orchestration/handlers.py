@@ -87,7 +87,7 @@ class Orchestration:
         limits = self._context.limits
         match message:
             case DueTimeReached():
-                return service_call.due(call, message.due_at_us, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
+                return service_call.due(call, message.due_at, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
             case ExecutionStarted():
                 return service_call.started(call, message, limits=limits)
             case ExecutionSucceeded():

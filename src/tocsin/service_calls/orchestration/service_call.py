@@ -24,6 +24,7 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
+    Instant,
     Message,
     RequestSpec,
     ResponseMeta,
@@ -113,7 +114,7 @@ def submit(
     limits: AgentLimits,
 ) -> Step:
     """A new call. Without a due time, or with one that has passed, it is Running at once and its due time is now."""
-    due_at = command.due_at_us
+    due_at = command.due_at
     runs = due_at is None or due_at <= now_us
     call = ServiceCall(
         tenant_id=tenant_id,
@@ -131,11 +132,12 @@ def submit(
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id
-    submitted = ServiceCallSubmitted(key, call.name, spec.method, redact_url(spec.url), call.due_at, call.tags)
+    submitted = ServiceCallSubmitted(key, call.name, spec.method, redact_url(spec.url), Instant(call.due_at), call.tags)
     if runs:
         step = _order(call, now_us=now_us, new_id=new_id, limits=limits)
         return Step(step.after, (submitted, *step.messages))
-    return Step(call, (submitted, ServiceCallScheduled(key, call.due_at), ScheduleTimer(key, call.due_at)))
+    due_at = Instant(call.due_at)
+    return Step(call, (submitted, ServiceCallScheduled(key, due_at), ScheduleTimer(key, due_at)))
 
 
 def due(
@@ -167,9 +169,9 @@ def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) 
     """The execution that was ordered last began."""
     if not _concerns(call, event.execution_id) or call.started_at is not None:
         return None
-    watch_at = event.started_at_us + limits.request_timeout_us + limits.watchdog_grace_us
-    first_at = event.started_at_us if call.first_attempt_at is None else call.first_attempt_at
-    after = msgspec.structs.replace(call, started_at=event.started_at_us, first_attempt_at=first_at, watch_at=watch_at)
+    watch_at = event.started_at + limits.request_timeout_us + limits.watchdog_grace_us
+    first_at = event.started_at if call.first_attempt_at is None else call.first_attempt_at
+    after = msgspec.structs.replace(call, started_at=event.started_at, first_attempt_at=first_at, watch_at=watch_at)
     return Step(after, ())
 
 
@@ -181,7 +183,7 @@ def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
         call,
         status=CallStatus.SUCCEEDED,
         attempts=call.attempts + 1,
-        finished_at=event.finished_at_us,
+        finished_at=event.finished_at,
         outcome=Outcome(response_meta=event.response_meta),
         watch_at=None,
     )
@@ -192,7 +194,7 @@ def failed(call: ServiceCall, event: ExecutionFailed, *, limits: AgentLimits) ->
     """The execution that was ordered last failed."""
     if not _concerns(call, event.execution_id):
         return None
-    error, response, ended_at = event.error_meta, event.response_meta, event.finished_at_us
+    error, response, ended_at = event.error_meta, event.response_meta, event.finished_at
     verdict = judge(error, response, ended_at, limits.retry_after_max_us)
     return _attempt_failed(call, ended_at, verdict, error, response, limits=limits)
 
@@ -215,9 +217,9 @@ def interrupted(
     if call.executions - call.attempts < limits.executions_max:
         return _order(call, now_us=now_us, new_id=new_id, limits=limits)
     text = f"the process ended during the execution, and there were {call.executions} already"
-    begun = msgspec.structs.replace(call, started_at=event.started_at_us)
+    begun = msgspec.structs.replace(call, started_at=event.started_at)
     error = ErrorMeta("INTERRUPTED", text)
-    return _attempt_failed(begun, event.noticed_at_us, Verdict(False), error, None, limits=limits)
+    return _attempt_failed(begun, event.noticed_at, Verdict(False), error, None, limits=limits)
 
 
 def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
@@ -273,8 +275,8 @@ def _attempt_failed(
     after = msgspec.structs.replace(
         after, status=CallStatus.RETRYING, next_attempt_at=next_at, watch_at=next_at + limits.watchdog_grace_us
     )
-    retrying = ServiceCallRetrying(key, after.attempts, next_at, error, response)
-    return Step(after, (retrying, ScheduleTimer(key, next_at)))
+    retrying = ServiceCallRetrying(key, after.attempts, Instant(next_at), error, response)
+    return Step(after, (retrying, ScheduleTimer(key, Instant(next_at))))
 
 
 def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: Verdict) -> int | None:

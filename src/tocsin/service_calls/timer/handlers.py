@@ -10,7 +10,7 @@ from tocsin.model.uuid7 import uuid7_text
 from tocsin.ports.bus import Bus, Delivery, InvalidMessage
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentStepFailed, DueTimesReached, TimersScheduled
-from tocsin.service_calls.messages import CallKey, DueTimeReached, ScheduleTimer, ServiceCallDeleted
+from tocsin.service_calls.messages import CallKey, DueTimeReached, Instant, ScheduleTimer, ServiceCallDeleted
 from tocsin.service_calls.timer.ports import TimerEntry, Timers
 
 SUBSCRIBER = "timer"
@@ -53,8 +53,8 @@ class TimerModule:
             key = CallKey(envelope.tenant_id, envelope.aggregate_id)
             if isinstance(message, ScheduleTimer):
                 cancels.pop(key, None)
-                if key not in schedules or schedules[key].due_at < message.due_at_us:
-                    schedules[key] = TimerEntry(*key, envelope.correlation_id, message.due_at_us, now_us)
+                if key not in schedules or schedules[key].due_at < message.due_at:
+                    schedules[key] = TimerEntry(*key, envelope.correlation_id, message.due_at, now_us)
             else:
                 schedules.pop(key, None)
                 cancels[key] = None
@@ -81,7 +81,7 @@ class TimerModule:
 
     def _seal(self, entry: TimerEntry, now_us: int) -> Envelope:
         return self._context.registry.seal(
-            DueTimeReached(entry.service_call_id, entry.due_at, now_us),
+            DueTimeReached(entry.service_call_id, Instant(entry.due_at), Instant(now_us)),
             tenant_id=entry.tenant_id,
             correlation_id=entry.correlation_id,
             causation_id=None,

@@ -72,8 +72,9 @@ class Server(Group):
     )
     namespace_num_shards: Count = Field(
         16,
-        description="Number of shards that a namespace created without `numShards` uses, at most `shards`. Higher "
-        "values spread its timers over more nodes.",
+        description="Number of shards that a namespace created without `numShards` uses. A "
+        "namespace can't have more shards than its store (`shards`), so in a new SQLite store, which has "
+        f"{TOTAL_SHARDS_DEFAULT}, it gets {TOTAL_SHARDS_DEFAULT}. Higher values spread its timers over more nodes.",
     )
     workers: Count = Field(
         1,

@@ -233,7 +233,7 @@ class Api:
         if route is None or (self._relay is not None and route.operation.of_agent and not self._has_agent()):
             return await self._relayed(scope, headers, receive, correlation_id)
         operation, client = route.operation, scope.get("client")
-        request = ApiRequest(headers, correlation_id, found.parameters)
+        request = ApiRequest(headers, correlation_id, found.parameters, scope["path"])
         self._gate.check_size(scope["headers"], headers)
         request.key = self._gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:

@@ -13,6 +13,7 @@ from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import wire
 from tocsin.web.http.access import require_grant
 from tocsin.web.http.convert import created_key, key_request, keys_answer
+from tocsin.web.http.repeated import refuse_key
 
 _operation = partial(Operation, tag="Keys", role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
 
@@ -37,6 +38,7 @@ class KeyHandlers:
         later expiry. The request always requires a key, even if the server requires none otherwise; `tocsin keys create`
         creates the first one. Other nodes accept the new key within `keys_refresh`."""
         caller = _caller(request)
+        refuse_key(request.headers)
         key, secret = make(key_request(sent), request.now_us)
         require_grant(caller, key)
         await self._keys.add(key, partial(self._record, request))

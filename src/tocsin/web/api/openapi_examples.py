@@ -16,8 +16,8 @@ from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import agent_wire, cluster_wire, schedule_wire, wire
 from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
-from tocsin.web.http.history_wire import AttemptOfRun, RunAnswer, RunPageAnswer
-from tocsin.web.http.wire import Attempt, BadField
+from tocsin.web.http.history_wire import RunAnswer, RunPageAnswer
+from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
 
@@ -29,6 +29,7 @@ _TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 _CALL = "01890a5d-ac96-774b-bcce-b302099a8058"
 _EXECUTION = "01890a5d-b1c2-7d3e-8f40-5a6b7c8d9e0f"
 
+_ATTEMPT = wire.Attempt(_AT, 12.4, 503, "HTTP_503", "upstream not ready")
 _TIMER = wire.Timer(
     namespace="default",
     id="order-17-reminder",
@@ -43,7 +44,7 @@ _TIMER = wire.Timer(
     callback_timeout_seconds=10,
     tags=["orders", "eu"],
     attempts=1,
-    attempt_log=[Attempt(at=_AT, duration_ms=12.4, status=503, error="HTTP_503")],
+    attempt_log=[_ATTEMPT],
     created_at=_CREATED,
     updated_at=_CREATED,
     next_attempt_at="2027-01-31T12:00:05.012400Z",
@@ -89,8 +90,8 @@ _RUN = RunAnswer(
     run="1-2a",
     execute_at=_AT,
     status=RunStatus.PENDING,
-    attempts_made=1,
-    attempts=[AttemptOfRun(_AT, 12.4, 503, "HTTP_503", "upstream not ready")],
+    attempts=1,
+    attempt_log=[_ATTEMPT],
 )
 _SECRET = "whsec_c2VjcmV0IG9mIHRoaXMgZXhhbXBsZSBvbmx5"
 _KEY: Json = {
@@ -158,8 +159,8 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
                 run="s-1801209600000000",
                 instant="2027-01-29T08:00:00Z",
                 status=RunStatus.COMPLETED,
-                attempts_made=1,
-                attempts=[AttemptOfRun("2027-01-29T08:00:00.001200Z", 86.3, 200)],
+                attempts=1,
+                attempt_log=[wire.Attempt("2027-01-29T08:00:00.001200Z", 86.3, 200)],
                 missed=[],
                 source=Source.REGULAR,
             )

@@ -77,7 +77,7 @@ _TIMER: dict[str, Json] = {
     "delay": {**DURATION, **_by_settings("execute_ahead_max")},
     "payload": {
         "description": f"Any JSON, delivered exactly as sent; at most {_LIMITS.payload_bytes_max} bytes, and "
-        f"{_LIMITS.payload_depth_max} levels of nested arrays and objects.",
+        f"{_LIMITS.payload_depth_max} levels of nested arrays and objects. With GET and HEAD, which send none, only null.",
         "x-bytes-max": _LIMITS.payload_bytes_max,
         **_by_settings("payload_bytes_max", "payload_depth_max"),
     },

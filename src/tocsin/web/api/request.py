@@ -52,15 +52,22 @@ class ApiRequest:
         "key",
         "now_us",
         "parameters",
+        "path",
         "query",
     )
 
     def __init__(
-        self, headers: Mapping[bytes, bytes], correlation_id: str, parameters: Mapping[str, str] = _NONE
+        self,
+        headers: Mapping[bytes, bytes],
+        correlation_id: str,
+        parameters: Mapping[str, str] = _NONE,
+        path: str = "",
     ) -> None:
         self.headers = headers
         self.correlation_id = correlation_id
         self.parameters = parameters
+        #: The path, decoded; empty where the protocol has found the operation by it already.
+        self.path = path
         self.query: Mapping[str, list[str]] = _NONE
         self.key: ApiKey | None = None
         self.body = b""

@@ -17,7 +17,8 @@ from tocsin.web.api.tracing import traced
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_answer, sentence
+from tocsin.web.http.repeated import refuse_key
+from tocsin.web.http.schedules import PREVIEW_MAX, ScheduleParser, history_answer, schedule_answer, sentence
 
 _UNCHANGED = (b"tocsin-existing", b"true")
 
@@ -140,6 +141,7 @@ class ScheduleHandlers:
         """In addition to its instants, and also while it is paused: at once, or as soon as the current occurrence has
         ended. Up to 100 triggers wait. Each request fires it once more."""
         request.permit(Role.WRITE, sent.namespace)
+        refuse_key(request.headers)
         return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
 
     @_operation(
@@ -154,6 +156,7 @@ class ScheduleHandlers:
         """Fires the instants from after (inclusive) to before (exclusive) once more, whether they fired before or not, one
         after the other and in turn with regular ones. Up to 10 ranges wait."""
         request.permit(Role.WRITE, sent.namespace)
+        refuse_key(request.headers)
         wanted = self._parser.backfill(sent)
         return schedule_answer(await self._schedules.backfill(sent.namespace, sent.schedule_id, *wanted))
 

@@ -26,11 +26,14 @@ from tocsin.web.http.access import require_tenant
 from tocsin.web.http.audit import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer
 from tocsin.web.http.instants import format_instant, optional_instant
+from tocsin.web.http.repeated import HEADER as KEY_HEADER
+from tocsin.web.http.repeated import REPLAYED, agreed_key, key_in
 
 #: Returns the agent if it runs on this node. Called for each request, since the agent may move between nodes.
 AgentSource = Callable[[], ServiceCalls | None]
 
-_CALLS = "/api/tenants/{tenantId}/service-calls"
+_VERSION, _UNVERSIONED = "/api/v1/", "/api/"
+_CALLS = f"{_VERSION}tenants/{{tenantId}}/service-calls"
 _CALL = f"{_CALLS}/{{serviceCallId}}"
 
 _TENANT_ID = Parameter(
@@ -50,7 +53,18 @@ _COMMAND_ERRORS = ("OVERLOADED", "BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "CO
 _CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
 _READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
 
-_operation = partial(Operation, tag="Service calls")
+_KEY_HEADER = {
+    KEY_HEADER.decode(): "Makes the submission safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
+    "characters, quoted or not.",
+}
+
+
+def _operation(name: str, path: str, summary: str, role: Role, reach: Reach, **fields: Any) -> Operation:
+    """An operation on service calls, which is also served without the version in its path."""
+    aliases = (path.replace(_VERSION, _UNVERSIONED, 1),)
+    return Operation(name, path, summary, role, reach, tag="Service calls", aliases=aliases, **fields)
+
+
 _read = partial(_operation, role=Role.READ, reach=Reach.TENANT, method="GET")
 _change = partial(_operation, role=Role.WRITE, reach=Reach.TENANT, status=204)
 
@@ -90,17 +104,26 @@ class ServiceCallHandlers:
             "tags": ["orders", "eu"],
         },
         parameters=(_TENANT_ID,),
-        answer_headers={"location": "The path of the service call."},
+        request_headers=_KEY_HEADER,
+        answer_headers={
+            "location": "The path of the service call.",
+            "idempotency-replayed": "`true`: nothing was submitted; an earlier request with this key or id submitted the "
+            "call.",
+        },
     )
     async def submit(self, request: ApiRequest, sent: wire.SubmitServiceCall) -> wire.SubmittedServiceCall:
         """Submits an HTTP request to make now, at `dueAt`, or after `delay`. The call is durable when the response arrives.
-        With `serviceCallId` or `idempotencyKey` the submission is safe to repeat: the same request returns the existing call,
-        a different one is a conflict; a repeated `delay` may be the remaining time. A failed attempt is final unless
-        `requestSpec.retryPolicy` allows more."""
+        With `serviceCallId`, `idempotencyKey` or the header Idempotency-Key the submission is safe to repeat: the same
+        request returns the existing call, a different one is a conflict; a repeated `delay` may be the remaining time. A
+        failed attempt is final unless `requestSpec.retryPolicy` allows more."""
         tenant_id = request.parameters["tenantId"]
-        submitted = await self._calls.submit(tenant_id, sent.submission, request.correlation_id)
-        place = f"{_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"
-        request.answer_headers = [(b"location", place.encode())]
+        named = key_in(request.headers.get(KEY_HEADER))
+        submission = sent.submission._replace(idempotency_key=agreed_key(sent.idempotency_key, named))
+        submitted = await self._calls.submit(tenant_id, submission, request.correlation_id)
+        root = _VERSION if request.path.startswith(_VERSION) else _UNVERSIONED
+        place = f"{root}tenants/{tenant_id.lower()}/service-calls/{submitted.service_call_id}"
+        replayed = () if submitted.created else (REPLAYED,)
+        request.answer_headers = [(b"location", place.encode()), *replayed]
         return wire.SubmittedServiceCall(
             submitted.service_call_id, CallStatus(submitted.status), submitted.correlation_id
         )
@@ -195,12 +218,13 @@ class ServiceCallHandlers:
         call can't be deleted."""
         await self._calls.delete(*_key(request), request.correlation_id)
 
-    @_operation(
+    @Operation(
         "rotateTenantSecret",
-        "/api/v1/tenants/rotateSecret",
+        f"{_VERSION}tenants/rotateSecret",
         "Rotate a tenant's signing secret",
         Role.ADMIN,
         Reach.NAMED_TENANT,
+        tag="Service calls",
         errors=("ROTATION_PENDING", "STORE_FAILURE"),
         example={"tenantId": _TENANT_ID.example, "grace": "24h"},
     )

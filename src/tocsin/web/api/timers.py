@@ -24,13 +24,13 @@ from tocsin.web.http.convert import RequestParser, below_path, explanation_answe
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.history_wire import RunPageAnswer, TimerHistory, page_answer
 from tocsin.web.http.reading import JsonReader, check_utf8
-from tocsin.web.http.repeated import FIRST_TRY_HEADER, condition_of, is_first_try, key_in
+from tocsin.web.http.repeated import FIRST_TRY_HEADER, REPLAYED, condition_of, is_first_try, key_in
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
 
 #: Response headers of a create that wrote nothing.
 _OUTCOME_HEADERS = {
     Outcome.EXISTING: (b"tocsin-existing", b"true"),
-    Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
+    Outcome.REPLAYED: REPLAYED,
 }
 
 #: Python 3.11 takes long to find a member of an enum.

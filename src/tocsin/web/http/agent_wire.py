@@ -71,7 +71,10 @@ class SubmitServiceCall(RequestStruct):
     service_call_id: Annotated[
         str | UnsetType, about("The call's id, a UUID of version 7. Without one, the server generates it.")
     ] = UNSET
-    idempotency_key: Annotated[str | UnsetType, about("Makes the submission safe to repeat.", "order-17")] = UNSET
+    idempotency_key: Annotated[
+        str | UnsetType,
+        about("Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.", "order-17"),
+    ] = UNSET
 
     @property
     def submission(self) -> Submission:

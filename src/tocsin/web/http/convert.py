@@ -19,12 +19,12 @@ from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, he
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
-from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
+from tocsin.model.timer import NULL_PAYLOAD, Changes, Status, Timer, unsent
 from tocsin.model.validation import InputRules
 from tocsin.timers.explaining import Explanation
 from tocsin.timers.service import ClusterView, ListRequest, OwnersView, ShardView, TimerView
 from tocsin.web.http import cluster_wire, schedule_wire, wire
-from tocsin.web.http.history_wire import TimerHistory
+from tocsin.web.http.history_wire import TimerHistory, attempt_answer
 from tocsin.web.http.instants import RepeatedInstant, format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
@@ -238,6 +238,8 @@ class RequestParser:
         body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
         if sent.method is not UNSET and (reason := rules.method(sent.method)):
             errors.append(FieldError("method", reason))
+        elif sent.method is not UNSET:
+            errors += unsent(sent.method, payload, body)
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
         retry = self._policy(sent.retry_policy, errors)
@@ -378,7 +380,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         _DEFAULT_TIMEOUT_S if timer.timeout_us == _DEFAULT_TIMEOUT_US else seconds_answer(timer.timeout_us),
         list(timer.tags) if timer.tags else [],
         timer.attempts,
-        [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
+        [attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
         created_at,
         created_at if timer.updated_at == timer.created_at else format_instant(timer.updated_at),
         timer.payload if timer.body is None else UNSET,
@@ -407,15 +409,6 @@ def explanation_answer(found: Explanation) -> wire.Explanation:
 def raw_body_answer(body: RawBody) -> wire.RawBodyAnswer:
     """The raw body as clients see it; they can send it back unchanged."""
     return wire.RawBodyAnswer(body.content_type, body.json, body.text, body.base64)
-
-
-def _attempt_answer(attempt: Attempt) -> wire.Attempt:
-    return wire.Attempt(
-        at=format_instant(attempt.at),
-        duration_ms=attempt.duration_us / 1_000,
-        status=attempt.status or None,
-        error=attempt.error,
-    )
 
 
 @lru_cache(maxsize=_POLICIES_CACHED_MAX)

@@ -10,7 +10,8 @@ from tocsin.model.instants import format_instant
 from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import Attempt
 from tocsin.timers.history import RunPage
-from tocsin.web.http.wire import Cursor, Instant, ResponseStruct, TimerName, about
+from tocsin.web.http import wire
+from tocsin.web.http.wire import AttemptLog, Cursor, Instant, ResponseStruct, TimerName, about
 
 
 class TimerHistory(TimerName):
@@ -20,22 +21,6 @@ class TimerHistory(TimerName):
     cursor: Cursor | UnsetType = UNSET
 
 
-class AttemptOfRun(ResponseStruct, rename="camel", omit_defaults=True):
-    """One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded."""
-
-    started_at: Annotated[str, about("When the attempt started.", "2027-01-31T12:00:00Z")]
-    duration_ms: Annotated[float, about("Duration in milliseconds.")]
-    status: Annotated[int | UnsetType, about("The HTTP status.")] = UNSET
-    error: Annotated[str | UnsetType, about("Why the attempt failed: a stable code, then details.")] = UNSET
-    answer: Annotated[
-        str | UnsetType,
-        about(
-            "The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the "
-            "receiver just accepted the callback."
-        ),
-    ] = UNSET
-
-
 class RunAnswer(ResponseStruct):
     """One run: what became of one instant of the timer. `pending` is the current run. After `rescheduled` and `superseded`
     the timer went on, because its receiver asked for another instant, or a client gave it one or created it again."""
@@ -43,8 +28,8 @@ class RunAnswer(ResponseStruct):
     run: Annotated[str, about("The run's name, which is part of the webhook-id of its attempts.", "1-2a")]
     execute_at: Instant
     status: RunStatus
-    attempts_made: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
-    attempts: Annotated[list[AttemptOfRun], about("The latest attempts, oldest first.")]
+    attempts: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
+    attempt_log: AttemptLog
 
 
 class RunPageAnswer(ResponseStruct):
@@ -64,9 +49,9 @@ def _run_answer(run: Run) -> RunAnswer:
     return RunAnswer(run.firing, format_instant(run.execute_at), run.status, run.made, attempts)
 
 
-def attempt_answer(attempt: Attempt) -> AttemptOfRun:
+def attempt_answer(attempt: Attempt) -> wire.Attempt:
     """The attempt as clients see it."""
-    return AttemptOfRun(
+    return wire.Attempt(
         format_instant(attempt.at),
         attempt.duration_us / 1_000,
         attempt.status or UNSET,

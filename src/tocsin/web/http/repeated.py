@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
@@ -23,6 +24,8 @@ _ESCAPED = re.compile(r'\\(["\\])')
 _HASH_BYTES = 16
 
 HEADER = b"idempotency-key"
+#: Response header of a request that an earlier one with its key has done.
+REPLAYED = (b"idempotency-replayed", b"true")
 #: `1`: the request's keys have not been sent before.
 FIRST_TRY_HEADER = b"tocsin-first-try"
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -38,6 +41,23 @@ def key_in(header: bytes | None) -> str | None:
     if not _KEY.match(key):
         raise InvalidInput(FieldError("Idempotency-Key", f"the header {_reason(key)}"))
     return key
+
+
+def agreed_key(field: str | UnsetType, named: str | None) -> str | None:
+    """The request's key: that of the field `idempotencyKey`, or the header's, `named`. Raises InvalidInput if they differ."""
+    if field is UNSET:
+        return named
+    if named is not None and field != named:
+        reason = "differs from the header Idempotency-Key; send one of them, or the same value in both"
+        raise InvalidInput(FieldError("idempotencyKey", reason))
+    return field
+
+
+def refuse_key(headers: Mapping[bytes, bytes]) -> None:
+    """Raises InvalidInput for a request with an idempotency key, to an operation that does its work again each time."""
+    if HEADER in headers:
+        reason = "the header is not supported here, where each request is done again; leave it out"
+        raise InvalidInput(FieldError("Idempotency-Key", reason))
 
 
 def is_first_try(header: bytes | None) -> bool:
@@ -59,13 +79,9 @@ def condition_of(
     """
     field = sent.idempotency_key
     on_conflict = OnConflict.REPLACE if sent.on_conflict is UNSET else sent.on_conflict
-    if field is not UNSET:
-        if not _KEY.match(field):
-            raise InvalidInput(FieldError("idempotencyKey", _reason(field)))
-        if named is not None and field != named:
-            reason = "differs from the header Idempotency-Key; send one of them, or the same value in both"
-            raise InvalidInput(FieldError("idempotencyKey", reason))
-        named = field
+    if field is not UNSET and not _KEY.match(field):
+        raise InvalidInput(FieldError("idempotencyKey", _reason(field)))
+    named = agreed_key(field, named)
     if named is None:
         return None if on_conflict is OnConflict.REPLACE else Condition(on_conflict)
     return Condition(on_conflict, CreateKey(_hash(named.encode()), _body_hash(sent, named, execute_at)), first_try)

@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
-from tocsin.web.http.history_wire import AttemptOfRun
 from tocsin.web.http.wire import (
+    AttemptLog,
     Body,
     CallbackUrl,
     Cursor,
@@ -208,8 +208,8 @@ class OccurrenceRun(ResponseStruct):
     run: Annotated[str, about("Its name, which is part of the webhook-id of its attempts.", "s-1801126800000000")]
     instant: Instant
     status: RunStatus
-    attempts_made: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
-    attempts: Annotated[list[AttemptOfRun], about("The latest attempts, oldest first.")]
+    attempts: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
+    attempt_log: AttemptLog
     missed: Annotated[list[MissedRange], about("Instants between this occurrence and the next that did not fire.")]
     source: Annotated[
         Source | UnsetType, about("Why it fired: regular, trigger or backfill; absent if it did not.")

@@ -353,13 +353,23 @@ class AuditPage(ResponseStruct):
     next_cursor: Annotated[str | UnsetType, about("Cursor of the next page; absent on the last page.")] = UNSET
 
 
-class Attempt(ResponseStruct):
-    """One attempt. `status` is null if there was no response."""
+class Attempt(ResponseStruct, rename="camel", omit_defaults=True):
+    """One attempt. `status` is absent if there was no response, `error` if the attempt succeeded."""
 
-    at: Annotated[str, about("When the attempt started.", "2027-01-31T12:00:00Z")]
+    started_at: Annotated[str, about("When the attempt started.", "2027-01-31T12:00:00Z")]
     duration_ms: Annotated[float, about("Duration in milliseconds.")]
-    status: Annotated[int | None, about("The HTTP status; null if there was no response.")]
-    error: Annotated[str | None, about("Why it failed: a stable code, then details. Null if it succeeded.")]
+    status: Annotated[int | UnsetType, about("The HTTP status.")] = UNSET
+    error: Annotated[str | UnsetType, about("Why the attempt failed: a stable code, then details.")] = UNSET
+    answer: Annotated[
+        str | UnsetType,
+        about(
+            "The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the "
+            "receiver just accepted the callback."
+        ),
+    ] = UNSET
+
+
+AttemptLog = Annotated[list[Attempt], about("The latest attempts, oldest first.")]
 
 
 class RetryPolicyAnswer(ResponseStruct, rename="camel", omit_defaults=True):
@@ -398,7 +408,7 @@ class Timer(ResponseStruct):
     callback_timeout_seconds: TimeoutSeconds
     tags: Tags
     attempts: Annotated[int, Meta(description="Attempts made in the current firing.", ge=0)]
-    attempt_log: Annotated[list[Attempt], about("The latest attempts, oldest first.")]
+    attempt_log: AttemptLog
     created_at: Instant
     updated_at: Instant
     payload: Annotated[msgspec.Raw | UnsetType, about("Absent if the timer has a body.")] = UNSET

@@ -101,7 +101,8 @@ class CreateTimer:
     execute_at: datetime | Unset = UNSET
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
     delay: timedelta | str | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -282,7 +283,8 @@ class UpdateTimer:
     delay: timedelta | str | Unset = UNSET
     #: The http or https URL to call. Responses redact its secrets.
     callback_url: str | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -423,7 +425,8 @@ class CreateSchedule:
     catch_up_window: timedelta | str | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -544,7 +547,8 @@ class UpdateSchedule:
     catch_up_window: timedelta | str | None | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects.
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
     body: RawBody | Unset = UNSET
@@ -858,7 +862,7 @@ class SubmitServiceCall:
     tags: Sequence[str] | Unset = UNSET
     #: The call's id, a UUID of version 7. Without one, the server generates it.
     service_call_id: str | Unset = UNSET
-    #: Makes the submission safe to repeat.
+    #: Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
     idempotency_key: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -997,25 +1001,29 @@ class Timer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
-    """One attempt. `status` is null if there was no response."""
+    """One attempt. `status` is absent if there was no response, `error` if the attempt succeeded."""
 
     #: When the attempt started.
-    at: datetime
+    started_at: datetime
     #: Duration in milliseconds.
     duration_ms: float
-    #: The HTTP status; null if there was no response.
-    status: int | None
-    #: Why it failed: a stable code, then details. Null if it succeeded.
-    error: str | None
+    #: The HTTP status.
+    status: int | None = None
+    #: Why the attempt failed: a stable code, then details.
+    error: str | None = None
+    #: The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
+    #: receiver just accepted the callback.
+    answer: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Attempt:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
-            at=parse_instant(source["at"]),
+            started_at=parse_instant(source["startedAt"]),
             duration_ms=source["durationMs"],
-            status=source["status"],
-            error=source["error"],
+            status=source.get("status"),
+            error=source.get("error"),
+            answer=source.get("answer"),
         )
 
 
@@ -1124,9 +1132,9 @@ class RunAnswer:
     execute_at: datetime
     status: RunStatus | str
     #: Number of attempts made, of which the latest are kept.
-    attempts_made: int
+    attempts: int
     #: The latest attempts, oldest first.
-    attempts: list[AttemptOfRun]
+    attempt_log: list[Attempt]
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> RunAnswer:
@@ -1135,36 +1143,8 @@ class RunAnswer:
             run=source["run"],
             execute_at=parse_instant(source["executeAt"]),
             status=source["status"],
-            attempts_made=source["attemptsMade"],
-            attempts=[AttemptOfRun.from_json(each) for each in source["attempts"]],
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AttemptOfRun:
-    """One attempt of a run. `status` is absent if there was no response, `error` if the attempt succeeded."""
-
-    #: When the attempt started.
-    started_at: datetime
-    #: Duration in milliseconds.
-    duration_ms: float
-    #: The HTTP status.
-    status: int | None = None
-    #: Why the attempt failed: a stable code, then details.
-    error: str | None = None
-    #: The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
-    #: receiver just accepted the callback.
-    answer: str | None = None
-
-    @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> AttemptOfRun:
-        """Reads an answer. Members that this version does not know are ignored."""
-        return cls(
-            started_at=parse_instant(source["startedAt"]),
-            duration_ms=source["durationMs"],
-            status=source.get("status"),
-            error=source.get("error"),
-            answer=source.get("answer"),
+            attempts=source["attempts"],
+            attempt_log=[Attempt.from_json(each) for each in source["attemptLog"]],
         )
 
 
@@ -1492,9 +1472,9 @@ class OccurrenceRun:
     instant: datetime
     status: RunStatus | str
     #: Number of attempts made, of which the latest are kept.
-    attempts_made: int
+    attempts: int
     #: The latest attempts, oldest first.
-    attempts: list[AttemptOfRun]
+    attempt_log: list[Attempt]
     #: Instants between this occurrence and the next that did not fire.
     missed: list[MissedRange]
     #: Why it fired: regular, trigger or backfill; absent if it did not.
@@ -1507,8 +1487,8 @@ class OccurrenceRun:
             run=source["run"],
             instant=parse_instant(source["instant"]),
             status=source["status"],
-            attempts_made=source["attemptsMade"],
-            attempts=[AttemptOfRun.from_json(each) for each in source["attempts"]],
+            attempts=source["attempts"],
+            attempt_log=[Attempt.from_json(each) for each in source["attemptLog"]],
             missed=[MissedRange.from_json(each) for each in source["missed"]],
             source=source.get("source"),
         )

@@ -90,7 +90,7 @@ class CallSubmission(CallPart):
         except InvalidInput as error:
             errors = _readable(error)
         server = str(context.request.base_url).rstrip("/")
-        url = f"{server}/api/tenants/{form.tenant}/service-calls"
+        url = f"{server}/api/v1/tenants/{form.tenant}/service-calls"
         return {
             "errors": errors,
             "curl": curl(url, request, key=self._site.keys.required),

@@ -26,13 +26,13 @@ enum Operation {
     LIST_NAMESPACES("POST", "/api/v1/namespaces/list"),
     UPDATE_NAMESPACE("POST", "/api/v1/namespaces/update"),
     ROTATE_NAMESPACE_SECRET("POST", "/api/v1/namespaces/rotateSecret"),
-    SUBMIT_SERVICE_CALL("POST", "/api/tenants/{tenantId}/service-calls"),
-    LIST_SERVICE_CALLS("GET", "/api/tenants/{tenantId}/service-calls"),
-    TAG_SERVICE_CALL("PUT", "/api/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
-    UNTAG_SERVICE_CALL("DELETE", "/api/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
-    TRACE_SERVICE_CALL("GET", "/api/tenants/{tenantId}/service-calls/{serviceCallId}/trace"),
-    GET_SERVICE_CALL("GET", "/api/tenants/{tenantId}/service-calls/{serviceCallId}"),
-    DELETE_SERVICE_CALL("DELETE", "/api/tenants/{tenantId}/service-calls/{serviceCallId}"),
+    SUBMIT_SERVICE_CALL("POST", "/api/v1/tenants/{tenantId}/service-calls"),
+    LIST_SERVICE_CALLS("GET", "/api/v1/tenants/{tenantId}/service-calls"),
+    TAG_SERVICE_CALL("PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
+    UNTAG_SERVICE_CALL("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
+    TRACE_SERVICE_CALL("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"),
+    GET_SERVICE_CALL("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
+    DELETE_SERVICE_CALL("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
     GET_CLUSTER("GET", "/api/v1/cluster");
 
     final String method;

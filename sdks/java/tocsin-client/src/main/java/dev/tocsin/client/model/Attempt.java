@@ -6,18 +6,22 @@ import dev.tocsin.client.Values;
 import java.time.Instant;
 
 /**
- * One attempt. <code>status</code> is null if there was no response.
+ * One attempt. <code>status</code> is absent if there was no response, <code>error</code> if the
+ * attempt succeeded.
  *
- * @param at When the attempt started.
+ * @param startedAt When the attempt started.
  * @param durationMs Duration in milliseconds.
- * @param status The HTTP status; null if there was no response. Null if absent.
- * @param error Why it failed: a stable code, then details. Null if it succeeded. Null if absent.
+ * @param status The HTTP status. Null if absent.
+ * @param error Why the attempt failed: a stable code, then details. Null if absent.
+ * @param answer The beginning of the response's body on one line, without secrets; its length if it is no text.
+ * Absent if the receiver just accepted the callback. Null if absent.
  */
 public record Attempt(
-        Instant at,
+        Instant startedAt,
         double durationMs,
         Long status,
-        String error) {
+        String error,
+        String answer) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -27,9 +31,10 @@ public record Attempt(
      */
     public static Attempt fromJson(Json source) {
         return new Attempt(
-                source.read("at", Values::toInstant),
+                source.read("startedAt", Values::toInstant),
                 source.read("durationMs", Json::asDouble),
                 source.readOptional("status", Json::asLong),
-                source.readOptional("error", Json::asString));
+                source.readOptional("error", Json::asString),
+                source.readOptional("answer", Json::asString));
     }
 }

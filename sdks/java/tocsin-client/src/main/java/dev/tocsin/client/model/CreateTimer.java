@@ -20,7 +20,7 @@ import java.util.Map;
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
- * objects.
+ * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
@@ -150,7 +150,7 @@ public record CreateTimer(
 
     /**
      * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects.
+     * objects. With GET and HEAD, which send none, only null.
      *
      * @param value its value
      * @return a copy with it
@@ -163,7 +163,7 @@ public record CreateTimer(
      * Sets the member to a value, null, or absent.
      *
      * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects.
+     * objects. With GET and HEAD, which send none, only null.
      * @return a copy with it
      */
     public CreateTimer payload(Field<Json> payload) {

@@ -13,8 +13,8 @@ import java.util.List;
  * @param run Its name, which is part of the webhook-id of its attempts.
  * @param instant An RFC 3339 instant with a time zone.
  * @param status status
- * @param attemptsMade Number of attempts made, of which the latest are kept.
- * @param attempts The latest attempts, oldest first.
+ * @param attempts Number of attempts made, of which the latest are kept.
+ * @param attemptLog The latest attempts, oldest first.
  * @param missed Instants between this occurrence and the next that did not fire.
  * @param source Why it fired: regular, trigger or backfill; absent if it did not. Null if absent.
  */
@@ -22,8 +22,8 @@ public record OccurrenceRun(
         String run,
         Instant instant,
         RunStatus status,
-        long attemptsMade,
-        List<AttemptOfRun> attempts,
+        long attempts,
+        List<Attempt> attemptLog,
         List<MissedRange> missed,
         OccurrenceSource source) {
 
@@ -38,8 +38,8 @@ public record OccurrenceRun(
                 source.read("run", Json::asString),
                 source.read("instant", Values::toInstant),
                 source.read("status", RunStatus::fromJson),
-                source.read("attemptsMade", Json::asLong),
-                source.read("attempts", json -> json.asList(AttemptOfRun::fromJson)),
+                source.read("attempts", Json::asLong),
+                source.read("attemptLog", json -> json.asList(Attempt::fromJson)),
                 source.read("missed", json -> json.asList(MissedRange::fromJson)),
                 source.readOptional("source", OccurrenceSource::fromJson));
     }

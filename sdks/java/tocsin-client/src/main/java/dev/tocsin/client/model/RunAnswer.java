@@ -14,15 +14,15 @@ import java.util.List;
  * @param run The run's name, which is part of the webhook-id of its attempts.
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param status status
- * @param attemptsMade Number of attempts made, of which the latest are kept.
- * @param attempts The latest attempts, oldest first.
+ * @param attempts Number of attempts made, of which the latest are kept.
+ * @param attemptLog The latest attempts, oldest first.
  */
 public record RunAnswer(
         String run,
         Instant executeAt,
         RunStatus status,
-        long attemptsMade,
-        List<AttemptOfRun> attempts) {
+        long attempts,
+        List<Attempt> attemptLog) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -35,7 +35,7 @@ public record RunAnswer(
                 source.read("run", Json::asString),
                 source.read("executeAt", Values::toInstant),
                 source.read("status", RunStatus::fromJson),
-                source.read("attemptsMade", Json::asLong),
-                source.read("attempts", json -> json.asList(AttemptOfRun::fromJson)));
+                source.read("attempts", Json::asLong),
+                source.read("attemptLog", json -> json.asList(Attempt::fromJson)));
     }
 }

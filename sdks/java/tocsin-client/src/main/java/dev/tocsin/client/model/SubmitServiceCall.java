@@ -20,7 +20,7 @@ import java.util.Map;
  * @param delay Delay from now, instead of <code>dueAt</code>.
  * @param tags Labels to filter lists by.
  * @param serviceCallId The call's id, a UUID of version 7. Without one, the server generates it.
- * @param idempotencyKey Makes the submission safe to repeat.
+ * @param idempotencyKey Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
  */
 public record SubmitServiceCall(
         String name,
@@ -160,7 +160,7 @@ public record SubmitServiceCall(
     }
 
     /**
-     * Makes the submission safe to repeat.
+     * Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
      *
      * @param value its value
      * @return a copy with it
@@ -172,7 +172,7 @@ public record SubmitServiceCall(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param idempotencyKey Makes the submission safe to repeat.
+     * @param idempotencyKey Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
      * @return a copy with it
      */
     public SubmitServiceCall idempotencyKey(Field<String> idempotencyKey) {

@@ -34,7 +34,7 @@ import java.util.Map;
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
- * objects.
+ * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
@@ -612,7 +612,7 @@ public record UpdateSchedule(
 
     /**
      * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects.
+     * objects. With GET and HEAD, which send none, only null.
      *
      * @param value its value
      * @return a copy with it
@@ -625,7 +625,7 @@ public record UpdateSchedule(
      * Sets the member to a value, null, or absent.
      *
      * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects.
+     * objects. With GET and HEAD, which send none, only null.
      * @return a copy with it
      */
     public UpdateSchedule payload(Field<Json> payload) {

@@ -22,7 +22,7 @@ import java.util.Map;
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
- * objects.
+ * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
@@ -171,7 +171,7 @@ public record UpdateTimer(
 
     /**
      * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects.
+     * objects. With GET and HEAD, which send none, only null.
      *
      * @param value its value
      * @return a copy with it
@@ -184,7 +184,7 @@ public record UpdateTimer(
      * Sets the member to a value, null, or absent.
      *
      * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects.
+     * objects. With GET and HEAD, which send none, only null.
      * @return a copy with it
      */
     public UpdateTimer payload(Field<Json> payload) {
