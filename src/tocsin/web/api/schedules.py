@@ -18,7 +18,7 @@ from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.repeated import refuse_key
-from tocsin.web.http.schedules import PREVIEW_MAX, ScheduleParser, history_answer, schedule_answer, sentence
+from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_answer, sentence
 
 _UNCHANGED = (b"tocsin-existing", b"true")
 
