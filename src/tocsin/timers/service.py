@@ -173,7 +173,7 @@ class TimerService(ScheduleRows):
         row = found and (found.live or found.finished)
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
-        if not row.timer_id:
+        if not (row.timer_id and row.namespace):
             # A damaged row may have lost its names.
             row = row._replace(namespace=namespace, timer_id=timer_id)
         return view_of_stored(row, shard_id)

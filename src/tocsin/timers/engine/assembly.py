@@ -348,8 +348,8 @@ class Assembly:
         """The operation ends the timer: its row is deleted, and its history is written."""
         # What can fail comes first: a refused operation must leave nothing in the batch.
         batch, ended = self._batch, Row(present.key, op.generation, timer, present.size)
-        if timer.id:
-            # A damaged row may have lost its id.
+        if timer.id and timer.namespace:
+            # A damaged row may have lost them.
             self._record(ended, timer)
         batch.final[op.uuid] = None
         batch.ended[op.uuid] = ended

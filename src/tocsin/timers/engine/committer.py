@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.errors import (
     DefiniteFailure,
+    OutcomeUnknown,
     ShardMoved,
     ShardUnavailable,
     StoreError,
@@ -319,8 +320,7 @@ class CommitLane:
                 refused = Unavailable(f"writing to the store failed; {_NOT_WRITTEN}: {error}")
                 self._refuse_clients([shard for shard, _ in batches], refused)
             return error
-        except StoreError as error:
-            # Damaged tables or files, too: what they have taken is as little known.
+        except OutcomeUnknown as error:
             self._failed(batches, "unknown", error)
             for shard, batch in batches:
                 batch.refuse(ShardUnavailable(_UNCONFIRMED))

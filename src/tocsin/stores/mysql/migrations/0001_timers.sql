@@ -21,7 +21,8 @@ CREATE TABLE IF NOT EXISTS timers (
   -- JSON text as the engine wrote it, as bytes, so that a record that is not valid text is kept unchanged.
   timer_record longblob,
   timer_parked_reason text,
-  -- A row lacks nothing that reads of whole pages rely on, whoever writes it.
+  -- A row lacks nothing that reads of whole pages rely on, whoever writes it. TiDB takes the clause, but enforces it only with
+  -- tidb_enable_check_constraint.
   CHECK (
     row_type = 1
     OR (timer_generation IS NOT NULL AND timer_namespace IS NOT NULL AND timer_id IS NOT NULL AND timer_record IS NOT NULL)
