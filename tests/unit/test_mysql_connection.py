@@ -13,7 +13,7 @@ import asyncmy.connection
 import pytest
 import uvloop
 
-from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreUnavailable, StoreUnreachable
 from tocsin.stores.mysql.connection import MysqlSettings, connect
 
 TRIES = 30
@@ -67,7 +67,7 @@ def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> 
     outcomes = uvloop.run(try_again_and_again())
     hanging_up.join()
     listener.close()
-    assert outcomes == {StoreUnavailable: TRIES}
+    assert outcomes == {StoreUnreachable: TRIES}
 
 
 async def test_authentication_that_needs_a_package_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
