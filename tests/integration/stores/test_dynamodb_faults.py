@@ -306,8 +306,12 @@ async def test_a_claim_waits_for_the_former_owners_last_transaction(run: _Run) -
     # The first was sent when the store was opened.
     assert [len(each.content["TransactItems"]) for each in asked] == [1, 2, 2, 2]
     run.proxy.always("TransactGetItems", canceled("TransactionConflict"))
-    with pytest.raises(OutcomeUnknown, match="has not ended"):
+    with pytest.raises(OutcomeUnknown, match="is not known whether"):
         await run.store.claim(0, expected_epoch=2, owner=ALICE)
+    # The claim stands; the next one asks again.
+    assert (await run.store.shards())[0] == ShardState(0, 3, ALICE)
+    with pytest.raises(OutcomeUnknown, match="is not known whether"):
+        await run.store.claim(0, expected_epoch=3, owner=ALICE)
 
 
 # -- parts and pages
