@@ -69,7 +69,7 @@ class Link:
         repeatable: bool = False,
     ) -> T:
         """Sends the request, executes it when it arrives and is no longer `held`, and waits for the answer: when nothing of
-        these shards is under way in the store. If it is `repeatable`, it may arrive twice."""
+        these shards is under way in the store. If it is `repeatable`, it may arrive twice; a commit never does."""
         loop, rng = asyncio.get_running_loop(), self._rng
         there, back = rng.uniform(0.0003, 0.003), rng.uniform(0.0003, 0.003)
         if rng.random() < self.slow_rate:

@@ -323,8 +323,8 @@ class Store(Protocol):
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
         """Writes the parts of several shards, each shard at most once; durable when it returns. The results are in order.
 
-        A part whose fence fails has no effect and does not affect the others. DefiniteFailure means that no part had any
-        effect.
+        A part whose fence fails has no effect and does not affect the others. A part takes effect at most once, however late:
+        a second time it might undo a later one. DefiniteFailure means that no part had any effect.
         """
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
