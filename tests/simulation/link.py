@@ -46,7 +46,7 @@ class Link:
         self.claims_waiting = 0
         #: Until when commits are under way, in loop time.
         self.commits_held_until_s = 0.0
-        #: The share of conditional writes that arrive twice, so that either answer may be heard.
+        #: The share of conditional writes that arrive twice, so that either answer may be received.
         self.twice_rate = 0.0
         #: "": connected; "refused": fails fast; "silent": never answers; "deaf": delivers, but loses the answers.
         self.cut = ""

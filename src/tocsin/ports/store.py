@@ -299,7 +299,7 @@ class Store(Protocol):
 
         Returns None when the epoch has changed, or when `presumed_dead` = (incarnation, counter) is given and that member's
         heartbeat counter is no longer this one, compared after the call and before the claim takes effect. A heartbeat in
-        between is permitted: a member that resumes claims its shards anew. A new shard has epoch 0.
+        between is permitted: a member that resumes claims its shards again. A new shard has epoch 0.
 
         An epoch is returned only if this call has raised it, and when no batch of an earlier epoch can change what is read
         any more. None and any error may mean that the claim stands all the same: the caller then claims again.
