@@ -21,10 +21,10 @@ BEFORE_FAULT_US = 2_000_000
 
 
 def found_lost(server: ServerProcess) -> int:
-    """How many shards a node lost that was frozen for too long: by the fence, or because the batch under way when it froze,
-    possibly of all its shards, got no answer."""
+    """How many shards a node lost that was frozen for too long: with its lease, by the fence, or because the batch under way
+    when it froze, possibly of all its shards, got no answer."""
     lines = [json.loads(line) for line in server.log().splitlines() if '"event": "shard lost"' in line]
-    return len({line["shard_id"] for line in lines if line["reason"] in ("fenced", "unknown_outcome")})
+    return len({line["shard_id"] for line in lines if line["reason"] in ("lease", "fenced", "unknown_outcome")})
 
 
 class Run(NamedTuple):

@@ -150,7 +150,7 @@ class Chaos:
                 await asyncio.sleep(0.1)
             for link in others:
                 link.claims_await_owner = False
-            # It is slow at first, so that no commit tells it soon what it has lost.
+            # It is slow at first, so that no refused commit shows it soon what it has lost.
             node.link.commits_held_until_s = world.loop.time() + rng.choice((0.0, 1.0, 2.9))
             world.record("thaw", node.name)
             node.thaw()

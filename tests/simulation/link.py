@@ -46,7 +46,7 @@ class Link:
         self.claims_waiting = 0
         #: Until when commits are under way, in loop time.
         self.commits_held_until_s = 0.0
-        #: The share of conditional writes that arrive twice, so that either answer may be heard.
+        #: The share of conditional writes that arrive twice, so that either answer may be received.
         self.twice_rate = 0.0
         #: "": connected; "refused": fails fast; "silent": never answers; "deaf": delivers, but loses the answers.
         self.cut = ""
@@ -69,7 +69,7 @@ class Link:
         repeatable: bool = False,
     ) -> T:
         """Sends the request, executes it when it arrives and is no longer `held`, and waits for the answer: when nothing of
-        these shards is under way in the store. If it is `repeatable`, it may arrive twice."""
+        these shards is under way in the store. If it is `repeatable`, it may arrive twice; a commit never does."""
         loop, rng = asyncio.get_running_loop(), self._rng
         there, back = rng.uniform(0.0003, 0.003), rng.uniform(0.0003, 0.003)
         if rng.random() < self.slow_rate:

@@ -97,6 +97,20 @@ def test_node_lease_begins_when_the_heartbeat_is_sent() -> None:
     assert sent_us[0] + 2 * SECOND < last_us < sent_us[0] + crowd.context.limits.node_lease_us
 
 
+def test_nothing_fires_between_a_clock_jump_and_the_next_heartbeat() -> None:
+    crowd = Crowd()
+    for i in range(200):
+        crowd.keep(f"t{i}", "fine", i / 10)
+
+    async def jump() -> None:
+        await asyncio.sleep(10.35 - crowd.loop.time())
+        crowd.clock.jump(30 * SECOND)
+
+    crowd.run(15, jump)
+    assert len(crowd.receivers.calls) > 90
+    assert [call for call in crowd.receivers.calls if call.at_us < call.invocation.execute_at] == []
+
+
 def test_slow_heartbeat_does_not_clear_the_leaving_flag() -> None:
     crowd = Crowd()
     write, slow, tasks = crowd.store.heartbeat, list[Member](), list[asyncio.Task[None]]()

@@ -308,7 +308,7 @@ class Store(Protocol):
 
         Returns None when the epoch has changed, or when `presumed_dead` = (incarnation, counter) is given and that member's
         heartbeat counter is no longer this one, compared after the call and before the claim takes effect. A heartbeat in
-        between is permitted: a member that resumes claims its shards anew. A new shard has epoch 0.
+        between is permitted: a member that resumes claims its shards again. A new shard has epoch 0.
 
         An epoch is returned only if this call has raised it, and when no batch of an earlier epoch can change what is read
         any more. None and any error may mean that the claim stands all the same: the caller then claims again.
@@ -332,8 +332,8 @@ class Store(Protocol):
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
         """Writes the parts of several shards, each shard at most once; durable when it returns. The results are in order.
 
-        A part whose fence fails has no effect and does not affect the others. DefiniteFailure means that no part had any
-        effect.
+        A part whose fence fails has no effect and does not affect the others. A part takes effect at most once, however late:
+        a second time it might undo a later one. DefiniteFailure means that no part had any effect.
         """
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:

@@ -226,7 +226,7 @@ async def test_a_batch_above_the_limit_is_refused_unsent(store: CassandraStore) 
 
 
 class _Owner:
-    """An engine with a store and a clock of its own. It beats and supervises when the test says so."""
+    """An engine with a store and a clock of its own. It beats and supervises when the test asks for it."""
 
     def __init__(self, store: CassandraStore, name: str) -> None:
         self.clock = FakeClock()

@@ -137,7 +137,7 @@ async def claim(
     """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
 
     The member's counter is in another partition, so it is read first, in Paxos order, instead of in the claim's condition. A
-    heartbeat may come in between: a member that wakes claims its shards anew (rule 6), and then either its claim or this one
+    heartbeat may come in between: a member that wakes claims its shards again (rule 6), and then either its claim or this one
     fails.
 
     None may also be the answer to a claim that took effect, because another coordinator completed it before it was evaluated

@@ -71,7 +71,7 @@ class Ownership:
         settled = placement.settled(boot_us)
         for shard_id, shard in self.shards.items():
             if shard.window is not None and shard.window.epoch < placement.state(shard_id).epoch:
-                # Nothing depends on it, but why learn it only from the next batch?
+                # Safety doesn't depend on it: it spares a former owner the work until its next batch is refused.
                 shard.lose("fenced")
             if shard_id in self._busy:
                 continue
