@@ -31,8 +31,8 @@ LIST_BYTES_MAX = 4 * 1024 * 1024
 PAGES_READ_MAX = 4
 #: Rows of a list's first read, which shows how large the rows are.
 _LIST_FIRST_ROWS = 100
-#: Bytes of records decoded before other requests get their turn.
-_DECODED_PER_TURN = 1024 * 1024
+#: Rows, and bytes of their records, decoded before other requests get their turn.
+_ROWS_PER_TURN, _BYTES_PER_TURN = 100, 1024 * 1024
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
@@ -171,7 +171,7 @@ async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) ->
     for row, shard_id in rows:
         views.append(view_of_stored(row, shard_id))
         decoded += len(row.record)
-        if decoded > _DECODED_PER_TURN:
+        if decoded > _BYTES_PER_TURN or len(views) % _ROWS_PER_TURN == 0:
             decoded = 0
             await asyncio.sleep(0)
     return views
