@@ -78,6 +78,14 @@ def test_page_is_full_unless_its_rows_are_large_and_the_next_one_continues_it(
     assert (views[-1].next_attempt_at, following.next_attempt_at) == (rows - 1, rows)
 
 
+def test_page_is_as_short_as_its_request_wants() -> None:
+    namespace = Namespace("shop", num_shards=1, created_at=0, updated_at=0)
+    views, cursor = asyncio.run(
+        list_page(ListRequest("shop", limit=500, bytes_max=500_000), namespace, 4, ManyRows(200_000).read)
+    )
+    assert (len(views), cursor is None) == (3, False)
+
+
 @pytest.mark.parametrize(
     ("payload_chars", "limit", "rows", "more"),
     [(10, 250, 250, True), (10, 999, 999, True), (10, 1_000, 1_000, False), (200_000, 1_000, LARGE_ROWS, True)],

@@ -61,6 +61,8 @@ _TAKEN = {
 }
 #: Dates whose instants are kept for each expression: a search looks at the same ones as the one before.
 _DATES_MAX = 16
+#: Pairs of fields whose matching days are kept. Many expressions have the same ones.
+_DAY_FIELDS_MAX = 1_024
 #: Months whose kind is kept: those of YEARS_MAX, and as many again.
 _MONTHS_MAX = 2 * 12 * YEARS_MAX
 #: Zones whose rules are kept in memory; there are about 600 names.
@@ -156,12 +158,12 @@ class Cron:
     def __init__(self, expression: str, zone: str = "UTC") -> None:
         self._days = parsed(expression)
         self.zone = time_zone(zone)
-        _, minute, hour, *_ = self._days.parts
+        _, minute, hour, day, _, weekday = self._days.parts
+        #: The matching days of each kind of month, whether it matches or not.
+        self._days_of = _days_by_kind(day, weekday)
         self._fixed = not minute.startswith("*") and not hour.startswith("*")
         self._seconds = sorted(self._days.seconds)
         self._months = sorted(self._days.months)
-        #: The matching days of each kind of month, of which there are 28: bit 1 stands for the first.
-        self._days_of: dict[tuple[int, int], int] = {}
         #: The matching minutes of a day, since midnight.
         self._minutes = sorted(
             (60 * hour + minute) * _MINUTE_US for hour in self._days.hours for minute in self._days.minutes
@@ -330,6 +332,13 @@ class Cron:
         old = _local(before_us, self.zone).utcoffset()
         changed = bisect_left(seconds, True, key=lambda at: _local(at * US_PER_SECOND, self.zone).utcoffset() != old)
         return (seconds.start + changed) * US_PER_SECOND
+
+
+@lru_cache(_DAY_FIELDS_MAX)
+def _days_by_kind(day: str, weekday: str) -> dict[tuple[int, int], int]:
+    """What is known of the days that two fields match, for all expressions with them: by the kind of month, of which there
+    are 28, the days as bits; bit 1 stands for the first."""
+    return {}
 
 
 @lru_cache(_MONTHS_MAX)

@@ -31,8 +31,8 @@ LIST_BYTES_MAX = 4 * 1024 * 1024
 PAGES_READ_MAX = 4
 #: Rows of a list's first read, which shows how large the rows are.
 _LIST_FIRST_ROWS = 100
-#: Bytes of records decoded before other requests get their turn.
-_DECODED_PER_TURN = 1024 * 1024
+#: Rows, and bytes of their records, decoded before other requests get their turn.
+_ROWS_PER_TURN, _BYTES_PER_TURN = 100, 1024 * 1024
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +53,8 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 class ListRequest:
     """What to list. `execute_after` is inclusive, `execute_before` exclusive, in microseconds. `cursor` is that of the page
     before. Empty `statuses` mean all. `reads_max` bounds the reads of the store that return fewer rows than asked for,
-    because few of the scanned rows match; after them the page is short."""
+    because few of the scanned rows match; after them the page is short. `bytes_max` bounds the records of the page, but for
+    one record more."""
 
     namespace: str
     statuses: frozenset[Status] = frozenset()
@@ -64,6 +65,7 @@ class ListRequest:
     limit: int = 100
     cursor: str | None = None
     reads_max: int = LIST_READS_MAX
+    bytes_max: int = LIST_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,12 @@ async def list_page(
     short_reads = 0
     while True:
         page = await read(query)
-        rows = _within(LIST_BYTES_MAX - size, page.rows)
+        rows = _within(request.bytes_max - size, page.rows)
         size += _bytes_of(rows)
         views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in rows)
         cut_short = len(rows) < len(page.rows)
         cursor = (rows[-1].execute_at, rows[-1].uuid, rows[-1].generation) if cut_short else page.cursor
-        room = LIST_BYTES_MAX - size
+        room = request.bytes_max - size
         short_reads += len(page.rows) < query.limit
         if cursor is None or len(views) >= request.limit or room <= 0 or short_reads >= request.reads_max:
             return views, write_cursor(cursor)
@@ -169,7 +171,7 @@ async def views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) ->
     for row, shard_id in rows:
         views.append(view_of_stored(row, shard_id))
         decoded += len(row.record)
-        if decoded > _DECODED_PER_TURN:
+        if decoded > _BYTES_PER_TURN or len(views) % _ROWS_PER_TURN == 0:
             decoded = 0
             await asyncio.sleep(0)
     return views

@@ -219,7 +219,8 @@ class TimerHandlers:
         exclusive."""
         request.permit(Role.READ, sent.namespace)
         views, cursor = await self._service.list(self._parser.list_request(sent))
-        return wire.TimerPage([timer_answer(view) for view in views], UNSET if cursor is None else cursor)
+        listed = await self._service.turns.each(map(timer_answer, views))
+        return wire.TimerPage(listed, UNSET if cursor is None else cursor)
 
     @_operation(
         "batchCreateTimers",

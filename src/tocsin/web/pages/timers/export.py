@@ -27,6 +27,8 @@ _COLUMNS = (
 #: Rows, and bytes of payloads, that are written before the event loop serves other tasks; at least one row.
 _ROWS_PER_TURN = 50
 _PAYLOAD_BYTES_PER_TURN = 512 * 1024
+#: Bytes of records that an export has in memory while its client doesn't read, beside what is unsent.
+_PAGE_BYTES_MAX = 1024 * 1024
 #: Spreadsheets interpret cells that begin with these characters as formulas, which an id could inject.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 
@@ -50,7 +52,7 @@ class TimerExport(Part):
 
     async def _file(self, context: RequestContext, kind: str, media_type: str) -> Response:
         filters = replace(await self._lists.filters(context), cursor="", rows=self._limits.export_page_timers)
-        request = self._lists.request(filters, context.now_us)
+        request = replace(self._lists.request(filters, context.now_us), bytes_max=_PAGE_BYTES_MAX)
         # The first page is read before the response starts, so that an error can still set its status.
         views, cursor = await self._service.list(request)
         body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))
@@ -67,7 +69,10 @@ class TimerExport(Part):
                 await asyncio.sleep(0)
             if cursor is None:
                 return
-            views, cursor = await self._service.list(replace(request, cursor=cursor))
+            # As many rows as have room if they are as large as these: reading more would be in vain.
+            size = sum(map(_payload_chars, views))
+            fitting = max(1, len(views) * _PAGE_BYTES_MAX // size) if size else request.limit
+            views, cursor = await self._service.list(replace(request, cursor=cursor, limit=min(request.limit, fitting)))
 
 
 def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:
@@ -76,12 +81,16 @@ def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:
     left = _PAYLOAD_BYTES_PER_TURN
     for view in views:
         part.append(view)
-        left -= len(view.timer.payload) if view.timer.body is None else view.timer.body.form_chars
+        left -= _payload_chars(view)
         if left <= 0 or len(part) == _ROWS_PER_TURN:
             yield part
             part, left = [], _PAYLOAD_BYTES_PER_TURN
     if part:
         yield part
+
+
+def _payload_chars(view: TimerView) -> int:
+    return len(view.timer.payload) if view.timer.body is None else view.timer.body.form_chars
 
 
 async def _json(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
