@@ -40,7 +40,7 @@ def test_the_count_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_question(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = Touched(10_000, ("http://127.0.0.1:9000",), more=True)
-    with pytest.raises(WrongUsage, match=r"at least 10,000 lead to private addresses .*9000, …\).*--yes"):
+    with pytest.raises(WrongUsage, match=r"private addresses: at least 10,000 .*9000, …; .*--yes"):
         confirm(found)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)

@@ -84,8 +84,8 @@ def confirm(touched: Touched) -> None:
     if touched.more:
         number, hosts = f"at least {number}", f"{hosts}, …"
     text = (
-        f"This is the first key. Of the pending timers and schedules, {number} lead to private addresses ({hosts}); names of "
-        "hosts aren't resolved. A server that required no key until now suspends them when they are due, until egress.allow "
+        f"This is the first key. Pending timers and schedules that lead to private addresses: {number} ({hosts}; names of "
+        "hosts aren't resolved). A server that required no key until now suspends them when they are due, until egress.allow "
         "lists their addresses and it is restarted. Pending service calls to such addresses fail."
     )
     if not sys.stdin.isatty():

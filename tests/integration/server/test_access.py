@@ -308,7 +308,7 @@ async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_r
             create = ("keys", "create", "--data-dir", str(server.data_dir))
             code, out, err = await command(*create)
             assert (code, out) == (2, "")
-            assert f"2 lead to private addresses ({receiver.url.removesuffix('/hook')})" in err
+            assert f"private addresses: 2 ({receiver.url.removesuffix('/hook')};" in err
             assert "--yes" in err
             assert (await anonymous("namespaces/list"))[0] == 200
             code, out, err = await command(*create, env={"TOCSIN_EGRESS_ALLOW_PRIVATE": "true"})
