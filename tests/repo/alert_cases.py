@@ -84,6 +84,8 @@ CASES = (
         over=60,
         lasts=20,
     ),
+    _case("TocsinClusterSecretDiffers", _is("tocsin_nodes_secret_differs", 0, 1), quiet=0.75, fires=1.5, over=0.5),
+    _case("TocsinNodeNameShared", _is("tocsin_node_names_shared", 0, 1), quiet=0.75, fires=1.5, over=0.5),
     _case("TocsinShardsWithoutOwner", _is("tocsin_shards_without_owner", 0, 2), quiet=0.75, fires=1.5, over=0.5),
     _case(
         "TocsinPeerCertificateEnds",

@@ -109,9 +109,9 @@ def test_a_node_takes_proofs_with_the_former_secret_while_it_is_replaced() -> No
         assert accepted[1] == proven[1]
         assert proven[2].called.of(b"x") == accepted[2].called.of(b"x")
     called = Handshake(SECRET, THEIRS, b"s" * 32, former=OTHER)
-    stranger = Handshake("a third secret of the cluster", OWN, b"c" * 32).prove(called.hello(), THEIRS)
-    assert stranger is not None
-    assert called.check_proof(stranger[0]) is None
+    third = Handshake("a third secret of the cluster", OWN, b"c" * 32).prove(called.hello(), THEIRS)
+    assert third is not None
+    assert called.check_proof(third[0]) is None
 
 
 def test_a_node_with_another_protocol_version_is_refused() -> None:

@@ -256,13 +256,13 @@ def known_by(incarnation: bytes, counter: int, since_us: int, *marks: str) -> Me
 def test_a_member_without_a_common_secret_gets_no_shards_unless_it_started_first() -> None:
     rows = [known_by(A, 1, 20, "one"), known_by(B, 1, 10, "two"), known_by(C, 1, 30, "two", "one")]
     membership = watched((0, rows))
-    assert [each.node for each in membership.strangers()] == ["a"]
+    assert [each.node for each in membership.with_another_secret()] == ["a"]
     assert {membership.wanted(shard) for shard in range(50)} == {B, C}
     assert membership.excluded(A)
     assert membership.address(A) == "a:1"
     # B has gone, so nobody who started before A is in its way; C knows both.
     membership.observe([known_by(A, 2, 20, "one"), rows[2]], SECOND)
-    assert membership.strangers() == []
+    assert membership.with_another_secret() == []
     assert {membership.wanted(shard) for shard in range(50)} == {A, C}
 
 
@@ -270,12 +270,12 @@ def test_a_secret_is_replaced_in_two_steps_in_which_all_members_know_one_another
     former, both, new = ("one",), ("two", "one"), ("two",)
     for step in ([former, former], [both, former], [both, both], [new, both], [new, new]):
         membership = watched((0, [known_by(A, 1, 10, *step[0]), known_by(B, 1, 20, *step[1])]))
-        assert membership.strangers() == []
+        assert membership.with_another_secret() == []
     # A step too many: B is stopped before A forgets the former secret.
     membership = watched((0, [known_by(A, 1, 10, *former), known_by(B, 1, 20, *both), known_by(C, 1, 30, *new)]))
-    assert [each.node for each in membership.strangers()] == ["c"]
+    assert [each.node for each in membership.with_another_secret()] == ["c"]
 
 
-def test_a_member_that_announces_no_secret_is_no_stranger() -> None:
+def test_a_member_that_announces_no_secret_differs_from_none() -> None:
     membership = watched((0, [row(A, 1), known_by(B, 1, 10, "one"), known_by(C, 1, 20, "two")]))
-    assert [each.node for each in membership.strangers()] == ["c"]
+    assert [each.node for each in membership.with_another_secret()] == ["c"]

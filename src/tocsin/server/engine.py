@@ -62,7 +62,7 @@ class Engine:
             "tocsin_writes_without_owner": 0 if self.cluster is None else self.cluster.router.waiting,
             "tocsin_shards_without_owner": self.supervisor.placement.without_owner(self.total_shards),
             "tocsin_node_names_shared": len(self.supervisor.membership.shared_names()),
-            "tocsin_nodes_secret_differs": len(self.supervisor.membership.strangers()),
+            "tocsin_nodes_secret_differs": len(self.supervisor.membership.with_another_secret()),
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
 

@@ -207,7 +207,7 @@ def _node_views(
                 membership.has(member.incarnation, Flag.LEAVING),
                 membership.has(member.incarnation, Flag.SKEWED),
                 member.incarnation in shared_names,
-                membership.stranger(member.incarnation),
+                membership.secret_differs(member.incarnation),
                 *(
                     (None, None, None, None, None, None)
                     if report is None
@@ -257,7 +257,7 @@ def not_ready_because(supervisor: Supervisor, *, alone: bool, full: str | None) 
         reasons.append("the node is shutting down")
     elif not supervisor.placement.joined:
         reasons.append("the node observes the other members before it takes its share of the shards")
-    if supervisor.membership.stranger(supervisor.incarnation):
+    if supervisor.membership.secret_differs(supervisor.incarnation):
         reasons.append(f"cluster.secret differs from that of nodes that started earlier; {SECRET_REMEDY}")
     paused = supervisor.dispatcher.paused_reason
     if paused is not None:

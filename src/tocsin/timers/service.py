@@ -383,7 +383,7 @@ class TimerService(ScheduleRows):
         """Whether other nodes should do this node's work: its clock has differed from the store's for a while, and theirs
         have not, or they can't authenticate it."""
         supervisor = self._supervisor
-        return supervisor.lease.clock_distrusted or supervisor.membership.stranger(supervisor.incarnation)
+        return supervisor.lease.clock_distrusted or supervisor.membership.secret_differs(supervisor.incarnation)
 
     def not_ready_because(self) -> list[str]:
         """The reasons why the node should get no traffic now; empty when it is ready."""

@@ -123,17 +123,17 @@ async def _without_shards(one: ServerProcess, two: ServerProcess) -> ServerProce
     return two if "one" in seen else one
 
 
-async def test_a_node_with_another_secret_claims_nothing_and_says_why(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_with_another_secret_claims_nothing_and_reports_why(tmp_path: Path, postgresql_url: str) -> None:
     """The others have a new secret and still accept the former one, which one of them proves itself with."""
     former, new, wrong = "the former secret", "the secret after it", "a third secret of nobody"
     one, two = node(tmp_path, "one", postgresql_url, secret=former), node(tmp_path, "two", postgresql_url, secret=new)
     two.env["TOCSIN_CLUSTER_SECRET_FORMER"] = former
-    stranger = node(tmp_path, "stranger", postgresql_url, secret=wrong)
-    for server in (one, two, stranger):
+    third = node(tmp_path, "third", postgresql_url, secret=wrong)
+    for server in (one, two, third):
         server.env |= {"TOCSIN_MEMBER_TIMEOUT": "3s", "TOCSIN_NODE_LEASE": "2s"}
-    async with running(one, two, stranger):
+    async with running(one, two, third):
         await shared_by([one, two], {"one", "two"})
-        client = Client(stranger.address)
+        client = Client(third.address)
 
         async def reported() -> bool:
             # It has watched the others for long enough to take shards.
@@ -155,7 +155,7 @@ async def test_a_node_with_another_secret_claims_nothing_and_says_why(tmp_path: 
         code, output, warning = await command("cluster", "--server", two.url)
         assert code == 0
         assert "secret differs" in output
-        assert "stranger has another cluster.secret" in warning
-    assert "cluster secret differs" in stranger.log()
+        assert "third has another cluster.secret" in warning
+    assert "cluster secret differs" in third.log()
     # The nodes know it beforehand, so none knocks in vain.
-    assert "peer refused" not in one.log() + two.log() + stranger.log()
+    assert "peer refused" not in one.log() + two.log() + third.log()

@@ -232,7 +232,7 @@ async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: Ser
 
 
 async def until_draining(server: ServerProcess) -> None:
-    """Returns when the node tells load balancers that it shuts down."""
+    """Returns when the node reports that it shuts down."""
     client = Client(server.address)
     async with asyncio.timeout(PATIENCE_S):
         while "shutting down" not in str((await client.get("/readyz"))[1]):  # noqa: ASYNC110 -- as a load balancer does

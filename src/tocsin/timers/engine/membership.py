@@ -90,7 +90,7 @@ def _word(member: Member, beginning: str) -> str | None:
     return next((word.removeprefix(beginning) for word in words if word.startswith(beginning)), None)
 
 
-def strangers(members: Iterable[Member]) -> frozenset[bytes]:
+def with_another_secret(members: Iterable[Member]) -> frozenset[bytes]:
     """Those of the living members that can't authenticate with all others: the ones that started later. Two members can if
     they have a secret in common; one that announces none can with all."""
     admitted: list[frozenset[str]] = []
@@ -123,7 +123,7 @@ class Membership:
         self._sightings: dict[bytes, tuple[int, int]] = {}
         self._alive: dict[bytes, str] = {}
         self._candidates: dict[bytes, str] = {}
-        self._strangers: frozenset[bytes] = frozenset()
+        self._with_another_secret: frozenset[bytes] = frozenset()
         self._stable_since: int | None = None
         self._observed_at: int | None = None
         #: Whether every living member, as last read, reads timers of record format 2. False before the first read.
@@ -152,11 +152,13 @@ class Membership:
             self._stable_since = boot_us
         self._alive = alive
         self.format_2 = all(self.has(incarnation, Flag.FORMAT_2) for incarnation in alive)
-        self._strangers = strangers(member for member in self.members() if member.incarnation in alive)
+        self._with_another_secret = with_another_secret(
+            member for member in self.members() if member.incarnation in alive
+        )
         staying = {
             incarnation: node
             for incarnation, node in alive.items()
-            if not self.has(incarnation, Flag.LEAVING) and incarnation not in self._strangers
+            if not self.has(incarnation, Flag.LEAVING) and incarnation not in self._with_another_secret
         }
         # If every node's clock differs from the store's, the store's is wrong, and withholding the shards would not help. The
         # same holds if every node is outdated: each leaves the shards that it can't read.
@@ -234,17 +236,17 @@ class Membership:
         known = self._seen.get(incarnation)
         return known is not None and flag in flags_of(known[0])
 
-    def stranger(self, incarnation: bytes) -> bool:
+    def secret_differs(self, incarnation: bytes) -> bool:
         """Whether the member can't authenticate with members that started earlier, so that it must not own shards: no write
         could be forwarded to it."""
-        return incarnation in self._strangers
+        return incarnation in self._with_another_secret
 
-    def strangers(self) -> list[Member]:
+    def with_another_secret(self) -> list[Member]:
         """Those members."""
-        return [member for member in self.members() if member.incarnation in self._strangers]
+        return [member for member in self.members() if member.incarnation in self._with_another_secret]
 
     def excluded(self, incarnation: bytes) -> bool:
-        """Whether the member is alive and gets no shards, because it is leaving, is a stranger, or others are fitter."""
+        """Whether the member is alive and gets no shards, because it is leaving, its secret differs, or others are fitter."""
         return incarnation in self._alive and incarnation not in self._candidates
 
     def address(self, incarnation: bytes) -> str:

@@ -40,7 +40,7 @@ class ObservedPlacement:
         self._watchers: list[Callable[[], None]] = []
         # When each name that several nodes share was last reported, in boot time.
         self._names_reported: dict[str, int] = {}
-        self._strangers_reported: set[bytes] = set()
+        self._secrets_reported: set[bytes] = set()
 
     async def read(self) -> bool:
         """Reads the shards and members from the store; False if that failed."""
@@ -55,7 +55,7 @@ class ObservedPlacement:
         self.states = {state.shard_id: state for state in states}
         boot_us = context.clock.boottime_us()
         self._report_shared_names(boot_us)
-        self._report_strangers()
+        self._report_secrets()
         self.joined = self.joined or self.settled(boot_us)
         return True
 
@@ -67,12 +67,12 @@ class ObservedPlacement:
                 self._names_reported[name] = boot_us
                 self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
 
-    def _report_strangers(self) -> None:
-        found = self.membership.strangers()
+    def _report_secrets(self) -> None:
+        found = self.membership.with_another_secret()
         for member in found:
-            if member.incarnation not in self._strangers_reported:
+            if member.incarnation not in self._secrets_reported:
                 self._context.observe(ClusterSecretDiffers(member.node, member.incarnation.hex(), SECRET_REMEDY))
-        self._strangers_reported = {member.incarnation for member in found}
+        self._secrets_reported = {member.incarnation for member in found}
 
     # ------------------------------------------------------------------ decisions
 
