@@ -8,7 +8,7 @@ import pytest
 import trustme
 from asyncmy import errors
 
-from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreUnavailable
+from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreFull, StoreUnavailable
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import is_refused_commit, is_undone, is_unusable, translate_error
 from tocsin.stores.mysql.store import MysqlStore
@@ -68,7 +68,7 @@ def error(code: int) -> errors.MySQLError:
         (UnicodeError("bad"), DefiniteFailure),
         (error(1205), StoreUnavailable),
         (error(1290), StoreUnavailable),
-        (error(1114), StoreUnavailable),
+        (error(1114), StoreFull),
         (error(2013), StoreUnavailable),
         (errors.InternalError("Packet sequence number wrong"), StoreUnavailable),
         (ConnectionResetError(), StoreUnavailable),

@@ -115,7 +115,7 @@ class LoggingAndShutdown(Group):
     metrics_namespaces_max: Count = Field(
         NAMESPACES_MAX,
         description="Namespaces with series of their own in a node's metrics, the first that it sees; all others share the "
-        "label `tocsin.other`. Higher values tell more namespaces apart; each adds a few series to every scrape.",
+        "label `tocsin.other`. Higher values distinguish more namespaces; each adds a few series to every scrape.",
     )
     drain_timeout: Duration = Field(
         EngineLimits().drain_timeout_us,
