@@ -8,7 +8,14 @@ import pytest
 import trustme
 from asyncmy import errors
 
-from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreFull, StoreUnavailable
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreFull,
+    StoreUnavailable,
+)
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import is_refused_commit, is_undone, is_unusable, translate_error
 from tocsin.stores.mysql.store import MysqlStore
