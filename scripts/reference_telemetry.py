@@ -32,7 +32,10 @@ _EVENTS_INTRO = """# Events
 
 The engine reports to its observers with typed events (`tocsin.ports.observer`); logs and metrics are observers. The log
 writes an event's name in words (`ShardLost` as `shard lost`) with its fields. *Level* is the level of the log line; `-` means
-that a failed timer is logged as a warning, at most ten lines per second, and every other attempt at debug.
+that a failed timer is logged as a warning, at most ten lines per second, and every other attempt at debug. An outage of the
+store fails every shard again and again: `BatchFailed`, `LoadFailed`, `ClaimFailed` and `HeartbeatFailed` are logged once in
+ten seconds for each kind. The next line has the number of suppressed ones in the field `suppressed`, and their shards in
+`suppressed_shards`.
 """
 
 _AGENT_EVENTS_INTRO = """## The service agent

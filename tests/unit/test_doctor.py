@@ -1,4 +1,4 @@
-"""Which members `tocsin doctor` takes for alive, and what it says of keys that expire."""
+"""Which members `tocsin doctor` takes for alive, and what it reports of keys that expire."""
 
 from __future__ import annotations
 

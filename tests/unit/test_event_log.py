@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tocsin.ports.observer import PeerRefused
+from tocsin.ports.observer import BatchFailed, ClaimFailed, HeartbeatFailed, LoadFailed, PeerRefused
 from tocsin.service_calls.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.telemetry.agent_logs import WARNING_LINES_PER_SECOND_MAX, AgentLog
-from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
+from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, STORE_FAILURE_WINDOW_S, EventLog
 
 
 def test_log_lines_about_refused_peers_are_limited_and_counted() -> None:
@@ -21,6 +21,28 @@ def test_log_lines_about_refused_peers_are_limited_and_counted() -> None:
         log(PeerRefused("10.0.0.9:1", "it doesn't know the cluster's secret"))
     assert lines[-1]["suppressed"] == 50 - REFUSED_PEER_LINES_PER_SECOND_MAX
     assert lines[-1]["log_level"] == "warning"
+
+
+def test_an_outage_is_one_line_for_each_kind_of_failure_with_the_shards_of_the_others() -> None:
+    now_s = 1.0
+    with capture_logs() as lines:
+        log = EventLog(lambda: now_s)
+        for shard in range(16):
+            log(LoadFailed(shard, "refused"))
+            log(BatchFailed(0, 1, "unavailable", "refused"))
+            log(BatchFailed(0, 1, "unknown", "refused"))
+            log(ClaimFailed(shard, "refused"))
+            log(HeartbeatFailed("refused"))
+        assert [line["event"] for line in lines] == [
+            "load failed", "batch failed", "batch failed", "claim failed", "heartbeat failed",
+        ]  # fmt: skip
+        now_s += STORE_FAILURE_WINDOW_S
+        log(LoadFailed(3, "refused"))
+        log(BatchFailed(0, 1, "unknown", "refused"))
+    *_, load, batch = lines
+    assert (load["shard_id"], load["suppressed"], load["suppressed_shards"]) == (3, 15, list(range(1, 16)))
+    assert (batch["kind"], batch["suppressed"], "suppressed_shards" in batch) == ("unknown", 15, False)
+    assert {line["log_level"] for line in lines} == {"error", "warning"}
 
 
 def test_changes_of_the_agents_node_are_logged_even_during_many_failures() -> None:

@@ -194,7 +194,7 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
         if slow
         else Finding("store", Verdict.OK, text)
     ]
-    # A store may tell the time in whole seconds (docs/reference/stores.md).
+    # The clock of a store may have whole seconds only (docs/reference/stores.md).
     limit_s = settings.engine_limits().clock_skew_max_us / 1e6 + trip_s
     off = abs(offset_s) > limit_s + (1.0 if store_us % 1_000_000 == 0 else 0.0)
     findings.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,12 @@ NOT_SENT_LINES_PER_SECOND_MAX = 5
 #: Warnings per second about refused connections, of nodes and of clients.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
 REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
+
+#: Failures of the store are logged once in this time for each kind: an outage fails every shard again and again. The next
+#: line has the number of suppressed ones, and their shards, up to this many.
+STORE_FAILURE_WINDOW_S = 10.0
+SUPPRESSED_SHARDS_MAX = 32
+_STORE_FAILURES = (events.BatchFailed, events.LoadFailed, events.ClaimFailed, events.HeartbeatFailed)
 
 #: The log level of each event; `docs/reference/events.md` lists them.
 LEVELS: dict[type, int] = {
@@ -135,10 +142,19 @@ class EventLog:
             events.ClientRefused: RateLimit(REFUSED_CLIENT_LINES_PER_SECOND_MAX, now_s=now_s),
         }
 
+        # Failures of the store, by event and kind, and the shards of those that were suppressed.
+        self._store_failures: defaultdict[tuple[type, str], RateLimit] = defaultdict(
+            lambda: RateLimit(1, STORE_FAILURE_WINDOW_S, now_s)
+        )
+        self._suppressed_shards: defaultdict[tuple[type, str], set[int]] = defaultdict(set)
+
     def __call__(self, event: Event) -> None:
         """Logs the event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
+            return
+        if isinstance(event, _STORE_FAILURES):
+            self._store_failure(event)
             return
         level = LEVELS[type(event)]
         if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
@@ -155,6 +171,24 @@ class EventLog:
             self._logger.log(
                 level, event_phrase(type(event).__name__), **_fields(event), **suppressed_field(suppressed)
             )
+
+    def _store_failure(self, event: Event) -> None:
+        key = type(event), getattr(event, "kind", "")
+        shard_id, shards = getattr(event, "shard_id", None), self._suppressed_shards[key]
+        suppressed = self._store_failures[key].grant()
+        if suppressed is None:
+            if shard_id is not None and len(shards) < SUPPRESSED_SHARDS_MAX:
+                shards.add(shard_id)
+            return
+        more = {"suppressed_shards": sorted(shards)} if shards else {}
+        self._logger.log(
+            LEVELS[type(event)],
+            event_phrase(type(event).__name__),
+            **_fields(event),
+            **suppressed_field(suppressed),
+            **more,
+        )
+        shards.clear()
 
     def _attempt(self, event: events.AttemptFinished) -> None:
         if event.outcome == "failed" and (suppressed := self._failed_timers.grant()) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
@@ -14,10 +15,14 @@ from tocsin import __version__
 from tocsin.build_info import commit
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
+from tocsin.telemetry.limits import NAMESPACES_MAX
 from tocsin.telemetry.requests import RequestMetrics
 from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
 
 _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+
+#: The label of all other namespaces. The prefix is reserved, so none has this name.
+OTHER_NAMESPACES = "tocsin.other"
 
 #: Every counter: name, labels, help. `docs/reference/metrics.md` is made from these tables.
 COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -155,9 +160,12 @@ INFOS: dict[str, str] = {"tocsin_build_info": "Always 1. Its labels are the vers
 
 
 class Metrics(Tally):
-    """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES."""
+    """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES. The first `namespaces_max`
+    namespaces have series of their own."""
 
-    def __init__(self, gauges: Callable[[], dict[str, float]]) -> None:
+    def __init__(self, gauges: Callable[[], dict[str, float]], namespaces_max: int = NAMESPACES_MAX) -> None:
+        self._namespaces_max = namespaces_max
+        self._namespaces: set[str] = set()
         self._clock_offset_s = 0.0
         self._certificate_ends_s = 0
         self._shard_bytes: dict[int, int] = {}
@@ -199,7 +207,7 @@ class Metrics(Tally):
     def __call__(self, event: Event) -> None:
         """Counts the event."""
         if isinstance(event, events.AttemptFinished):
-            self.count("tocsin_attempts", event.namespace, event.outcome)
+            self.count_in("tocsin_attempts", event, event.outcome)
             if event.lag_us is not None:
                 self.observe("tocsin_lag_seconds", event.lag_us / 1e6)
             self.observe("tocsin_callback_duration_seconds", event.duration_us / 1e6)
@@ -207,6 +215,16 @@ class Metrics(Tally):
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
+
+    def count_in(self, name: str, event: Any, *labels: str, by: float = 1) -> None:
+        """Adds to a counter of the event's namespace, or of all those beyond the limit."""
+        namespace: str = event.namespace
+        if namespace not in self._namespaces:
+            if len(self._namespaces) >= self._namespaces_max:
+                namespace = OTHER_NAMESPACES
+            else:
+                self._namespaces.add(namespace)
+        self.count(name, namespace, *labels, by=by)
 
     def _committed(self, event: events.BatchCommitted) -> None:
         self.count("tocsin_commits", "durable")
@@ -239,13 +257,13 @@ class Metrics(Tally):
 
 
 _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
-    events.TimersCreated: lambda m, e: m.count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
-    events.TimersChanged: lambda m, e: m.count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
-    events.OccurrenceEnded: lambda m, e: m.count("tocsin_occurrences", e.namespace, e.source, e.outcome),  # type: ignore[union-attr]
-    events.OccurrencesMissed: lambda m, e: m.count("tocsin_occurrences_missed", e.namespace, e.reason, by=e.instants),  # type: ignore[union-attr]
-    events.ScheduleChanged: lambda m, e: m.count("tocsin_schedules_changed", e.namespace, e.kind),  # type: ignore[union-attr]
+    events.TimersCreated: lambda m, e: m.count_in("tocsin_timers_created", e, by=e.timers),  # type: ignore[union-attr]
+    events.TimersChanged: lambda m, e: m.count_in("tocsin_timers_changed", e, e.kind, by=e.timers),  # type: ignore[union-attr]
+    events.OccurrenceEnded: lambda m, e: m.count_in("tocsin_occurrences", e, e.source, e.outcome),  # type: ignore[union-attr]
+    events.OccurrencesMissed: lambda m, e: m.count_in("tocsin_occurrences_missed", e, e.reason, by=e.instants),  # type: ignore[union-attr]
+    events.ScheduleChanged: lambda m, e: m.count_in("tocsin_schedules_changed", e, e.kind),  # type: ignore[union-attr]
     events.AttemptNotSent: lambda m, e: m.count("tocsin_attempts_not_sent", e.code),  # type: ignore[union-attr]
-    events.TimerExpired: lambda m, e: m.count("tocsin_timers_expired", e.namespace, e.status),  # type: ignore[union-attr]
+    events.TimerExpired: lambda m, e: m.count_in("tocsin_timers_expired", e, e.status),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]

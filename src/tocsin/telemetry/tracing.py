@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from tocsin import __version__
 from tocsin.model.answer import NotSent, Response
@@ -175,7 +176,7 @@ class Tracer:
     def _export_attempt(self, attempt: _Attempt, verdict: AttemptFinished | None) -> None:
         attributes = attempt.attributes
         if verdict is not None:
-            attributes |= {"tocsin.outcome": verdict.outcome, "server.address": verdict.destination}
+            attributes |= {"tocsin.outcome": verdict.outcome, **_server_of(verdict.destination)}
             if verdict.error is not None:
                 attributes["tocsin.error"] = verdict.error
         failed = verdict is not None and verdict.outcome in {"retried", "failed"}
@@ -243,6 +244,13 @@ class _TracedCaller:
             done(exchange)
 
         self._caller.invoke(traced, report)
+
+
+def _server_of(destination: str) -> dict[str, Any]:
+    """The attributes that name the receiver, `scheme://host:port`, as OpenTelemetry's conventions have it; none of a caller
+    within this process."""
+    place = urlsplit(destination)
+    return {} if place.port is None else {"server.address": place.hostname, "server.port": place.port}
 
 
 def _traceparent(trace_id: int, span_id: int) -> str:

@@ -55,6 +55,8 @@ async def test_a_firing_is_a_trace_linked_to_its_create_and_the_receivers_parent
             assert [(link.trace_id, link.span_id) for link in span.links] == [(create.trace_id, create.span_id)]
             assert span.kind == Span.SPAN_KIND_CLIENT
             assert attributes(span)["tocsin.timer.id"] == "order"
+            place = f"http://{attributes(span)['server.address']}:{attributes(span)['server.port']}/"
+            assert receiver.url("busy").startswith(place)
         outcomes = [
             (attributes(span)["tocsin.outcome"], attributes(span)["http.response.status_code"]) for span in fires
         ]

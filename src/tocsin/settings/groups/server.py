@@ -26,6 +26,7 @@ from tocsin.settings.values import (
     store_address,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.telemetry.limits import NAMESPACES_MAX
 from tocsin.timers.engine.limits import EngineLimits
 
 #: More shards than this have no use, and each commit and each heartbeat covers all of them.
@@ -99,10 +100,10 @@ class Server(Group):
 
 
 class LoggingAndShutdown(Group):
-    """What is logged, and how a node stops."""
+    """What is logged and counted, and how a node stops."""
 
     title: ClassVar[str] = "Logging and shutdown"
-    intro: ClassVar[str] = "What the server logs, and how long it takes to stop."
+    intro: ClassVar[str] = "What the server logs and counts, and how long it takes to stop."
 
     log_level: Annotated[LogLevel, BeforeValidator(partial(one_of, ("debug", "info", "warning", "error")))] = Field(
         "info", description="Lowest severity that is logged: `debug`, `info`, `warning` or `error`."
@@ -111,6 +112,11 @@ class LoggingAndShutdown(Group):
         "auto",
         description="Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON "
         "elsewhere.",
+    )
+    metrics_namespaces_max: Count = Field(
+        NAMESPACES_MAX,
+        description="Namespaces with series of their own in a node's metrics, the first that it sees; all others share the "
+        "label `tocsin.other`. Higher values distinguish more namespaces; each adds a few series to every scrape.",
     )
     drain_timeout: Duration = Field(
         EngineLimits().drain_timeout_us,

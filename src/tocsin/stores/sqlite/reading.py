@@ -18,7 +18,7 @@ _BUSY_TIMEOUT_MS = 5_000
 
 
 class Glance(NamedTuple):
-    """What a database says about itself. `key_expiries` in microseconds, None: never."""
+    """What a database records about itself. `key_expiries` in microseconds, None: never."""
 
     application: int
     schema: int
