@@ -143,7 +143,7 @@ def test_reads_durations(text: str, duration: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "30", "s", "-1s", "1 s", "1s ", "1.s", ".5s", "1y", "1e3s", "1S", "９s", "1s!2s"])
 def test_refuses_durations(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a duration"):
+    with pytest.raises(ValueError, match=r"is not a duration|is negative"):
         parse_duration(text)
 
 

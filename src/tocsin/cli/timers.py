@@ -70,6 +70,7 @@ def create(
     retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     server: Server = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
@@ -96,7 +97,10 @@ def create(
         output.note("A timer with this id exists and was kept; nothing was written.")
     elif found == "replayed":
         output.note("An earlier create with this key made the timer; nothing was written.")
-    _show(timer, as_json)
+    if quiet:
+        output.print_plain(timer["id"])
+    else:
+        _show(timer, as_json)
 
 
 @command(app, "get", example="timers get order-17")

@@ -81,6 +81,8 @@ def parse_duration(text: str) -> int:
     """
     if len(text) > _DURATION_CHARS_MAX:
         raise ValueError(f"is too long a text; write a duration in at most {_DURATION_CHARS_MAX} characters")
+    if text.startswith("-"):
+        raise ValueError("is negative; write it without a sign, as 500ms, 30s, 5m, 24h or 7d")
     total, position = 0, 0
     for match in _DURATION.finditer(text):
         if match.start() != position:

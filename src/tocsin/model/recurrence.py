@@ -139,13 +139,25 @@ def parsed(expression: str) -> CronSim:
     for foreign, remedy in _FOREIGN.items():
         if foreign in expression.lower():
             raise ValueError(f"has {foreign.upper()}; {remedy}")
+    if fields and fields[0].startswith("@"):
+        raise ValueError(f"has an unknown name; write {', '.join(_MACROS)} or five fields")
     if len(fields) not in (5, 6):
         raise ValueError("must have five fields (minute hour day month weekday), or six with the seconds first")
     try:
         return CronSim(" ".join(fields), datetime(2000, 1, 1))
     except CronSimError as error:
         field = str(error).lower().removeprefix("bad ")
+        if field == "day-of-month" and _is_valid([*fields[:-2], "*", fields[-1]]):
+            raise ValueError("never matches a date; correct the day of the month or the month") from None
         raise ValueError(f"has a bad {field}; {_TAKEN.get(field, 'correct it')}") from None
+
+
+def _is_valid(fields: list[str]) -> bool:
+    try:
+        CronSim(" ".join(fields), datetime(2000, 1, 1))
+    except CronSimError:
+        return False
+    return True
 
 
 class Cron:

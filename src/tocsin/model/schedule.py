@@ -343,8 +343,10 @@ def check(definition: Definition, now_us: int) -> list[FieldError]:
 
 
 def _check_rule(definition: Definition) -> list[FieldError]:
-    if (definition.cron is None) == (definition.every_us is None):
-        return [FieldError("cron", "or every is required; send exactly one of them")]
+    if definition.cron is None and definition.every_us is None:
+        return [FieldError("cron", "is missing; send cron or every")]
+    if definition.cron is not None and definition.every_us is not None:
+        return [FieldError("every", "conflicts with cron; send only one of them")]
     if definition.every_us is not None:
         if EVERY_MIN_US <= definition.every_us <= EVERY_MAX_US:
             return []

@@ -17,6 +17,7 @@ from tocsin.model.errors import (
     RequestExpired,
     ShardMoved,
     TimerNotFound,
+    TimerNotPending,
     TocsinError,
     Unavailable,
 )
@@ -231,7 +232,7 @@ class TimerService(ScheduleRows):
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        view = await self.write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
+        view = await self._change(timer_id, shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
         assert view is not None
         return view
 
@@ -240,8 +241,17 @@ class TimerService(ScheduleRows):
         TimerNotPending, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         op = WriteOp(OpKind.DELETE, uuid, namespace)
-        await self.write(shard_id, op)
+        await self._change(timer_id, shard_id, op)
         return op.forwarded
+
+    async def _change(self, timer_id: str, shard_id: int, op: WriteOp) -> TimerView | None:
+        """Writes a change of a timer. Its errors name the timer, which the owner of the shard knows by its UUID only."""
+        try:
+            return await self.write(shard_id, op)
+        except TimerNotFound:
+            raise TimerNotFound(f"no timer {timer_id!r} in namespace {op.namespace!r}") from None
+        except TimerNotPending as error:
+            raise TimerNotPending(f"{error}: {timer_id!r} in namespace {op.namespace!r}") from None
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._ensure_namespace_known(namespace)

@@ -67,7 +67,7 @@ def test_definition_without_options_has_no_optional_fields(server: Served) -> No
         ({"cron": "0 0 * * \u017fUN"}, {"cron"}),
         ({"cron": "0 0 29 2 */8#5"}, {"cron"}),
         ({"timeZone": "Mars/Olympus", "cron": "0 24 * * *"}, {"timeZone", "cron"}),
-        ({"every": "5m"}, {"cron"}),
+        ({"every": "5m"}, {"every"}),
         ({"cron": None}, {"cron"}),
         ({"anchor": "2027-01-01T00:00:00Z"}, {"anchor"}),
         ({"startAt": "tomorrow", "jitter": "long", "callbackUrl": "ftp://x"}, {"startAt", "jitter", "callbackUrl"}),

@@ -44,7 +44,14 @@ def test_every_server_serves_the_committed_document(serve: Callable[..., Served]
     other = serve(keys=Keys(required=True), metrics_open=False, agent=False, limits=ApiLimits(batch_items_max=7))
     for server in (open_server, other):
         for path in ("/openapi.json", "/api/v1/openapi.json"):
-            assert server.client.get(path).content == COMMITTED, "run `make docs`"
+            answer = server.client.get(path)
+            assert answer.content == COMMITTED, "run `make docs`"
+            # httpx asks for it.
+            assert answer.headers["content-encoding"] == "gzip"
+            assert int(answer.headers["content-length"]) < len(COMMITTED) / 5
+            assert server.client.get(path, headers={"accept-encoding": "identity"}).content == COMMITTED
+            known = {"if-none-match": answer.headers["etag"]}
+            assert server.client.get(path, headers=known).status_code == 304
 
 
 def test_document_suits_client_generators() -> None:

@@ -34,7 +34,11 @@ def test_a_timer_is_created_updated_and_completed(cli, scripted):
     assert len(cli("timers", "history", "life", "--json").json()["runs"]) == 1
     refused = cli("timers", "delete", "life")
     assert refused.code == 1
-    assert "TIMER_NOT_PENDING" in refused.err
+    assert "TIMER_NOT_PENDING: the timer has finished: 'life' in namespace 'default'" in refused.err
+    missing = cli("timers", "update", "nobody", "--in", "1h")
+    assert "TIMER_NOT_FOUND: no timer 'nobody' in namespace 'default'" in missing.err
+    created = cli("timers", "create", scripted.url, "--in", "1h", "--id", "quiet", "--quiet")
+    assert (created.code, created.out) == (0, "quiet\n")
 
 
 def test_a_failing_timer_fails_the_watch(cli, scripted):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
+from typing import NamedTuple
 
 import msgspec
 
@@ -101,10 +103,17 @@ class OperatorHandlers:
         return Content(*await self._metrics())
 
     @_page("openapi", "/api/v1/openapi.json", "The OpenAPI document", aliases=("/openapi.json",))
-    async def openapi(self, request: ApiRequest) -> Content:
-        """OpenAPI 3.1; built at the first request."""
-        request.answer_headers = _PAGE_HEADERS
-        return Content(self._describe(), "application/json")
+    async def openapi(self, request: ApiRequest) -> Content | NotModified:
+        """OpenAPI 3.1; built at the first request, compressed for clients that accept it."""
+        document = _compressed(self._describe)
+        # Weak, since the compressed bytes have the same one.
+        request.answer_headers = [*_PAGE_HEADERS, (b"etag", b"W/" + document.etag), (b"vary", b"accept-encoding")]
+        if is_current(document.etag, request.headers.get(b"if-none-match")):
+            return NotModified()
+        if b"gzip" not in request.headers.get(b"accept-encoding", b""):
+            return Content(document.plain, "application/json")
+        request.answer_headers.append((b"content-encoding", b"gzip"))
+        return Content(document.gzip, "application/json")
 
     # Also at the root path, so that the address that `make run` prints leads to something.
     @_page("docs", "/api/v1/docs", "The documentation page", aliases=("/docs",))
@@ -121,6 +130,19 @@ class OperatorHandlers:
     async def docs_style(self, request: ApiRequest) -> Content:
         """Its style sheet."""
         return _file(request, "docs.css", "text/css")
+
+
+class _Document(NamedTuple):
+    plain: bytes
+    gzip: bytes
+    etag: bytes
+
+
+@cache
+def _compressed(describe: Callable[[], bytes]) -> _Document:
+    plain = describe()
+    etag = b'"%b"' % blake2b(plain, digest_size=8).hexdigest().encode()
+    return _Document(plain, gzip.compress(plain, mtime=0), etag)
 
 
 def _file(request: ApiRequest, name: str, media_type: str) -> Content:
