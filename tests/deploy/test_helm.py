@@ -14,6 +14,7 @@ from helm_python.errors import HelmError
 
 from tests.deploy.files import DEPLOY, config_check, unknown_settings
 from tests.docs.blocks import blocks_of
+from tests.support.promtool import promtool
 
 CHART = DEPLOY / "helm" / "tocsin"
 #: The oldest that the chart admits, one between, and the newest that the validator knows.
@@ -21,6 +22,8 @@ VERSIONS = ("1.27", "1.32", "1.37")
 #: Kinds of other projects, of which the validator has no schema.
 FOREIGN = {"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 
+#: The least that an install needs.
+ONE: dict[str, Any] = {"secrets": {"adminKey": {"name": "keys"}}}
 STORE = {"name": "db", "key": "url"}
 CLUSTER = {"replicas": 3, "secrets": {"store": STORE, "adminKey": {"name": "keys"}, "clusterSecret": {"name": "keys"}}}
 MATRIX: dict[str, dict[str, Any]] = {
@@ -91,9 +94,11 @@ def chart():
         yield loaded
 
 
-def render(chart: Chart, values: dict[str, Any], release: str = "tocsin") -> list[dict[str, Any]]:
+def render(
+    chart: Chart, values: dict[str, Any], release: str = "tocsin", namespace: str = "timers"
+) -> list[dict[str, Any]]:
     """The objects that Helm would create."""
-    rendered = chart.render(values=values, name=release, namespace="timers")
+    rendered = chart.render(values=values, name=release, namespace=namespace)
     return [
         found
         for path, text in rendered.items()
@@ -228,8 +233,56 @@ def test_selectors_find_the_nodes_alone(chart: Chart):
 
 def test_alerts_are_those_of_prometheus(chart: Chart):
     rules = sorted((DEPLOY / "prometheus").glob("*.rules.yml"))
-    groups = [group for path in rules for group in yaml.safe_load(path.read_text())["groups"]]
+    texts = [path.read_text().replace('{job="tocsin"}', '{job="tocsin/timers/tocsin"}') for path in rules]
+    groups = [group for text in texts for group in yaml.safe_load(text)["groups"]]
     assert one(render(chart, MATRIX["everything"]), "PrometheusRule")["spec"]["groups"] == groups
+
+
+def test_two_releases_page_each_for_itself(chart: Chart, tmp_path: Path):
+    """Staging and production in one Kubernetes, one of them under another name, with one Prometheus for both."""
+    monitoring = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
+    files, jobs = [], []
+    for namespace, name in (("staging", ""), ("prod", "timers")):
+        values = {**ONE, "fullnameOverride": name, "monitoring": monitoring}
+        objects = render(chart, values, "tocsin", namespace)
+        (relabeling,) = one(objects, "ServiceMonitor")["spec"]["endpoints"][0]["relabelings"]
+        assert relabeling["targetLabel"] == "job"
+        jobs.append(relabeling["replacement"])
+        file = tmp_path / f"{namespace}.rules.yml"
+        file.write_text(yaml.safe_dump(one(objects, "PrometheusRule")["spec"]))
+        files.append(str(file))
+    staging, prod = jobs
+    cases = [
+        # The trouble of production, and how its alert says so.
+        ("TocsinNothingFires", "0x40", "1x40", "1x40"),
+        ("TocsinDown", "1x40", "1x40", "0x40"),
+        ("TocsinAbsent", "1x4 stale _x35", "1x40", "1x40"),
+    ]
+    tests = []
+    for alert, of_prod, of_staging, up in cases:
+        firing = f'count by (job) (ALERTS{{alertname="{alert}",alertstate="firing"}})'
+        tests.append(
+            {
+                "interval": "15s",
+                "name": alert,
+                "input_series": [
+                    {"series": f'tocsin_dispatching{{job="{prod}",instance="p"}}', "values": of_prod},
+                    {"series": f'tocsin_dispatching{{job="{staging}",instance="s"}}', "values": of_staging},
+                    {"series": f'up{{job="{prod}",instance="p"}}', "values": up},
+                    {"series": f'up{{job="{staging}",instance="s"}}', "values": "1x40"},
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": firing,
+                        "eval_time": "8m",
+                        "exp_samples": [{"labels": f'{{job="{prod}"}}', "value": 1}],
+                    }
+                ],
+            }
+        )
+    file = tmp_path / "two.test.yml"
+    file.write_text(json.dumps({"rule_files": files, "evaluation_interval": "15s", "tests": tests}))
+    promtool("test", "rules", file)
 
 
 def test_changed_settings_restart_the_pods(chart: Chart):

@@ -250,6 +250,7 @@ class Window:
             if self._knows(row) and self._mutant is not Mutant.LOAD_IGNORES_ATTEMPTS:
                 self._adopt(row)
             else:
+                self._forget_former(row)
                 self.rows[uuid] = row
         for uuid, committed in changed.items():
             if committed is not None and load.after < committed.key <= complete_to:

@@ -76,6 +76,8 @@ class World:
         self._incarnations = 0
         self._faults = random.random() < 0.9
         self._steps = random.choice((200, 600, 1200))
+        # Few timers meet one another more often.
+        self._timers = random.choice((2, UUIDS))
         # How many of the nodes' heartbeats reach the database at once.
         self._punctual = random.choice((0.2, 0.9))
         self.nodes = [Node(self, number) for number in range(_NODES)]
@@ -130,8 +132,14 @@ class World:
         self.messages.append(message)
 
     def _hold_up(self, message: Message) -> None:
-        if self._faults and self.random.random() < 0.07:
-            message.held_until = self.ticks + self.random.randint(1, 2 * MEMBER_TIMEOUT)
+        """Now and then a message takes long. While it is a claim, nodes that were frozen or cut off often come back."""
+        claim = message.what[0] == "claim"
+        if not self._faults or self.random.random() > (0.4 if claim else 0.07):
+            return
+        message.held_until = self.ticks + self.random.randint(1, NODE_LEASE if claim else 2 * MEMBER_TIMEOUT)
+        if claim:
+            for node in self.nodes:
+                node.frozen = node.cut_off = False
 
     def check(self) -> None:
         """No acknowledged timer is missing."""
@@ -181,7 +189,7 @@ class World:
 
     def _client(self) -> None:
         random, ledger = self.random, self.ledger
-        uuid = random.randrange(UUIDS)
+        uuid = random.randrange(self._timers)
         owners = [node for node in self.nodes if node.accepts and not node.frozen]
         if ledger.is_busy(uuid) or not owners:
             return

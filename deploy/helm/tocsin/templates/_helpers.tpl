@@ -30,6 +30,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* Prometheus' job of this release, another one for each release in each namespace. */}}
+{{- define "tocsin.job" -}}
+tocsin/{{ .Release.Namespace }}/{{ .Release.Name }}
+{{- end }}
+
 {{- define "tocsin.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
