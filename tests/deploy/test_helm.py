@@ -27,7 +27,7 @@ ONE: dict[str, Any] = {"secrets": {"adminKey": {"name": "keys"}}}
 STORE = {"name": "db", "key": "url"}
 CLUSTER = {"replicas": 3, "secrets": {"store": STORE, "adminKey": {"name": "keys"}, "clusterSecret": {"name": "keys"}}}
 MATRIX: dict[str, dict[str, Any]] = {
-    "defaults": {},
+    "defaults": ONE,
     "one node": {
         "secrets": {"adminKey": {"name": "keys"}},
         "persistence": {"storageClass": "fast", "size": "50Gi"},
@@ -287,7 +287,7 @@ def test_two_releases_page_each_for_itself(chart: Chart, tmp_path: Path):
 
 def test_changed_settings_restart_the_pods(chart: Chart):
     def annotations(settings: str) -> dict[str, str]:
-        found: dict[str, str] = one(render(chart, {"settings": settings}), "StatefulSet")["spec"]["template"][
+        found: dict[str, str] = one(render(chart, {**ONE, "settings": settings}), "StatefulSet")["spec"]["template"][
             "metadata"
         ]
         return found["annotations"]  # type: ignore[return-value]
@@ -308,12 +308,78 @@ def test_changed_settings_restart_the_pods(chart: Chart):
         ({"httpRoute": {"enabled": True}}, "httpRoute.parentRefs"),
         ({"ingress": {"enabled": True}}, "ingress.host"),
         ({"leaveDelaySeconds": 1}, "leaveDelaySeconds"),
+        ({"settings": "cluster.leave_delay = '1s'\n"}, "leaveDelaySeconds"),
+        ({"settings": '"port" = 1\n'}, "service.port"),
+        ({"secrets": {}}, "kubectl create secret"),
+        ({"podLabels": {"app.kubernetes.io/component": "x"}}, "app.kubernetes.io/component"),
+        ({"commonLabels": {"app.kubernetes.io/name": "x"}}, "app.kubernetes.io/name"),
+        ({"secrets": CLUSTER["secrets"], "persistence": {"existingClaim": "old"}}, "existingClaim"),
+        ({"extraVolumeMounts": [{"name": "ca"}]}, "mountPath"),
     ],
     ids=json.dumps,
 )
 def test_wrong_values_are_refused_by_name(chart: Chart, values: dict[str, Any], named: str):
     with pytest.raises(HelmError, match=named):
-        render(chart, values)
+        render(chart, {**ONE, **values})
+
+
+def test_a_private_ca_can_be_mounted(chart: Chart):
+    """In the nodes and in the migration's Job."""
+    volume = {"name": "ca", "configMap": {"name": "private-ca"}}
+    mount = {"name": "ca", "mountPath": "/etc/ca", "readOnly": True}
+    job = {"enabled": True, "store": {"name": "owner"}}
+    values = {**CLUSTER, "migrationJob": job, "extraVolumes": [volume], "extraVolumeMounts": [mount]}
+    workloads = [item for item in render(chart, values) if item["kind"] in ("StatefulSet", "Job")]
+    assert len(workloads) == 2
+    for workload in workloads:
+        pod = workload["spec"]["template"]["spec"]
+        assert volume in pod["volumes"] and mount in pod["containers"][0]["volumeMounts"]
+        kubernetes_validate.validate(workload, VERSIONS[-1], strict=True)
+
+
+def test_a_part_of_the_placement_can_be_replaced(chart: Chart):
+    def placement(**values: Any) -> tuple[set[str], list[Any]]:
+        pod = one(render(chart, {**ONE, **values}), "StatefulSet")["spec"]["template"]["spec"]
+        return set(pod["affinity"] or {}), pod.get("topologySpreadConstraints", [])
+
+    anti, zones = placement()
+    assert anti == {"podAntiAffinity"} and [zone["topologyKey"] for zone in zones] == ["topology.kubernetes.io/zone"]
+    assert placement(affinity={"nodeAffinity": {}}) == ({"nodeAffinity", "podAntiAffinity"}, zones)
+    assert placement(affinity={"podAntiAffinity": None}) == (set(), zones)
+    assert placement(topologySpreadConstraints=[]) == (anti, [])
+    own = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
+    assert placement(topologySpreadConstraints=own) == (anti, own)
+
+
+def test_openshift_can_choose_the_user(chart: Chart):
+    unset = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}
+    pod = one(render(chart, {**ONE, "podSecurityContext": unset}), "StatefulSet")["spec"]["template"]["spec"]
+    assert not pod["securityContext"].keys() & unset.keys()
+    assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+def test_an_existing_claim_is_used(chart: Chart):
+    nodes = one(render(chart, {**ONE, "persistence": {"existingClaim": "old"}}), "StatefulSet")["spec"]
+    assert "volumeClaimTemplates" not in nodes
+    volumes = nodes["template"]["spec"]["volumes"]
+    assert {"name": "data", "persistentVolumeClaim": {"claimName": "old"}} in volumes
+
+
+def test_annotations_and_labels_reach_their_objects(chart: Chart):
+    role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/timers"}
+    values = {
+        **ONE,
+        "serviceAccount": {"annotations": role},
+        "commonLabels": {"cost-center": "7"},
+        "extraContainers": [{"name": "proxy", "image": "proxy:1"}],
+    }
+    objects = render(chart, values)
+    assert one(objects, "ServiceAccount")["metadata"]["annotations"] == role
+    assert all(item["metadata"]["labels"]["cost-center"] == "7" for item in objects)
+    nodes = one(objects, "StatefulSet")
+    kubernetes_validate.validate(nodes, VERSIONS[-1], strict=True)
+    pod = nodes["spec"]["template"]["spec"]
+    assert [container["name"] for container in pod["containers"]] == ["tocsin", "proxy"]
 
 
 def test_a_package_has_the_alerts(chart: Chart, tmp_path: Path):
