@@ -237,6 +237,12 @@ simulate-agent: $(VENV)/.dev ## simulate the service agent under faults: make si
 zones: $(VENV)/.dev ## try cron expressions around every change of every time zone's clocks
 	@$(BIN)/python -m tests.properties.zone_changes --jobs $(JOBS)
 
+.PHONY: model
+model: RUNS := 4000
+model: $(VENV)/.dev ## play the protocol's model, and break each of its rules: make model RUNS=100000
+	@$(BIN)/python -m tests.model $(RUNS)
+	@$(BIN)/python -m tests.model.mutants
+
 mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test fails
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
 

@@ -25,8 +25,9 @@ from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
 FOLDER = DEPLOY / "compose"
-FILES = [FOLDER / "compose.yaml", FOLDER / "compose.cluster.yaml"]
+FILES = [FOLDER / "compose.yaml", FOLDER / "compose.cluster.yaml", FOLDER / "compose.cassandra.yaml"]
 CLUSTER = FILES[1]
+NATS_TOKEN = "n" * 64
 
 
 def text_of(path: Path) -> str:
@@ -74,7 +75,7 @@ def test_an_unknown_key_would_be_found():
 def test_references_resolve(path: Path):
     content = parsed(path)
     for service in content["services"].values():
-        assert set(service.get("secrets", [])) <= set(content["secrets"])
+        assert set(service.get("secrets", [])) <= set(content.get("secrets", {}))
         assert set(service.get("depends_on", [])) <= set(content["services"])
         for mounted in service.get("volumes", []):
             source = mounted.partition(":")[0]
@@ -87,9 +88,22 @@ def test_references_resolve(path: Path):
         assert image and re.search(r"\d+\.\d+", tag), "an exact tag"
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_logs_are_bounded(path: Path):
+    for service in parsed(path)["services"].values():
+        assert service["logging"]["options"] == {"max-size": "10m", "max-file": "5"}
+
+
+def test_cassandras_schema_is_made_before_tocsin_starts():
+    services = parsed(FILES[2])["services"]
+    assert services["schema"]["command"] == ["migrate"]
+    assert services["schema"]["environment"]["TOCSIN_STORE"] == services["tocsin"]["environment"]["TOCSIN_STORE"]
+    assert services["tocsin"]["depends_on"] == {"schema": {"condition": "service_completed_successfully"}}
+
+
 def test_every_container_with_tocsin_is_confined_and_may_drain():
     nodes = [service for path in FILES for service in parsed(path)["services"].values() if "tocsin" in service["image"]]
-    assert len(nodes) == 4
+    assert len(nodes) == 6
     for node in nodes:
         assert node["read_only"] and node["cap_drop"] == ["ALL"]
         assert node["stop_grace_period"] == "90s"
@@ -127,13 +141,15 @@ class Nodes:
         self.key = "k" * 40
         self._secrets = folder / "secrets"
         self._secrets.mkdir(mode=0o700)
-        for name, content in {"admin_key": self.key, "cluster_secret": "c" * 40, "store": store}.items():
+        broker = broker.replace("nats://", f"nats://{NATS_TOKEN}@")
+        contents = {"admin_key": self.key, "cluster_secret": "c" * 40, "store": store, "broker": broker}
+        for name, content in contents.items():
             (self._secrets / name).write_text(content + "\n")
             (self._secrets / name).chmod(0o600)
         self.names = {name for name, service in self._services.items() if "tocsin" in service["image"]}
-        self.servers = [self._node(folder, name, broker) for name in sorted(self.names)]
+        self.servers = [self._node(folder, name) for name in sorted(self.names)]
 
-    def _node(self, folder: Path, name: str, broker: str) -> ServerProcess:
+    def _node(self, folder: Path, name: str) -> ServerProcess:
         environment = image_variables() | {
             key: str(value) for key, value in self._services[name]["environment"].items()
         }
@@ -142,8 +158,7 @@ class Nodes:
             for key, value in environment.items()
             if key != "PATH"
         }
-        assert environment["TOCSIN_BROKER"] == "nats://nats:4222"
-        here = {"TOCSIN_HOST": "127.0.0.1", "TOCSIN_ADVERTISE": "127.0.0.1", "TOCSIN_BROKER": broker}
+        here = {"TOCSIN_HOST": "127.0.0.1", "TOCSIN_ADVERTISE": "127.0.0.1"}
         # No proxy watches them.
         here |= {"TOCSIN_CLUSTER_LEAVE_DELAY": "100ms"}
         # Its receiver is on this machine.
@@ -152,7 +167,9 @@ class Nodes:
 
 
 async def test_the_clusters_nodes_work_together(tmp_path: Path, shared_postgresql: PostgresServer):
-    nats = NatsServer(flags=nats_flags())
+    config = tmp_path / "nats_config"
+    config.write_text(f'authorization {{ token: "{NATS_TOKEN}" }}\n')
+    nats = NatsServer(flags=nats_flags(config))
     try:
         nats.start()
         nodes = Nodes(tmp_path, await shared_postgresql.create_database(), nats.url)
@@ -166,9 +183,9 @@ async def test_the_clusters_nodes_work_together(tmp_path: Path, shared_postgresq
         nats.remove()
 
 
-def nats_flags() -> list[str]:
+def nats_flags(config: Path) -> list[str]:
     """What the file starts NATS with, on another port and in another folder."""
-    here = {"/data": "{folder}/js", "0.0.0.0": "127.0.0.1", "4222": "{port}"}
+    here = {"/run/secrets/nats_config": str(config), "/data": "{folder}/js", "0.0.0.0": "127.0.0.1", "4222": "{port}"}
     return [here.get(flag, flag) for flag in parsed(CLUSTER)["services"]["nats"]["command"]]
 
 

@@ -14,6 +14,7 @@ from helm_python.errors import HelmError
 
 from tests.deploy.files import DEPLOY, config_check, unknown_settings
 from tests.docs.blocks import blocks_of
+from tests.support.promtool import promtool
 
 CHART = DEPLOY / "helm" / "tocsin"
 #: The oldest that the chart admits, one between, and the newest that the validator knows.
@@ -21,10 +22,12 @@ VERSIONS = ("1.27", "1.32", "1.37")
 #: Kinds of other projects, of which the validator has no schema.
 FOREIGN = {"ServiceMonitor", "PrometheusRule", "HTTPRoute"}
 
+#: The least that an install needs.
+ONE: dict[str, Any] = {"secrets": {"adminKey": {"name": "keys"}}}
 STORE = {"name": "db", "key": "url"}
 CLUSTER = {"replicas": 3, "secrets": {"store": STORE, "adminKey": {"name": "keys"}, "clusterSecret": {"name": "keys"}}}
 MATRIX: dict[str, dict[str, Any]] = {
-    "defaults": {},
+    "defaults": ONE,
     "one node": {
         "secrets": {"adminKey": {"name": "keys"}},
         "persistence": {"storageClass": "fast", "size": "50Gi"},
@@ -91,9 +94,11 @@ def chart():
         yield loaded
 
 
-def render(chart: Chart, values: dict[str, Any], release: str = "tocsin") -> list[dict[str, Any]]:
+def render(
+    chart: Chart, values: dict[str, Any], release: str = "tocsin", namespace: str = "timers"
+) -> list[dict[str, Any]]:
     """The objects that Helm would create."""
-    rendered = chart.render(values=values, name=release, namespace="timers")
+    rendered = chart.render(values=values, name=release, namespace=namespace)
     return [
         found
         for path, text in rendered.items()
@@ -228,13 +233,61 @@ def test_selectors_find_the_nodes_alone(chart: Chart):
 
 def test_alerts_are_those_of_prometheus(chart: Chart):
     rules = sorted((DEPLOY / "prometheus").glob("*.rules.yml"))
-    groups = [group for path in rules for group in yaml.safe_load(path.read_text())["groups"]]
+    texts = [path.read_text().replace('{job="tocsin"}', '{job="tocsin/timers/tocsin"}') for path in rules]
+    groups = [group for text in texts for group in yaml.safe_load(text)["groups"]]
     assert one(render(chart, MATRIX["everything"]), "PrometheusRule")["spec"]["groups"] == groups
+
+
+def test_two_releases_page_each_for_itself(chart: Chart, tmp_path: Path):
+    """Staging and production in one Kubernetes, one of them under another name, with one Prometheus for both."""
+    monitoring = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
+    files, jobs = [], []
+    for namespace, name in (("staging", ""), ("prod", "timers")):
+        values = {**ONE, "fullnameOverride": name, "monitoring": monitoring}
+        objects = render(chart, values, "tocsin", namespace)
+        (relabeling,) = one(objects, "ServiceMonitor")["spec"]["endpoints"][0]["relabelings"]
+        assert relabeling["targetLabel"] == "job"
+        jobs.append(relabeling["replacement"])
+        file = tmp_path / f"{namespace}.rules.yml"
+        file.write_text(yaml.safe_dump(one(objects, "PrometheusRule")["spec"]))
+        files.append(str(file))
+    staging, prod = jobs
+    cases = [
+        # The trouble of production, and how its alert says so.
+        ("TocsinNothingFires", "0x40", "1x40", "1x40"),
+        ("TocsinDown", "1x40", "1x40", "0x40"),
+        ("TocsinAbsent", "1x4 stale _x35", "1x40", "1x40"),
+    ]
+    tests = []
+    for alert, of_prod, of_staging, up in cases:
+        firing = f'count by (job) (ALERTS{{alertname="{alert}",alertstate="firing"}})'
+        tests.append(
+            {
+                "interval": "15s",
+                "name": alert,
+                "input_series": [
+                    {"series": f'tocsin_dispatching{{job="{prod}",instance="p"}}', "values": of_prod},
+                    {"series": f'tocsin_dispatching{{job="{staging}",instance="s"}}', "values": of_staging},
+                    {"series": f'up{{job="{prod}",instance="p"}}', "values": up},
+                    {"series": f'up{{job="{staging}",instance="s"}}', "values": "1x40"},
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": firing,
+                        "eval_time": "8m",
+                        "exp_samples": [{"labels": f'{{job="{prod}"}}', "value": 1}],
+                    }
+                ],
+            }
+        )
+    file = tmp_path / "two.test.yml"
+    file.write_text(json.dumps({"rule_files": files, "evaluation_interval": "15s", "tests": tests}))
+    promtool("test", "rules", file)
 
 
 def test_changed_settings_restart_the_pods(chart: Chart):
     def annotations(settings: str) -> dict[str, str]:
-        found: dict[str, str] = one(render(chart, {"settings": settings}), "StatefulSet")["spec"]["template"][
+        found: dict[str, str] = one(render(chart, {**ONE, "settings": settings}), "StatefulSet")["spec"]["template"][
             "metadata"
         ]
         return found["annotations"]  # type: ignore[return-value]
@@ -255,12 +308,78 @@ def test_changed_settings_restart_the_pods(chart: Chart):
         ({"httpRoute": {"enabled": True}}, "httpRoute.parentRefs"),
         ({"ingress": {"enabled": True}}, "ingress.host"),
         ({"leaveDelaySeconds": 1}, "leaveDelaySeconds"),
+        ({"settings": "cluster.leave_delay = '1s'\n"}, "leaveDelaySeconds"),
+        ({"settings": '"port" = 1\n'}, "service.port"),
+        ({"secrets": {}}, "kubectl create secret"),
+        ({"podLabels": {"app.kubernetes.io/component": "x"}}, "app.kubernetes.io/component"),
+        ({"commonLabels": {"app.kubernetes.io/name": "x"}}, "app.kubernetes.io/name"),
+        ({"secrets": CLUSTER["secrets"], "persistence": {"existingClaim": "old"}}, "existingClaim"),
+        ({"extraVolumeMounts": [{"name": "ca"}]}, "mountPath"),
     ],
     ids=json.dumps,
 )
 def test_wrong_values_are_refused_by_name(chart: Chart, values: dict[str, Any], named: str):
     with pytest.raises(HelmError, match=named):
-        render(chart, values)
+        render(chart, {**ONE, **values})
+
+
+def test_a_private_ca_can_be_mounted(chart: Chart):
+    """In the nodes and in the migration's Job."""
+    volume = {"name": "ca", "configMap": {"name": "private-ca"}}
+    mount = {"name": "ca", "mountPath": "/etc/ca", "readOnly": True}
+    job = {"enabled": True, "store": {"name": "owner"}}
+    values = {**CLUSTER, "migrationJob": job, "extraVolumes": [volume], "extraVolumeMounts": [mount]}
+    workloads = [item for item in render(chart, values) if item["kind"] in ("StatefulSet", "Job")]
+    assert len(workloads) == 2
+    for workload in workloads:
+        pod = workload["spec"]["template"]["spec"]
+        assert volume in pod["volumes"] and mount in pod["containers"][0]["volumeMounts"]
+        kubernetes_validate.validate(workload, VERSIONS[-1], strict=True)
+
+
+def test_a_part_of_the_placement_can_be_replaced(chart: Chart):
+    def placement(**values: Any) -> tuple[set[str], list[Any]]:
+        pod = one(render(chart, {**ONE, **values}), "StatefulSet")["spec"]["template"]["spec"]
+        return set(pod["affinity"] or {}), pod.get("topologySpreadConstraints", [])
+
+    anti, zones = placement()
+    assert anti == {"podAntiAffinity"} and [zone["topologyKey"] for zone in zones] == ["topology.kubernetes.io/zone"]
+    assert placement(affinity={"nodeAffinity": {}}) == ({"nodeAffinity", "podAntiAffinity"}, zones)
+    assert placement(affinity={"podAntiAffinity": None}) == (set(), zones)
+    assert placement(topologySpreadConstraints=[]) == (anti, [])
+    own = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]
+    assert placement(topologySpreadConstraints=own) == (anti, own)
+
+
+def test_openshift_can_choose_the_user(chart: Chart):
+    unset = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}
+    pod = one(render(chart, {**ONE, "podSecurityContext": unset}), "StatefulSet")["spec"]["template"]["spec"]
+    assert not pod["securityContext"].keys() & unset.keys()
+    assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+def test_an_existing_claim_is_used(chart: Chart):
+    nodes = one(render(chart, {**ONE, "persistence": {"existingClaim": "old"}}), "StatefulSet")["spec"]
+    assert "volumeClaimTemplates" not in nodes
+    volumes = nodes["template"]["spec"]["volumes"]
+    assert {"name": "data", "persistentVolumeClaim": {"claimName": "old"}} in volumes
+
+
+def test_annotations_and_labels_reach_their_objects(chart: Chart):
+    role = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/timers"}
+    values = {
+        **ONE,
+        "serviceAccount": {"annotations": role},
+        "commonLabels": {"cost-center": "7"},
+        "extraContainers": [{"name": "proxy", "image": "proxy:1"}],
+    }
+    objects = render(chart, values)
+    assert one(objects, "ServiceAccount")["metadata"]["annotations"] == role
+    assert all(item["metadata"]["labels"]["cost-center"] == "7" for item in objects)
+    nodes = one(objects, "StatefulSet")
+    kubernetes_validate.validate(nodes, VERSIONS[-1], strict=True)
+    pod = nodes["spec"]["template"]["spec"]
+    assert [container["name"] for container in pod["containers"]] == ["tocsin", "proxy"]
 
 
 def test_a_package_has_the_alerts(chart: Chart, tmp_path: Path):

@@ -34,6 +34,11 @@ def test_systemd_accepts_the_unit(analyze: str, tmp_path: Path):
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def test_systemd_never_gives_the_unit_up():
+    lines = UNIT.read_text().split("[Service]")
+    assert "\nStartLimitIntervalSec=0\n" in lines[0] and "\nRestart=always\n" in lines[1]
+
+
 def test_the_unit_is_confined(analyze: str):
     command = [analyze, "security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", "--no-pager", str(UNIT)]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)

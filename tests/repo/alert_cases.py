@@ -16,7 +16,7 @@ class Series:
 
     name: str
     calm: float | None
-    trouble: float
+    trouble: float | None
     grows: bool = False
 
     def values(self, lasts_min: float, after_min: float) -> str:
@@ -27,7 +27,8 @@ class Series:
                 if self.grows:
                     total += (value or 0) / _SAMPLES_PER_MIN
                 shown = total if self.grows else value
-                samples.append("_" if value is None and not total else f"{shown:g}")
+                gone = "stale" if samples and not self.grows else "_"
+                samples.append(gone if value is None and not total else f"{shown:g}")
         return " ".join(samples)
 
     def labelled(self) -> str:
@@ -49,7 +50,7 @@ class Case:
     lasts_min: float = 30
 
 
-def _is(name: str, calm: float | None, trouble: float) -> Series:
+def _is(name: str, calm: float | None, trouble: float | None) -> Series:
     return Series(name, calm, trouble)
 
 
@@ -70,10 +71,10 @@ CASES = (
         "TocsinTimersLateForDays",
         _grows(_LATE, 995, 1000),
         _grows(_COUNT, 1000, 1000),
-        quiet=10,
-        fires=120,
+        quiet=330,
+        fires=380,
         over=400,
-        lasts=300,
+        lasts=400,
     ),
     _case(
         "TocsinRequestsFail",
@@ -160,6 +161,7 @@ CASES = (
         fires=15,
         over=61,
     ),
+    _case("TocsinAbsent", _is("tocsin_dispatching", 1, None), quiet=1.75, fires=2.5, over=0.5),
     _case("TocsinDown", _is("up", 1, 0), quiet=0.75, fires=1.5, over=0.5),
     _case(
         "TocsinNodePaused",
@@ -169,7 +171,7 @@ CASES = (
         fires=2.5,
         over=0.5,
     ),
-    _case("TocsinHeartbeatsFail", _grows("tocsin_heartbeat_failures_total", 8), quiet=-1, fires=1, over=6),
+    _case("TocsinHeartbeatsFail", _grows("tocsin_heartbeat_failures_total", 8), quiet=1, fires=2, over=1.5),
     _case("TocsinClockOff", _is("tocsin_clock_offset_seconds", 0.01, -0.3), quiet=0.75, fires=1.5, over=0.5),
     _case(
         "TocsinShardsChurn",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
-from tests.support.needs import lacking
+from tests.support.promtool import promtool
 from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
 from tocsin.telemetry.disk import DISK_GAUGES
 from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
@@ -43,14 +41,6 @@ METRICS = {
 }  # fmt: skip
 #: A metric of the server; `job:tocsin_…` is one that a rule records.
 _METRIC = re.compile(r"(?<![\w:])tocsin_\w+")
-
-
-def promtool(*arguments: str | Path) -> None:
-    program = shutil.which("promtool")
-    if program is None:
-        lacking("promtool", "Debian's package prometheus has it")
-    ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_every_metric_that_a_rule_or_a_runbook_names_exists():

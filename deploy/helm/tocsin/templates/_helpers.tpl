@@ -28,6 +28,14 @@ app.kubernetes.io/component: node
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Prometheus' job of this release, another one for each release in each namespace. */}}
+{{- define "tocsin.job" -}}
+tocsin/{{ .Release.Namespace }}/{{ .Release.Name }}
 {{- end }}
 
 {{- define "tocsin.image" -}}
@@ -48,6 +56,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.secrets.store.name) }}
 {{- fail "replicas: more than one node requires a database server; name a Secret with its URL in secrets.store.name" }}
 {{- end }}
+{{- if not .Values.secrets.adminKey.name }}
+{{- fail "secrets.adminKey.name: name a Secret with the first admin key; without a key the nodes refuse to start. Create it by: kubectl create secret generic tocsin --from-literal=admin-key=$(openssl rand -hex 32)" }}
+{{- end }}
+{{- range $labels := list .Values.podLabels .Values.commonLabels }}
+{{- range $label, $_ := $labels }}
+{{- if has $label (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component") }}
+{{- fail (printf "podLabels, commonLabels: the chart selects its pods by %s; choose another label" $label) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.persistence.existingClaim .Values.secrets.store.name }}
+{{- fail "persistence.existingClaim: the volume is SQLite's; it is not used with secrets.store.name" }}
+{{- end }}
 {{- if and .Values.migrationJob.enabled (not .Values.migrationJob.store.name) }}
 {{- fail "migrationJob.store.name: name an existing Secret with the database URL of the tables' owner" }}
 {{- end }}
@@ -60,19 +81,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.host: name the host, such as tocsin.example" }}
 {{- end }}
-{{- $own := regexFind "(?m)^\\s*(host|port|node_name|advertise|advertise_api|data_dir|drain_timeout|leave_delay|workers)\\s*=" .Values.settings }}
+{{- $own := regexFind "(?m)^\\s*[\"']?(cluster[\"']?\\s*\\.\\s*[\"']?)?(host|port|node_name|advertise|advertise_api|data_dir|drain_timeout|leave_delay|workers)[\"']?\\s*=" .Values.settings }}
 {{- if $own }}
 {{- fail (printf "settings: the chart sets %s itself; see drainTimeoutSeconds, leaveDelaySeconds and service.port" (trimSuffix "=" (trim $own) | trim)) }}
 {{- end }}
 {{- end }}
 
 {{- define "tocsin.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: {type: RuntimeDefault}
+{{- $default := dict "runAsNonRoot" true "runAsUser" 10001 "runAsGroup" 10001 "fsGroup" 10001 "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") }}
+{{- range $field, $value := merge (deepCopy .Values.podSecurityContext) $default }}
+{{- if not (and (hasKey $.Values.podSecurityContext $field) (kindIs "invalid" (get $.Values.podSecurityContext $field))) }}
+{{ $field }}: {{ $value | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Of the Secrets that are named, with what is in them where Helm may read it (not in `helm template`). */}}
+{{- define "tocsin.secretsChecksum" -}}
+{{- $found := dict }}
+{{- range $secret := .Values.secrets }}
+{{- if $secret.name }}
+{{- $stored := lookup "v1" "Secret" $.Release.Namespace $secret.name | default dict }}
+{{- $_ := set $found (printf "%s/%s" $secret.name $secret.key) (dig "data" $secret.key "" $stored) }}
+{{- end }}
+{{- end }}
+{{- $found | toJson | sha256sum }}
 {{- end }}
 
 {{- define "tocsin.containerSecurity" -}}

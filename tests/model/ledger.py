@@ -1,0 +1,94 @@
+"""What clients were promised, and whether it was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .values import Attempt, Kind, Outcome, Row, Write
+
+#: Among the possible states of a timer: it was deleted.
+DELETED = 0
+
+
+class Violation(Exception):
+    """A promise was broken; the words say which."""
+
+
+class Ledger:
+    """Each uuid has one client, whose writes follow one another."""
+
+    def __init__(self) -> None:
+        #: The states that a uuid's timer may be in by what its client knows: specs, or DELETED.
+        self.possible: dict[int, set[int]] = {}
+        #: Specs that were done, by the epochs of those attempts.
+        self.done: dict[int, set[int]] = {}
+        self.fired = 0
+        self.repeats = 0
+        #: Whether a fault or a change of owner may have repeated a call.
+        self.repeats_excused = False
+        self._specs = 0
+        self._asked: dict[int, int] = {}
+        self._acknowledged: set[int] = set()
+        self._busy: set[int] = set()
+        self._attempts: dict[Row, set[int]] = {}
+
+    # ------------------------------------------------------------------ clients
+
+    def is_busy(self, uuid: int) -> bool:
+        """Whether the client still waits for an answer."""
+        return uuid in self._busy
+
+    def issue(self, kind: Kind, uuid: int, at: int) -> Write:
+        """A client's next write."""
+        self._specs += 1
+        write = Write(kind, uuid, self._specs if kind is Kind.UPSERT else DELETED, at)
+        self._asked[write.spec] = at
+        self._busy.add(uuid)
+        self.possible.setdefault(uuid, set()).add(write.spec)
+        write.answer = lambda outcome: self._answered(write, outcome)
+        return write
+
+    def _answered(self, write: Write, outcome: Outcome) -> None:
+        write.answer = lambda outcome: None
+        self._busy.discard(write.uuid)
+        if outcome is Outcome.DURABLE:
+            self.possible[write.uuid] = {write.spec}
+            self._acknowledged.add(write.uuid)
+        elif outcome is Outcome.REFUSED and write.spec != DELETED:
+            self.possible[write.uuid].discard(write.spec)
+
+    # ------------------------------------------------------------------ checks
+
+    def fires(self, attempt: Attempt, now: int) -> None:
+        """An attempt begins on a node whose clock shows `now`."""
+        row, epoch = attempt.row, attempt.epoch
+        possible = self.possible[row.key[1]]
+        self.fired += 1
+        if now < max(row.key[0], self._asked[row.spec]):
+            raise Violation(f"early: {row}")
+        if row.spec not in possible:
+            raise Violation(f"{'fired after delete' if possible == {DELETED} else 'fired a superseded state'}: {row}")
+        earlier = self._attempts.setdefault(row, set()) | self.done.get(row.spec, set())
+        if earlier:
+            self.repeats += 1
+            if epoch in earlier or not self.repeats_excused:
+                raise Violation(f"fired twice: {row}")
+        self._attempts[row].add(epoch)
+
+    def ends(self, attempt: Attempt) -> None:
+        """The receiver has taken the call."""
+        self.done.setdefault(attempt.row.spec, set()).add(attempt.epoch)
+
+    def check_none_lost(self, rows: Iterable[Row]) -> None:
+        """Every acknowledged timer is stored, done, or perhaps deleted."""
+        stored = {row.spec for row in rows}
+        for uuid in self._acknowledged:
+            possible = self.possible[uuid]
+            if DELETED not in possible and not possible & stored and not possible & self.done.keys():
+                raise Violation(f"lost: uuid {uuid}, state {sorted(possible)}")
+
+    def check_all_fired(self, rows: Iterable[Row]) -> None:
+        """At the end of all, nothing is left."""
+        for row in rows:
+            wanted = row.spec in self.possible[row.key[1]] and row.spec not in self.done
+            raise Violation(f"{'never fired' if wanted else 'never deleted'}: {row}")

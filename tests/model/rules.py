@@ -1,0 +1,62 @@
+"""The mutants: each breaks one rule of the model. Numbers are those of ARCHITECTURE.md, "Rules of the engine"."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Mutant(Enum):
+    """The rule, what happens instead, and a seed that shows it soon (the hunt begins there, and goes on with others)."""
+
+    NO_FENCE = 1, "a batch is written whoever owns the shard"
+    FENCE_ONLY_READS = 1, "the owner is compared first, the batch written later"
+    TWO_BATCHES_AT_ONCE = 2, "a batch is sent before the former one was answered"
+    UNKNOWN_OUTCOME_IGNORED = 3, "a batch without an answer counts as not written"
+    UNKNOWN_OUTCOME_RELOADS = 3, "a batch without an answer drops the window, but keeps the epoch"
+    FINISHED_DELETED_BESIDE_NEW_STATE = 4, "a finished row is deleted in the batch that writes its new state"
+    WATERMARK_COVERS_UPSERTS = 4, "the range delete may cover what the same batch writes"
+    NO_LEASE = 6, "a node fires whatever its last heartbeat"
+    LEASE_FROM_ANSWER = 6, "the lease begins when the heartbeat is answered, not when it was sent"
+    LAPSE_IGNORED = 6, "after a lapsed lease the node goes on as before"
+    LAPSE_READS_OWNERSHIP = 6, "after a lapsed lease the node only reads whether the shard is still its own"
+    CLAIM_SURVIVES_LAPSE = 6, "a claim that was sent before the lease lapsed is used"
+    CLAIM_WITHOUT_COUNTER = 6, "a claim does not read the silent owner's counter again"
+    MEMBER_TIMEOUT_BELOW_LEASE = 6, "a silent owner is presumed dead before its lease has ended"
+    FIRES_WHILE_RELEASING = 6, "a node that hands the shard over fires until the release is confirmed"
+    UNKNOWN_CLAIM_USED = 3, "a claim without an answer that took effect is used without another one"
+    CLAIM_DOES_NOT_SETTLE = 9, "a claim does not wait until the former owner's batch is visible to loads"
+    COMMIT_DOES_NOT_ENTER = 7, "a committed row below the horizon waits for a load"
+    COMMIT_DOES_NOT_LEAVE = 8, "the former row stays in the window if the new one is beyond the horizon"
+    ACCEPTANCE_CHANGES_WINDOW = 8, "the former row leaves the window when a write is accepted"
+    LOAD_IGNORES_COMMITS = 9, "rows committed since the load was announced do not override its page"
+    LOAD_IGNORES_COMMITS_BEYOND = 9, "committed rows beyond the load's end do not override its page"
+    LOAD_READS_EARLIER_SNAPSHOT = 9, "a page may be from a snapshot that is older than its announcement"
+    LOAD_SURVIVES_TRUNCATION = 9, "a page is merged although the horizon shrank meanwhile"
+    SHORT_PAGE_IS_COMPLETE = 9, "a page with fewer rows than asked counts as complete"
+    LOAD_IGNORES_ATTEMPTS = 9, "a page brings back rows whose attempt has begun"
+    CLAIM_LOADS_FROM_NOW = 7, "after a claim, loads begin at the present instant"
+    RESULTS_ALWAYS_COUNT = 10, "the result of a superseded attempt decides"
+    GENERATION_IS_A_COUNTER = 10, "a generation is one more than the row's former one"
+    DELETE_DOES_NOT_SUPERSEDE = 10, "an accepted delete does not prevent a retry"
+    WATERMARK_IGNORES_WINDOW = 11, "the range delete may cover rows of the window"
+    WATERMARK_IGNORES_ATTEMPTS = 11, "the range delete may cover rows in flight"
+    WATERMARK_IGNORES_SUPERSEDED = 11, "the range delete may cover rows that await a client's write"
+    WATERMARK_BEYOND_HORIZON = 11, "the range delete may go beyond the horizon"
+    RANGE_FROM_WATERMARK = 11, "the range delete begins at the former watermark"
+    FIRES_EARLY = 12, "a timer is due one tick before its instant"
+    COARSE_INSTANTS = 12, "the database rounds instants down"
+    OTHER_UUID_ORDER = 7, "the database sorts uuids otherwise than memory"
+    TRUNCATION_KEEPS_HORIZON = 13, "dropping the latest rows does not shrink the horizon"
+    ANSWERED_WHEN_ACCEPTED = 16, "a client is answered before its write is durable"
+    FINISHED_ANSWERED_AT_ONCE = 16, "a delete of a finished timer is answered before that is durable"
+    DELETE_BY_FORMER_KEY = 17, "a delete finds its row by the key that it had when the delete was accepted"
+    RETRY_IN_TWO_BATCHES = 18, "a retry's former row is deleted in one batch, its new one written in the next"
+    DELETES_BEFORE_UPSERTS = (
+        18,
+        "a batch in several transactions begins with its deletes, and replaces by delete and insert",
+    )
+
+    def __init__(self, rule: int, instead: str, seed: int = 0) -> None:
+        self.rule = rule
+        self.instead = instead
+        self.seed = seed
