@@ -129,8 +129,8 @@ async def test_sqlite_with_several_workers_is_refused(tmp_path: Path) -> None:
     assert "workers: a sqlite store belongs to one process" in server.log()
 
 
-async def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
-    url = "postgresql://nobody@127.0.0.1:1/none"
+async def test_a_worker_that_cannot_start_ends_all(tmp_path: Path, postgresql_url: str) -> None:
+    url = postgresql_url.rpartition("/")[0] + "/missing"
     server = ServerProcess(tmp_path / "data", "--workers", "2", "--store", url)
     with pytest.raises(AssertionError):
         await server.start()
