@@ -169,10 +169,9 @@ async def _check_shared(settings: Settings) -> AsyncIterator[Finding]:
         return
     try:
         async with asyncio.timeout(STORE_TIMEOUT_S):
-            for finding in await _questions(
-                settings, store, f"{place}: {shards} shards, schema {newest_schema(settings)}"
-            ):
-                yield finding
+            found = await _questions(settings, store, f"{place}: {shards} shards, schema {newest_schema(settings)}")
+        for finding in found:
+            yield finding
     except (TocsinError, OSError, TimeoutError) as error:
         mend = "check the rights of the store's user, and the server's log"
         yield Finding("store", Verdict.FAIL, str(error) or f"{place} stopped answering", mend)

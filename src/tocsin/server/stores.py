@@ -37,9 +37,9 @@ def open_store(
 
     `node` False is for administration while a server may run. Without `memory`, a memory store raises ConfigError. Without
     `create`, a missing store raises StoreUnavailable, here or when it is opened, instead of being created: a typo in a
-    path or name must not go unnoticed. An embedded store goes by `clock` instead of the machine's. `observe` receives the
-    store's events. `on_fatal` is called, in any thread, when the state on disk is uncertain and only a restart can determine
-    it.
+    path or name must not go unnoticed; a schema that a server of an earlier release may use raises SchemaNotMigrated.
+    An embedded store goes by `clock` instead of the machine's. `observe` receives the store's events. `on_fatal` is
+    called, in any thread, when the state on disk is uncertain and only a restart can determine it.
     """
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "memory" and memory:

@@ -58,8 +58,11 @@ def lock_holder(path: Path) -> int | None:
     since a server that starts at this moment would find it."""
     try:
         process = int(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+    try:
         opened = list(Path(f"/proc/{process}/fd").iterdir())
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
         return None
     except PermissionError:
         # Another user's process, of that number.
