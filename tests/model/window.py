@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from .rules import Mutant
 from .store import Page
-from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Generation, Key, Kind, Outcome, Row, Write
+from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Key, Kind, Outcome, Row, Write
 
 
 class Load:
@@ -53,7 +53,7 @@ class Window:
     def accept(self, op: Write) -> None:
         """Queues a write for the next batch. A client's write overrules the attempts that are under way."""
         self._sequence += 1
-        op.generation = self._generation(op)
+        op.generation = (self.epoch, self.incarnation, self._sequence)
         if op.by_client:
             self._clients[op.uuid] += 1
             if not (op.kind is Kind.DELETE and self._mutant is Mutant.DELETE_DOES_NOT_SUPERSEDE):
@@ -61,12 +61,6 @@ class Window:
             if self._mutant is Mutant.ACCEPTANCE_CHANGES_WINDOW:
                 self.rows.pop(op.uuid, None)
         self.pending.append(op)
-
-    def _generation(self, op: Write) -> Generation:
-        if self._mutant is Mutant.GENERATION_IS_A_COUNTER:
-            former = op.expected or op.generation
-            return (0, 0, former[2] + 1)
-        return (self.epoch, self.incarnation, self._sequence)
 
     def _supersede(self, uuid: int, *, stale: bool) -> None:
         for attempt in self.attempts:
