@@ -56,8 +56,7 @@ class Window:
         op.generation = (self.epoch, self.incarnation, self._sequence)
         if op.by_client:
             self._clients[op.uuid] += 1
-            if not (op.kind is Kind.DELETE and self._mutant is Mutant.DELETE_DOES_NOT_SUPERSEDE):
-                self._supersede(op.uuid, stale=False)
+            self._supersede(op.uuid, stale=False)
             if self._mutant is Mutant.ACCEPTANCE_CHANGES_WINDOW:
                 self.rows.pop(op.uuid, None)
         self.pending.append(op)
@@ -156,8 +155,7 @@ class Window:
             unfinished += [row.key for row in self.rows.values()]
         if self._mutant is not Mutant.WATERMARK_IGNORES_ATTEMPTS:
             unfinished += [attempt.row.key for attempt in self.attempts]
-        if self._mutant is not Mutant.WATERMARK_IGNORES_SUPERSEDED:
-            unfinished += [row.key for row in self.awaiting.values()]
+        unfinished += [row.key for row in self.awaiting.values()]
         if self._mutant is not Mutant.WATERMARK_COVERS_UPSERTS:
             unfinished += [row.key for row in final.values() if row is not None]
         limit = min(unfinished, default=KEY_MAX)
