@@ -87,7 +87,7 @@ class Node:
 
     def _alive(self, sent: int) -> None:
         """A heartbeat was answered. If the lease has lapsed meanwhile, somebody may be about to claim the shard, whatever the
-        database shows at this moment: the window and a claim under way are dropped, and the shard is claimed anew."""
+        database shows at this moment: the window and a claim under way are dropped, and the shard is claimed again."""
         lapsed = self._last_ok is not None and not self.in_touch
         world = self._world
         self._last_ok = max(sent, self._last_ok or sent)
