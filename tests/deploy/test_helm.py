@@ -253,7 +253,7 @@ def test_two_releases_page_each_for_itself(chart: Chart, tmp_path: Path):
         files.append(str(file))
     staging, prod = jobs
     cases = [
-        # The trouble of production, and how its alert says so.
+        # The alert, and the series in that trouble.
         ("TocsinNothingFires", "0x40", "1x40", "1x40"),
         ("TocsinDown", "1x40", "1x40", "0x40"),
         ("TocsinAbsent", "1x4 stale _x35", "1x40", "1x40"),

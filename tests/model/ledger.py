@@ -11,7 +11,7 @@ DELETED = 0
 
 
 class Violation(Exception):
-    """A promise was broken; the words say which."""
+    """A promise was broken; its text names it."""
 
 
 class Ledger:

@@ -87,10 +87,10 @@ class Node:
 
     def _alive(self, sent: int) -> None:
         """A heartbeat was answered. If the lease has lapsed meanwhile, somebody may be about to claim the shard, whatever the
-        database shows at this moment: the window and a claim under way are dropped, and the shard is claimed anew."""
+        database shows at this moment: the window and a claim under way are dropped, and the shard is claimed again."""
         lapsed = self._last_ok is not None and not self.in_touch
         world = self._world
-        self._last_ok = world.ticks if world.mutant is Mutant.LEASE_FROM_ANSWER else max(sent, self._last_ok or sent)
+        self._last_ok = max(sent, self._last_ok or sent)
         if not lapsed or world.mutant is Mutant.LAPSE_IGNORED:
             return
         world.note(self, "notices that its lease has lapsed")
@@ -140,8 +140,7 @@ class Node:
         if self._claim is not claim:
             return
         self._claim = None
-        lapsed = lapses != self._lapses and self._world.mutant is not Mutant.CLAIM_SURVIVES_LAPSE
-        if epoch is not None and not lapsed:
+        if epoch is not None and lapses == self._lapses:
             self._own(epoch)
 
     def _own(self, epoch: int) -> None:
@@ -195,8 +194,6 @@ class Node:
         """Takes a client's write."""
         window, stored, mutant = self.window, self._world.store.rows.get(op.uuid), self._world.mutant
         assert window is not None
-        if mutant is Mutant.GENERATION_IS_A_COUNTER and stored is not None:
-            op.generation = stored.generation
         if mutant is Mutant.DELETE_BY_FORMER_KEY and (known := window.present(op.uuid) or stored) is not None:
             op.former_key = known.key
         answered_early = mutant is Mutant.ANSWERED_WHEN_ACCEPTED or (

@@ -68,7 +68,7 @@ class Store:
     ) -> Generator[bool, None, int | None]:
         """Returns the new epoch; None if the shard changed hands, or the member presumed dead has sent a heartbeat. The
         counter is read an arbitrary time before the shard is written: no condition of Cassandra spans two partitions."""
-        if presumed_dead is not None and self._mutant is not Mutant.CLAIM_WITHOUT_COUNTER:
+        if presumed_dead is not None:
             member, counter = presumed_dead
             if self.counters.get(member, 0) != counter:
                 return None

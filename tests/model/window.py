@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from .rules import Mutant
 from .store import Page
-from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Generation, Key, Kind, Outcome, Row, Write
+from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Key, Kind, Outcome, Row, Write
 
 
 class Load:
@@ -53,20 +53,13 @@ class Window:
     def accept(self, op: Write) -> None:
         """Queues a write for the next batch. A client's write overrules the attempts that are under way."""
         self._sequence += 1
-        op.generation = self._generation(op)
+        op.generation = (self.epoch, self.incarnation, self._sequence)
         if op.by_client:
             self._clients[op.uuid] += 1
-            if not (op.kind is Kind.DELETE and self._mutant is Mutant.DELETE_DOES_NOT_SUPERSEDE):
-                self._supersede(op.uuid, stale=False)
+            self._supersede(op.uuid, stale=False)
             if self._mutant is Mutant.ACCEPTANCE_CHANGES_WINDOW:
                 self.rows.pop(op.uuid, None)
         self.pending.append(op)
-
-    def _generation(self, op: Write) -> Generation:
-        if self._mutant is Mutant.GENERATION_IS_A_COUNTER:
-            former = op.expected or op.generation
-            return (0, 0, former[2] + 1)
-        return (self.epoch, self.incarnation, self._sequence)
 
     def _supersede(self, uuid: int, *, stale: bool) -> None:
         for attempt in self.attempts:
@@ -162,13 +155,12 @@ class Window:
             unfinished += [row.key for row in self.rows.values()]
         if self._mutant is not Mutant.WATERMARK_IGNORES_ATTEMPTS:
             unfinished += [attempt.row.key for attempt in self.attempts]
-        if self._mutant is not Mutant.WATERMARK_IGNORES_SUPERSEDED:
-            unfinished += [row.key for row in self.awaiting.values()]
+        unfinished += [row.key for row in self.awaiting.values()]
         if self._mutant is not Mutant.WATERMARK_COVERS_UPSERTS:
             unfinished += [row.key for row in final.values() if row is not None]
         limit = min(unfinished, default=KEY_MAX)
-        horizon = KEY_MAX if self._mutant is Mutant.WATERMARK_BEYOND_HORIZON else self.horizon
-        return max((row.key for row in self.finished.values() if row.key < limit and row.key <= horizon), default=None)
+        done = (row.key for row in self.finished.values())
+        return max((key for key in done if key < limit and key <= self.horizon), default=None)
 
     def committed(self, batch: Batch) -> None:
         """The batch is durable: each of its uuids leaves its old place and enters the new one."""

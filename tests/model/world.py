@@ -96,8 +96,8 @@ class World:
         """The promise that was broken, or None."""
         weighted = (
             (self._pass_time, 3),
-            (self._client, 5),
-            (self._write, 4),
+            (self._client, 10),
+            (self._write, 6),
             (self._deliver, 12),
             (self._load, 6),
             (self._fire, 4),
@@ -132,14 +132,10 @@ class World:
         self.messages.append(message)
 
     def _hold_up(self, message: Message) -> None:
-        """Now and then a message takes long. While it is a claim, nodes that were frozen or cut off often come back."""
-        claim = message.what[0] == "claim"
-        if not self._faults or self.random.random() > (0.4 if claim else 0.07):
-            return
-        message.held_until = self.ticks + self.random.randint(1, NODE_LEASE if claim else 2 * MEMBER_TIMEOUT)
-        if claim:
-            for node in self.nodes:
-                node.frozen = node.cut_off = False
+        """Now and then a message takes long, more often where the shard's owner changes."""
+        change = message.what[0] in ("claim", "release")
+        if self._faults and self.random.random() < (0.15 if change else 0.04):
+            message.held_until = self.ticks + self.random.choice((2, 10, NODE_LEASE, 2 * MEMBER_TIMEOUT))
 
     def check(self) -> None:
         """No acknowledged timer is missing."""
@@ -194,7 +190,7 @@ class World:
         if ledger.is_busy(uuid) or not owners:
             return
         node = random.choice(owners)
-        at = node.now + random.choice((-3, 0, 2, 5, 5, 10, 10, 20, 40, 60))
+        at = node.now + random.choice((-3, 0, 2, 5, 5, 10, 10, 20, 40, 60, 90))
         if random.random() < 0.5:
             # So that instants are equal, and the uuid decides.
             at -= at % 5
@@ -246,10 +242,12 @@ class World:
             node.heartbeat()
 
     def _claim(self) -> None:
-        node = self._awake()
-        if node and not node.cut_off:
-            node.observe()
-            node.claim()
+        for node in self.nodes:
+            if not (node.frozen or node.cut_off):
+                # What it has read may be old.
+                if self.random.random() < 0.6:
+                    node.observe()
+                node.claim()
 
     def _truncate(self) -> None:
         window = self.random.choice(self.nodes).window
@@ -258,7 +256,7 @@ class World:
 
     def _lose_patience(self) -> None:
         node = self._awake()
-        if node and self._faults and self.random.random() < 0.3:
+        if node and self._faults and self.random.random() < 0.6:
             node.give_up_waiting()
 
     def _refuse(self) -> None:
@@ -278,6 +276,9 @@ class World:
         if not self._faults or random.random() < 0.5:
             return
         node, chance = random.choice(self.nodes), random.random()
+        if chance < 0.2:
+            self._stand_still_during_claim()
+            return
         if chance < 0.4:
             if random.random() < 0.6:
                 node.frozen = True
@@ -294,6 +295,26 @@ class World:
         else:
             node.skew = random.randint(-SKEW_MAX, SKEW_MAX)
         self.note("fault:", node, "frozen" if node.frozen else "", "cut off" if node.cut_off else "", node.skew)
+
+    def _stand_still_during_claim(self) -> None:
+        """The owner does nothing until another node is about to own the shard, and then goes on."""
+        owner = next((node for node in self.nodes if node.incarnation == self.store.owner), None)
+        if owner is None:
+            return
+        if self.random.random() < 0.5:
+            owner.heartbeat()
+            self._deliver()
+        for node in self.nodes:
+            node.frozen, node.cut_off = node is owner, False
+        self.note("fault:", owner, "stands still")
+        self._let_pass(self.random.randint(MEMBER_TIMEOUT, MEMBER_TIMEOUT + 10))
+        for node in self.nodes:
+            if node is not owner:
+                node.claim()
+        for _ in range(self.random.randrange(4)):
+            self._deliver()
+        owner.frozen = False
+        self.note("fault:", owner, "goes on")
 
     # ------------------------------------------------------------------ the end
 
