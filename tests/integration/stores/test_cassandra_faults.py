@@ -198,6 +198,24 @@ async def test_a_commit_without_answer_that_is_not_found_may_still_come(
     assert await loaded(store) == []
 
 
+async def test_a_commit_that_another_coordinator_completed_before_a_claim_is_durable(
+    store: CassandraStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, batch = store._open, await claimed(store)
+    write_all = client.write_all
+
+    async def evaluated_again_after_a_claim(writes: Iterable[Write]) -> Any:
+        sent = list(writes)
+        await write_all(sent)
+        assert await store.claim(batch.shard_id, expected_epoch=batch.epoch, owner=BOB) == batch.epoch + 1
+        return await write_all(sent)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "write_all", evaluated_again_after_a_claim)
+        assert await store.apply([replace(batch, upserts=[row(1, 1)])]) == [Applied.DURABLE]
+    assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.OWNERSHIP_LOST]
+
+
 async def test_a_claim_that_another_coordinator_completed_is_not_used(
     store: CassandraStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,14 +105,16 @@ def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iter
 
 
 async def apply(client: CassandraClient, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
-    """Executes the batch. If no answer decides, what is stored may."""
+    """Executes the batch. If no answer decides, what is stored may. So may it if the condition failed: another coordinator may
+    have completed this very batch, and then another node's claim, before the condition was evaluated again."""
     try:
         applied = await client.write_all(writes)
     except OutcomeUnknown as unknown:
         if await _is_last(client, batch.shard_id, token):
             return Applied.DURABLE
         raise unknown
-    return Applied.DURABLE if applied[0] else Applied.OWNERSHIP_LOST
+    durable = applied[0] or await _is_last(client, batch.shard_id, token)
+    return Applied.DURABLE if durable else Applied.OWNERSHIP_LOST
 
 
 async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool:
