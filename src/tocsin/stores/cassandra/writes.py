@@ -105,8 +105,8 @@ def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iter
 
 
 async def apply(client: CassandraClient, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
-    """Executes the batch. If no answer decides, what is stored may. So may it if the condition failed: another coordinator may
-    have completed this very batch, and then another node's claim, before the condition was evaluated again."""
+    """Executes the batch. If no answer decides, what is stored may. So it may if the condition failed: another coordinator
+    may have completed this very batch, and then another node's claim, before the condition was evaluated again."""
     try:
         applied = await client.write_all(writes)
     except OutcomeUnknown as unknown:
