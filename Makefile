@@ -35,8 +35,8 @@ web: ## build the web pages into src/tocsin/web/pages/static
 	@$(MAKE) --no-print-directory $(STATIC)
 
 .PHONY: wheel
-wheel: $(VENV)/.dev web ## build the wheel and the sdist, with the web pages, into dist
-	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+wheel: $(VENV)/.main web ## build the wheel and the sdist, with the web pages, into dist
+	@$(BIN)/hatchling build --directory dist >/dev/null
 
 hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each push
 	@$(BIN)/pre-commit install
@@ -254,7 +254,7 @@ image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
 	@$(ENGINE) build --file deploy/docker/Dockerfile --build-arg REVISION=$$(git rev-parse HEAD) --tag tocsin:$$($(BIN)/tocsin version --json | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["tocsin"])') $(ARGS) .
 
-test-image: wheel ## build the image on a Debian made here and run it, as root, without a registry
+test-image: $(VENV)/.dev wheel ## build the image on a Debian made here and run it, as root, without a registry
 	@$(BIN)/python -m tests.deploy.image $(ARGS)
 
 drill: STORE := sqlite

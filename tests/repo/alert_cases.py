@@ -171,7 +171,7 @@ CASES = (
         fires=2.5,
         over=0.5,
     ),
-    _case("TocsinHeartbeatsFail", _grows("tocsin_heartbeat_failures_total", 8), quiet=1, fires=2, over=1.5),
+    _case("TocsinHeartbeatsFail", _grows("tocsin_heartbeat_failures_total", 8), quiet=0.25, fires=1.5, over=11),
     _case("TocsinClockOff", _is("tocsin_clock_offset_seconds", 0.01, -0.3), quiet=0.75, fires=1.5, over=0.5),
     _case(
         "TocsinShardsChurn",

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,6 +281,15 @@ async def test_an_untrusted_certificate_is_refused(authority: trustme.CA, receiv
     outcome = (await client.call(receiver.url)).outcome
     assert outcome.code == "TLS_FAILED"
     assert "certificate" in outcome.detail
+
+
+async def test_authorities_of_the_environment_s_file_are_trusted(
+    authority: trustme.CA, receive: Any, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+    receiver = await receive(keep_answering, tls=serving(authority, "127.0.0.1"))
+    assert (await client.call(receiver.url)).outcome == TOOK
 
 
 async def test_tls_to_a_plain_text_port_fails(receive: Any, client: Any) -> None:

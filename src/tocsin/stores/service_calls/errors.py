@@ -85,4 +85,5 @@ def translate_postgresql_error(error: BaseException, name: str, *, in_commit: bo
     if code.startswith(_POSTGRESQL_UNREACHABLE) if code else lets_retry(cause):
         return StoreUnreachable(text)
     known = code.startswith(_POSTGRESQL_UNAVAILABLE) or code in _POSTGRESQL_UNAVAILABLE_CODES | POSTGRESQL_RETRIED
-    return StoreUnavailable(text) if lost or known or isinstance(cause, exc.TimeoutError) else cause
+    # An OSError that is not worth a retry at the start: a certificate that is not trusted, a socket that is not permitted.
+    return StoreUnavailable(text) if lost or known or isinstance(cause, exc.TimeoutError | OSError) else cause

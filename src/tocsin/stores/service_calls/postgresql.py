@@ -80,10 +80,9 @@ class PostgresqlDatabase(AgentDatabase):
 
     def __init__(self, url: URL, settings: SqlSettings, claimant: Claimant) -> None:
         super().__init__(settings)
-        query = dict(url.query)
-        if "sslmode" in query:
-            query["ssl"] = query.pop("sslmode")
-        self._url = url.set(drivername="postgresql+asyncpg", query=query)
+        self._url = url.set(drivername="postgresql+asyncpg", query={})
+        # libpq's parameters, such as sslrootcert: SQLAlchemy does not know them, and asyncpg reads them in a URL only.
+        self._dsn = URL.create("postgresql", query=url.query).render_as_string()
         self._name = url.set(drivername="postgresql").render_as_string(hide_password=True)
         self._claimant = claimant
         self._commits = _Commits()
@@ -96,7 +95,7 @@ class PostgresqlDatabase(AgentDatabase):
         self._engine = engine = self._new_engine()
         (_, args) = engine.dialect.create_connect_args(self._url)
         session = {"application_name": "tocsin agent lock", **_KEEPALIVE}
-        args = {**args, "server_settings": session}
+        args = {**args, "dsn": self._dsn, "server_settings": session}
         self._lock = lock = LeaderLock(args, self._name, self._claimant, self._settings)
         await lock.acquire(wait_s, standing_by)
         try:
@@ -119,6 +118,7 @@ class PostgresqlDatabase(AgentDatabase):
             max_overflow=0,
             pool_timeout=self._settings.pool_timeout_s,
             connect_args={
+                "dsn": self._dsn,
                 "timeout": self._settings.connect_timeout_s,
                 "command_timeout": self._settings.statement_timeout_ms / 1_000 + _ANSWER_MARGIN_S,
                 "prepared_statement_cache_size": _STATEMENTS_CACHED,
