@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tocsin.model.errors import StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.stores.service_calls.factory import agent_database
 
 
@@ -40,3 +41,11 @@ async def test_the_authority_in_the_url_decides_which_server_is_trusted(trusted:
             await agent_database(url).open(wait_s=0)
     assert bool(startups) == trusted
     assert ("certificate verify failed" in str(raised.value)) != trusted
+
+
+@pytest.mark.parametrize("value", ["/missing/ca.crt", "system"])
+def test_a_file_that_does_not_exist_is_a_setting_to_correct(value: str) -> None:
+    url = f"postgresql://tocsin@127.0.0.1/tocsin?sslmode=verify-full&sslrootcert={value}"
+    for setting, opened in (("store", PostgresStore), ("agent.database", agent_database)):
+        with pytest.raises(ConfigError, match=f"{setting}: sslrootcert: there is no file {value}"):
+            opened(url)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.sql.dialect import Step, Value
+from tocsin.sql.libpq import refuse_missing_files
 from tocsin.sql.rows import LoadQuery
 from tocsin.sql.server_store import ServerStore
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
@@ -34,6 +35,7 @@ class PostgresStore(ServerStore[PostgresSettings, Connection]):
     total_shards_default = TOTAL_SHARDS_SHARED_DEFAULT
 
     def __init__(self, url: str, **options: Any) -> None:
+        refuse_missing_files("store", url)
         super().__init__(PostgresSettings(url, **options))
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:

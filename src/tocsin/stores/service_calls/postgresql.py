@@ -13,6 +13,7 @@ from sqlalchemy import URL, Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+from tocsin.sql.libpq import refuse_missing_files
 from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.errors import (
     DATABASE_ERRORS,
@@ -83,6 +84,7 @@ class PostgresqlDatabase(AgentDatabase):
         self._url = url.set(drivername="postgresql+asyncpg", query={})
         # libpq's parameters, such as sslrootcert: SQLAlchemy does not know them, and asyncpg reads them in a URL only.
         self._dsn = URL.create("postgresql", query=url.query).render_as_string()
+        refuse_missing_files("agent.database", self._dsn)
         self._name = url.set(drivername="postgresql").render_as_string(hide_password=True)
         self._claimant = claimant
         self._commits = _Commits()
