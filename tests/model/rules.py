@@ -35,6 +35,7 @@ class Mutant(Enum):
     RESULTS_ALWAYS_COUNT = 10, "the result of a superseded attempt decides"
     WATERMARK_IGNORES_WINDOW = 11, "the range delete may cover rows of the window", 108
     WATERMARK_IGNORES_ATTEMPTS = 11, "the range delete may cover rows in flight", 793
+    WATERMARK_BEYOND_HORIZON = 11, "the range delete may go beyond the horizon", 26358
     RANGE_FROM_WATERMARK = 11, "the range delete begins at the former watermark", 2561
     FIRES_EARLY = 12, "a timer is due one tick before its instant"
     COARSE_INSTANTS = 12, "the database rounds instants down"

@@ -159,8 +159,9 @@ class Window:
         if self._mutant is not Mutant.WATERMARK_COVERS_UPSERTS:
             unfinished += [row.key for row in final.values() if row is not None]
         limit = min(unfinished, default=KEY_MAX)
+        horizon = KEY_MAX if self._mutant is Mutant.WATERMARK_BEYOND_HORIZON else self.horizon
         done = (row.key for row in self.finished.values())
-        return max((key for key in done if key < limit and key <= self.horizon), default=None)
+        return max((key for key in done if key < limit and key <= horizon), default=None)
 
     def committed(self, batch: Batch) -> None:
         """The batch is durable: each of its uuids leaves its old place and enters the new one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .mutation import mutation
-from .mutation_operators import drop, insert, leave_out, never, only_if, replace, rewrite
+from .mutation_operators import always, drop, insert, leave_out, never, only_if, replace, rewrite
 
 WINDOW = "tocsin.timers.engine.window:Window."
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
@@ -51,6 +51,30 @@ MUTATIONS = [
         10,
         only_if(WINDOW + "committed", "self._reinstate", condition="op.uuid not in batch.final"),
         caught_by=_WINDOW + "test_result_superseded_by_its_own_rows_write_counts_after_the_commit",
+    ),
+    mutation(
+        "a row that fires before its commit is confirmed keeps its former attempts",
+        10,
+        drop(WINDOW + "dispatch", "self._forget_former"),
+        caught_by=_WINDOW + "test_attempt_of_a_former_row_decides_nothing_beside_the_loaded_one",
+    ),
+    mutation(
+        "a commit keeps the refused delete of the row before",
+        8,
+        drop(WINDOW + "committed", "self.finished.pop"),
+        caught_by=_WINDOW + "test_refused_delete_that_is_tried_again_spares_what_was_written_meanwhile",
+    ),
+    mutation(
+        "a row that fires before its commit is confirmed keeps the refused delete of the row before",
+        8,
+        drop(WINDOW + "_forget_former", "self.finished[uuid]"),
+        caught_by=_WINDOW + "test_refused_delete_that_is_tried_again_spares_what_was_written_meanwhile",
+    ),
+    mutation(
+        "a row that was not sent fires while it is suspended",
+        24,
+        always(WINDOW + "due", "self._suspending"),
+        caught_by=_WINDOW + "test_row_that_is_suspended_because_it_was_not_sent_does_not_fire_meanwhile",
     ),
     # loads
     mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._changed_since_load")),

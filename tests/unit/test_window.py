@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
+import pytest
 
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
@@ -169,6 +170,31 @@ def test_result_superseded_by_its_own_rows_write_counts_after_the_commit() -> No
     assert not bench.window.awaiting_write
 
 
+@pytest.mark.parametrize("sent", [True, False])
+def test_attempt_of_a_former_row_decides_nothing_beside_the_loaded_one(sent: bool) -> None:
+    """A timer is replaced while its attempt is in flight. A load returns the new row, which fires, before the commit is
+    confirmed."""
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.fire()
+    former = bench.attempt
+    bench.create(20)
+    batch = bench.assemble()
+    bench.apply(batch)
+    bench.window.horizon = (19, b"\xff" * 16)
+    bench.load()
+    assert bench.fire().key[0] == 20
+    assert not bench.finish()
+    if sent:
+        assert not bench.window.answered(former, NextAttempt(former.row.timer, 30), 0)
+    else:
+        assert not bench.window.not_sent(former)
+    bench.window.committed(batch, 0)
+    assert bench.window.due(100) is None
+    assert UUID in bench.window.finished
+
+
 def test_refused_retry_neither_fires_nor_is_lost() -> None:
     bench = Bench()
     bench.create(10)
@@ -197,6 +223,40 @@ def test_refused_retry_does_not_replace_what_was_written_meanwhile() -> None:
     bench.commit(bench.assemble())
     assert bench.stored()[UUID].execute_at == 2_000
     assert bench.window.next_key() == (2_000, UUID)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_refused_delete_that_is_tried_again_spares_what_was_written_meanwhile(loaded: bool) -> None:
+    bench = Bench()
+    bench.create(5, OTHER)
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.fire()
+    bench.fire()
+    bench.finish()
+    bench.window.delete_refused(bench.window.finished[UUID], 50)
+    bench.create(20)
+    batch = bench.assemble()
+    assert bench.window.try_refused_again(50)
+    bench.apply(batch)
+    if loaded:
+        bench.window.horizon = (19, b"\xff" * 16)
+        bench.load()
+        bench.fire()
+    bench.window.committed(batch, 0)
+    bench.commit(bench.assemble(exact_after=0))
+    assert bench.stored()[UUID].execute_at == 20
+
+
+def test_row_that_is_suspended_because_it_was_not_sent_does_not_fire_meanwhile() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.fire()
+    assert bench.window.not_sent(bench.attempt, "egress")
+    assert bench.window.due(100) is None
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].suspended == "egress"
 
 
 def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:

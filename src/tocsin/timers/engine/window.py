@@ -186,10 +186,13 @@ class Window:
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
-        key = self._top(self._order)
-        if key is None or key[0] > now_us:
-            return None
-        return self.rows[key[1]]
+        while (key := self._top(self._order)) is not None and key[0] <= now_us:
+            row = self.rows[key[1]]
+            if self._suspending.get(key[1]) != row.generation:
+                return row
+            # The key is from before its attempt, which was not sent.
+            self.defer()
+        return None
 
     def defer(self) -> None:
         """Defers the row that `due` returned, because its destination is busy: it stays, and `due` no longer returns it."""
@@ -213,7 +216,12 @@ class Window:
         uuid = row.key[1]
         del self.rows[uuid]
         self.bytes -= row.size
-        attempt = InFlightAttempt(row, superseded=uuid in self._client_ops)
+        superseded = uuid in self._client_ops
+        if superseded:
+            # A load may have returned the row before its commit is confirmed, while former attempts go on: their results
+            # must not take the place of this one's.
+            self._forget_former(row)
+        attempt = InFlightAttempt(row, superseded)
         self._add_attempt(attempt)
         return attempt
 
@@ -433,6 +441,8 @@ class Window:
                 self._adopt(row)
                 continue
             self._remove(uuid)
+            # A refused delete may have been tried again since the batch was assembled.
+            self.finished.pop(uuid, None)
             self.awaiting_write.pop(uuid, None)
             self.superseded.pop(uuid, None)
             self.retrying.pop(uuid, None)
@@ -486,6 +496,9 @@ class Window:
         retried = self.retrying.get(uuid)
         if retried is not None and retried.identity != identity:
             del self.retrying[uuid]
+        finished = self.finished.get(uuid)
+        if finished is not None and finished.row.identity != identity:
+            del self.finished[uuid]
 
     def _adopt(self, row: Row) -> None:
         """A schedule's durable row takes the place of former ones with the same attempt, which goes on: its result meets the
