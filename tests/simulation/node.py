@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.support.simulation_loop import NODE
 from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import (
     AttemptFinished,
@@ -142,7 +143,7 @@ class Node:
             supervisor.placement,
             service,
             service.report,
-            secret="",
+            secrets=ClusterSecrets(""),
             clock=self.clock,
             limits=self._world.cluster_limits,
             observe=self._observe,
