@@ -218,13 +218,16 @@ async def test_a_restart_stops_at_a_worker_that_does_not_become_ready(
     assert any("aborted" in entry["event"] for entry in logs)
 
 
-async def test_a_second_interrupt_kills_workers_that_do_not_stop(family: Callable[..., Family]) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_second_signal_kills_workers_that_do_not_stop(
+    family: Callable[..., Family], number: signal.Signals, code: int
+) -> None:
     one = family("s r f")
     await one.all_ready()
-    one.parent._interrupted()
-    one.parent._interrupted()
+    one.parent._stop_wanted(number)
+    one.parent._stop_wanted(number)
     async with asyncio.timeout(PATIENCE_S):
-        assert await one.running == 0
+        assert await one.running == code
 
 
 async def test_a_worker_detects_the_exit_of_its_parent() -> None:
