@@ -54,7 +54,8 @@ class TimerModule:
             if isinstance(message, ScheduleTimer):
                 cancels.pop(key, None)
                 if key not in schedules or schedules[key].due_at < message.due_at:
-                    schedules[key] = TimerEntry(*key, envelope.correlation_id, message.due_at, now_us)
+                    # A number like any other: the engine stores it.
+                    schedules[key] = TimerEntry(*key, envelope.correlation_id, int(message.due_at), now_us)
             else:
                 schedules.pop(key, None)
                 cancels[key] = None
