@@ -80,4 +80,4 @@ class WeakStore(MemoryStore):
         rest, _ = self._under_way.get(shard_id, (None, 0.0))
         if rest is not None and only in (None, rest):
             del self._under_way[shard_id]
-            self._write(self._shards[shard_id], rest)
+            self._take(self._shards[shard_id], rest)

@@ -227,11 +227,11 @@ class MemoryStore:
             if shard is None:
                 results.append(Applied.OWNERSHIP_LOST)
                 continue
-            self._write(shard, batch)
+            self._take(shard, batch)
             results.append(Applied.DURABLE)
         return results
 
-    def _write(self, shard: _Shard, batch: ShardBatch) -> None:
+    def _take(self, shard: _Shard, batch: ShardBatch) -> None:
         for uuid in batch.deletes:
             shard.remove(uuid)
         if batch.delete_to is not None:
