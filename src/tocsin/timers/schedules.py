@@ -44,7 +44,8 @@ from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
 
 if TYPE_CHECKING:
     from tocsin.timers.history import RunPage
-    from tocsin.timers.service import TimerService
+    from tocsin.timers.turns import Turns
+from tocsin.timers.service import TimerService
 
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
@@ -97,8 +98,11 @@ class Schedules:
 
     def __init__(self, timers: TimerService) -> None:
         self._timers = timers
-        #: For what a request lets this process reckon of a schedule's instants.
-        self.turns = timers.turns
+
+    @property
+    def turns(self) -> Turns:
+        """For what a request lets this process reckon of a schedule's instants."""
+        return self._timers.turns
 
     async def create(self, timer: Timer, definition: Definition) -> ScheduleView:
         """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps

@@ -31,6 +31,7 @@ _NAMES = {
 _EMPTY = {
     "DynamoDB: capacity units",
     "DynamoDB: repeated requests",
+    "SQLite: files and free space",
     "Dead letters and suspended messages",
     "Missed instants of schedules",
 }
