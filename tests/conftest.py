@@ -44,7 +44,6 @@ _SLOW = {
     "tests/integration/stores/test_cassandra_faults.py": 1.0,
     "test_commands_print_what_the_page_shows": 5.0,
     "sdks/typescript/tests/": 5.0,
-    "tests/upgrade/": 5.0,
     "tests/integration/test_wheel.py": 5.0,
     "tests/integration/cli/test_echo.py": 3.0,
     "tests/integration/cli/test_examples.py": 3.0,

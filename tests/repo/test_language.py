@@ -80,16 +80,9 @@ KEPT = (
     Kept("docs/reference/", "octet", _MEDIA_TYPE),
     Kept("sdks/", "octet", _MEDIA_TYPE),
     Kept("tests/", "octet", _MEDIA_TYPE),
-    Kept("src/tocsin/settings/former.py", "strangers", "the former name of a setting, which its error quotes"),
-    Kept("src/tocsin/settings/former.py", "shun", "the former name of a setting, which its error quotes"),
-    Kept("src/tocsin/settings/former.py", "pulses", "the former name of a setting, which its error quotes"),
-    Kept("src/tocsin/settings/former.py", "figures", "the former name of settings, which their errors quote"),
     Kept("CHANGELOG.md", "figures", "the former name of a setting"),
-    Kept("tests/unit/test_settings.py", "shun", "the former name of a setting"),
-    Kept("tests/integration/cli/test_administration.py", "shun", "the former name of a setting"),
     Kept("src/tocsin/model/ids.py", "ring", "the hash ring of shards"),
     Kept("CHANGELOG.md", "parked", "former names of metrics"),
-    Kept("tests/upgrade/before_hardening/", "parked", "a dump of an earlier release"),
 )
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

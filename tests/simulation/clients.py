@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 SECOND = 1_000_000
 _POLICIES = (
     None,
-    RetryPolicy(max_attempts=1_000, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
-    RetryPolicy(max_attempts=3, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
-    RetryPolicy(max_attempts=1_000, initial_interval_us=1, max_interval_us=SECOND),
+    RetryPolicy(
+        max_attempts=1_000, initial_interval_us=SECOND // 5, backoff_multiplier=2.0, max_interval_us=3 * SECOND
+    ),
+    RetryPolicy(max_attempts=3, initial_interval_us=SECOND // 5, backoff_multiplier=2.0, max_interval_us=3 * SECOND),
+    RetryPolicy(max_attempts=1_000, initial_interval_us=1, backoff_multiplier=2.0, max_interval_us=SECOND),
 )
 #: Answers after which the write was certainly not done. A missing answer is not one of them.
 _REFUSED = (RequestExpired, Overloaded, DefiniteFailure, ShardMoved)

@@ -49,8 +49,10 @@ SCHEDULED_NAMESPACE = "scheduled"
 _RECOVERY_S = 45.0
 _POLICIES = (
     RetryPolicy(max_attempts=1),
-    RetryPolicy(max_attempts=3, initial_interval_us=SECOND // 5, max_interval_us=SECOND),
-    RetryPolicy(max_attempts=1_000, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
+    RetryPolicy(max_attempts=3, initial_interval_us=SECOND // 5, backoff_multiplier=2.0, max_interval_us=SECOND),
+    RetryPolicy(
+        max_attempts=1_000, initial_interval_us=SECOND // 5, backoff_multiplier=2.0, max_interval_us=3 * SECOND
+    ),
 )
 
 

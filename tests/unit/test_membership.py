@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tocsin.ports.store import Member
-from tocsin.timers.engine.membership import Flag, Membership, address_of, announced, api_url_of, flags_of
+from tocsin.timers.engine.membership import Flag, Membership, address_of, announced, api_url_of
 
 SECOND = 1_000_000
 TIMEOUT = 5 * SECOND
@@ -53,33 +53,11 @@ def test_leaving_member_gets_no_shards_and_stays_reachable() -> None:
     assert membership.alive(B)
 
 
-def test_record_format_2_requires_every_living_member_to_read_it() -> None:
-    earlier = [Member(B, "b", "b:1", second) for second in range(2)]
-    membership = Membership(A, TIMEOUT)
-    assert not membership.format_2
-    membership.observe([row(A, 0), earlier[0]], 0)
-    membership.observe([row(A, 1), earlier[1]], SECOND)
-    assert not membership.format_2
-    for second in range(2, 8):
-        membership.observe([row(A, second), earlier[1]], second * SECOND)
-    assert membership.format_2
-    membership.observe([row(A, 8), row(B, 8, leaving=True)], 8 * SECOND)
-    assert membership.has(B, Flag.LEAVING)
-    assert membership.format_2
-
-
-def test_leaving_flag_is_readable_by_earlier_releases() -> None:
-    assert announced("a:1", leaving=True, beside_earlier=True) == "a:1#leaving"
-    assert announced("a:1", leaving=False, skewed=True, beside_earlier=True) == "a:1#skewed"
-    assert announced("a:1", leaving=True, beside_earlier=True, api_url="http://a") == "a:1#leaving"
-    with_url = Member(A, "a", announced("a:1", leaving=True, api_url="http://a:8080/x"), 1)
+def test_what_a_member_announces() -> None:
+    with_url = Member(A, "a", announced("a:1", leaving=True, skewed=True, api_url="http://a:8080/x"), 1)
+    assert with_url.address == "a:1#leaving api=http://a:8080/x"
     assert (address_of(with_url), api_url_of(with_url)) == ("a:1", "http://a:8080/x")
-    assert {Flag.LEAVING, Flag.FORMAT_2} <= flags_of(with_url)
-    assert announced("a:1", leaving=False, beside_earlier=True).partition("#")[2] not in (
-        "leaving",
-        "skewed",
-        "outdated",
-    )
+    assert announced("a:1", leaving=False, tls=True) == "a:1#tls"
 
 
 def test_alone_requires_that_no_other_member_row_exists() -> None:
@@ -249,7 +227,7 @@ def test_unknown_member_flags_are_ignored() -> None:
 
 def known_by(incarnation: bytes, counter: int, since_us: int, *marks: str) -> Member:
     name = chr(incarnation[0])
-    address = announced(f"{name}:1", leaving=False, beside_earlier=True, secret_marks=marks, since_us=since_us)
+    address = announced(f"{name}:1", leaving=False, secret_marks=marks, since_us=since_us)
     return Member(incarnation, name, address, counter)
 
 

@@ -15,7 +15,6 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputLimits
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.settings import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
-from tocsin.settings.former import CONSTANT, RENAMED
 from tocsin.settings.limits import TABLE_OF, setting_of
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.web.api.request import ApiLimits
@@ -247,30 +246,6 @@ class TestRefusals:
 
     def test_a_key_without_its_table(self, file):
         assert "did you mean egress.allow?" in refusal(config=file("egress_allow = []"))
-
-    def test_former_settings_in_the_file_name_what_became_of_them(self, file):
-        path = file(
-            "api.batch_items_per_turn = 5\nunwritten_results_max = 1\n[postgresql]\nloaders = 3\n[ui]\nlist_rows = 9\n"
-        )
-        assert refusal(config=path).splitlines() == [
-            f"api.batch_items_per_turn ({path}, line 1) is no longer a setting; remove it",
-            f"unwritten_results_max ({path}, line 2) was renamed; use uncommitted_results_max",
-            f"postgresql.loaders ({path}, line 4) was renamed; use database.load_connections",
-            f"ui.list_rows ({path}, line 6) is no longer a setting but a constant, 50; remove it",
-        ]
-
-    def test_former_settings_in_the_environment_name_what_became_of_them(self, monkeypatch):
-        monkeypatch.setenv("TOCSIN_AGENT_SQL_LOCK_LEASE", "5s")
-        monkeypatch.setenv("TOCSIN_SHUN", "1m")
-        assert refusal().splitlines() == [
-            "TOCSIN_AGENT_SQL_LOCK_LEASE was renamed; use TOCSIN_AGENT_SQL_LEADER_LEASE",
-            "TOCSIN_SHUN is no longer a setting but a constant, 1m; remove it",
-        ]
-
-    def test_new_names_of_former_settings_are_settings(self):
-        names = {setting_name(field) for field in Settings.model_fields}
-        assert set(RENAMED.values()) <= names
-        assert not names & (RENAMED.keys() | CONSTANT.keys())
 
     def test_bad_values_name_their_source(self, file, monkeypatch):
         monkeypatch.setenv("TOCSIN_NODE_LEASE", "3")

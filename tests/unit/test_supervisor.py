@@ -6,16 +6,10 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-import msgspec
 import pytest
 
-from tocsin.model.condition import Condition, OnConflict
-from tocsin.model.errors import ClusterUpgrading, StoreUnavailable
-from tocsin.model.namespace import Answers, Namespace
-from tocsin.model.raw_body import RawBody
-from tocsin.model.retry import DEFAULT_POLICY
-from tocsin.model.secrets import SigningSecrets
-from tocsin.model.timer import Changes, CreateKey, Timer
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.timer import Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
 from tocsin.stores.memory import MemoryStore
@@ -25,7 +19,6 @@ from tocsin.timers.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import Finished, OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.service import TimerService
 
 SECOND = 1_000_000
 OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16
@@ -495,41 +488,6 @@ async def test_claim_under_release_is_not_used_again(node: Node) -> None:
     window = node.supervisor.shards[theirs].window
     assert window is not None
     assert (await node.store.shards())[theirs] == ShardState(theirs, window.epoch, OWN)
-
-
-async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node: Node) -> None:
-    service = TimerService(node.context, node.supervisor, namespace_num_shards=1, retention_us=SECOND)
-    node.context.namespaces["a"] = Namespace("a", 4, 0, 0)
-    timer = Timer("a", "t", 0, "http://h/", 0, 0)
-    await node.beat_of(OTHER)
-    await node.seconds(2, alive=(OTHER,))
-    for condition in (Condition(OnConflict.KEEP), Condition(key=CreateKey("k", "b"))):
-        with pytest.raises(ClusterUpgrading, match="earlier release"):
-            await service.create(timer, condition)
-        (refused,) = await service.create_many([timer], [condition])
-        assert isinstance(refused, ClusterUpgrading)
-    await service.create_namespace("signed", secret="one")
-    with pytest.raises(ClusterUpgrading, match="a grace"):
-        await service.rotate_secret("signed", "two", SECOND)
-    assert (await service.rotate_secret("signed", "three", 0)).signing == SigningSecrets("three")
-    raw = msgspec.structs.replace(timer, body=RawBody("text/plain", text="x"))
-    for asked in (
-        service.create(raw),
-        service.create(msgspec.structs.replace(timer, expire_after_us=SECOND)),
-        service.update("a", "t", Changes(expire_after_us=None)),
-        service.update("a", "t", Changes(body=raw.body)),
-        service.update_namespace("a", answers=Answers.STRICT),
-        service.update_namespace("a", retry=DEFAULT_POLICY),
-        service.create_namespace("b", retry=DEFAULT_POLICY),
-    ):
-        with pytest.raises(ClusterUpgrading, match="earlier release"):
-            await asked
-    assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
-    # It ended without announcing it.
-    await node.seconds(6)
-    service.require_format_2("onConflict")
-    rotated = await service.rotate_secret("signed", "four", 60 * SECOND)
-    assert rotated.signing.at(rotated.updated_at) == ("four", "three")
 
 
 async def test_claims_of_many_shards_do_not_delay_heartbeats() -> None:

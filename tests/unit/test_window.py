@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
-from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
+from tocsin.model.errors import DefiniteFailure, IdempotencyConflict, ShardUnavailable, TimerExists, TimerNotPending
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record, encode_record
 from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
@@ -322,7 +322,6 @@ def nested(levels: int) -> msgspec.Raw:
 
 
 def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
-    """An earlier release stored such payloads."""
     bench = Bench()
     timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
     record = encode_record(timer)
@@ -519,5 +518,5 @@ def test_create_with_a_key_does_not_replace_a_newer_releases_record() -> None:
     bench.store._shards[0].upsert([row])
     keyed(bench, "k")
     bench.commit(bench.assemble())
-    assert isinstance(bench.answers[-1], ClusterUpgrading)
+    assert isinstance(bench.answers[-1], ShardUnavailable)
     assert bench.stored()[UUID] == row

@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 
 class SettingFlags(TyperCommand):
     """A command whose flags are settings. A flag that it lacks is refused with the setting's other names, if there is such
-    a setting, or with what became of a former one."""
+    a setting."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the arguments. Raises ConfigError for a flag that only names a setting."""
@@ -22,12 +22,9 @@ class SettingFlags(TyperCommand):
 
 def _refuse_setting(flag: str) -> None:
     from tocsin.model.errors import ConfigError
-    from tocsin.settings.former import fate_of
     from tocsin.settings.names import env_name, setting_name
     from tocsin.settings.settings import Settings
 
     field = flag.removeprefix("--").replace("-", "_")
-    if (fate := fate_of(env_name(field))) is not None:
-        raise ConfigError(f"{flag} is not a flag; {env_name(field)} {fate}")
     if field in Settings.model_fields:
         raise ConfigError(f"{flag} is not a flag; set {env_name(field)}, or {setting_name(field)} in the file")

@@ -1,8 +1,8 @@
 """The messages between nodes, as msgpack. Timers and changes are encoded as JSON, like their stored records.
 
-The numbers and tags here are the protocol: nodes of different releases run side by side during a rolling restart.
-Therefore new fields are added at the end of a message only, with a default; a node ignores messages with an unknown
-tag; and a node refuses a write that it cannot decode, and only that write.
+The numbers and tags here are the protocol: nodes of two releases run side by side during a rolling restart. So what a
+release adds to the one before comes at the end of a message, with a default; a node ignores messages with an unknown tag;
+and a node refuses a write that it cannot decode, and only that write.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tocsin.ports.whereabouts import Whereabouts
 class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     """One write. `epoch`: the shard's epoch as the sender knows it. `budget_us`: the time left until the write's
     deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
-    `namespace_version`: the version of the namespace that the sender knows; 0 from a release that does not send it.
-    `condition`: the condition of a create, as JSON; empty for none. For a schedule: what is asked for, as JSON; its timer, or
-    the changes of its timer, are in `body`."""
+    `namespace_version`: the version of the namespace that the sender knows; 0: unknown. `condition`: the condition of a
+    create, as JSON; empty for none. For a schedule: what is asked for, as JSON; its timer, or the changes of its timer, are
+    in `body`."""
 
     id: int
     kind: int
@@ -81,8 +81,8 @@ class LocateTimer(msgspec.Struct, tag="w", array_like=True):
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
     """An HTTP request that only the other node can serve. `target` is the path with its query, as sent. `key_hash`: the
-    SHA-256 of the client's API key, which then is not among the headers. `client`: the client's address, from a node that has
-    checked the request's Host header and proxy; empty from one that has not."""
+    SHA-256 of the client's API key, which is not among the headers; empty without one. `client`: the client's address; the
+    sender has checked the request's Host header and proxy."""
 
     id: int
     method: str
@@ -127,12 +127,10 @@ class WriteResults(msgspec.Struct, tag="a", array_like=True):
 
 
 class PeerReport(msgspec.Struct, tag="r", array_like=True):
-    """The node's report and, if requested, its statistics. `unused` is the place of the statistics of earlier releases, which
-    this one can't read."""
+    """The node's report and, if requested, its statistics."""
 
     id: int
     report: NodeReport
-    unused: object = None
     statistics: StatisticsReport | None = None
 
 
@@ -173,10 +171,6 @@ _replies: msgspec.msgpack.Decoder[PeerReply] = msgspec.msgpack.Decoder(PeerReply
 _any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
 _KINDS = {int(kind): kind for kind in WriteKind}
-#: A create with a condition has its own kind, so that a release that does not know conditions refuses it.
-_CREATE_IF = 5
-_KINDS[_CREATE_IF] = WriteKind.CREATE
-
 
 _M = TypeVar("_M")
 
@@ -251,7 +245,7 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
     elif write.timer is not None:
         op.body, op.brief = encode_record(write.timer), True
         if write.condition is not None:
-            op.kind, op.condition = _CREATE_IF, _json.encode(write.condition)
+            op.condition = _json.encode(write.condition)
     elif write.changes is not None:
         op.body = _json.encode(write.changes)
     return op
@@ -269,7 +263,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     execute_at, expected = 0, b""
     if kind is WriteKind.CREATE:
         timer = decode_record(op.body)
-        if op.kind == _CREATE_IF:
+        if op.condition:
             with _undecodable():
                 condition = _condition.decode(op.condition)
     elif kind is WriteKind.UPDATE:

@@ -167,13 +167,6 @@ class ShardMoved(ShardUnavailable):
     present owner."""
 
 
-class ClusterUpgrading(Unavailable):
-    """A member of an earlier release could not read what would be written. Nothing was written. Once every member runs this
-    release, the same request is accepted."""
-
-    code = "CLUSTER_UPGRADING"
-
-
 class Overloaded(Unavailable):
     """A limit on waiting work is reached. Nothing was accepted."""
 

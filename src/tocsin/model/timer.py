@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 
 import msgspec
@@ -12,10 +11,8 @@ from tocsin.model.raw_body import BODILESS_METHODS, RawBody, header_conflicts
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import Schedule, Source
 
-#: The greatest version of the record format that this release reads. A node that reads a greater one leaves the shard to a
-#: newer node. A record is written in the smallest version that can express it, so that earlier releases read what they can.
-RECORD_VERSION = 2
-
+#: The version of the record format. A node that reads a greater one leaves the shard to a newer node.
+RECORD_VERSION = 1
 
 #: What encoding or decoding a record may raise because of its contents: invalid text, numbers out of range, nesting deeper
 #: than the stack, size beyond the memory. They concern one record, never the process.
@@ -114,21 +111,15 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Timer)
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _damaged_decoder = msgspec.json.Decoder(_Damaged)
-_PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
+_PREFIX = b'{"v":1,'
 _PREFIX_DAMAGED = b'{"v":0,'
 #: Characters that are kept of the reason why a store can't read a row.
 _DAMAGE_CHARS_MAX = 200
 
 
-def needs_format_2(timer: Timer) -> bool:
-    """Whether an earlier release would lose a part of the timer, so that its record needs a format which that release does
-    not read."""
-    return bool(timer.keys) or timer.body is not None or timer.expire_after_us is not None or timer.schedule is not None
-
-
 def encode_record(timer: Timer) -> bytes:
     """The stored form: JSON text, readable in any database, that begins with its format version."""
-    return (_PREFIX_2 if needs_format_2(timer) else _PREFIX_1) + _encoder.encode(timer)[1:]
+    return _PREFIX + _encoder.encode(timer)[1:]
 
 
 def decode_record(record: bytes) -> Timer:
@@ -136,7 +127,7 @@ def decode_record(record: bytes) -> Timer:
 
     Raises RecordTooNew for a newer format version, RecordUndecodable for anything else that can't be decoded.
     """
-    if not record.startswith((_PREFIX_1, _PREFIX_2)):
+    if not record.startswith(_PREFIX):
         try:
             if record.startswith(_PREFIX_DAMAGED):
                 raise RecordUndecodable(_damaged_decoder.decode(record.partition(b"\n")[0]).damaged)
@@ -144,11 +135,9 @@ def decode_record(record: bytes) -> Timer:
         except UNUSABLE as error:
             raise RecordUndecodable(str(error) or type(error).__name__) from error
         if version > RECORD_VERSION:
-            raise RecordTooNew(f"the record has format {version}; this node reads formats up to {RECORD_VERSION}")
+            raise RecordTooNew(f"the record has format {version}; this node reads format {RECORD_VERSION}")
     try:
         return _decoder.decode(record)
-    except RecursionError:
-        return _decode_deep(record)
     except UNUSABLE as error:
         raise RecordUndecodable(str(error) or type(error).__name__) from error
 
@@ -158,21 +147,6 @@ def damaged_record(error: BaseException, stored: bytes) -> bytes:
     unchanged. `decode_record` refuses it with the reason."""
     reason = f"the stored row is damaged: {type(error).__name__}: {error}"[:_DAMAGE_CHARS_MAX]
     return _encoder.encode(_Damaged(0, reason)) + b"\n" + stored
-
-
-def _decode_deep(record: bytes) -> Timer:
-    """Decodes a payload nested deeper than is accepted now, which former releases took from receivers.
-
-    It was decoded once before it was stored, with more of the stack free than here, so its depth is limited.
-    """
-    limit = sys.getrecursionlimit()
-    try:
-        sys.setrecursionlimit(2 * limit)
-        return _decoder.decode(record)
-    except UNUSABLE as error:
-        raise RecordUndecodable(str(error) or type(error).__name__) from error
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def unreadable_timer(namespace: str, timer_id: str, execute_at: int, reason: str) -> Timer:

@@ -141,16 +141,14 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
-    """A node's report about itself. `release` is its version. `takes_key_hashes` keeps the place of a
-    former field: true, and read by nobody. `largest_shard_bytes`: what the database reported; None if it reports no sizes.
-    New fields are only added at the end, with a default."""
+    """A node's report about itself. `release` is its version. `largest_shard_bytes`: what the database
+    reported; None if it reports no sizes."""
 
     release: str
     dispatching: bool
     dispatch_paused_reason: str | None
     agent: bool
     shards: list[ShardReport]
-    takes_key_hashes: bool = False
     largest_shard_bytes: int | None = None
 
 
@@ -166,8 +164,7 @@ class Peers(Protocol):
 
     async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:
         """What the node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable, within the
-        time limit of reports; a node of an earlier release never answers."""
+        time limit of reports."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
-        """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time; a
-        node of an earlier release never confirms."""
+        """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time."""

@@ -29,7 +29,9 @@ NAMESPACE = "tocsin.agent"
 #: The URL of these timers, and their destination. It only describes them: their namespace decides how they are invoked.
 _URL = "agent:due"
 #: Practically unlimited attempts: the service call waits for its timer.
-_RETRY = RetryPolicy(max_attempts=1_000_000, initial_interval_us=200_000, max_interval_us=30_000_000)
+_RETRY = RetryPolicy(
+    max_attempts=1_000_000, initial_interval_us=200_000, backoff_multiplier=2.0, max_interval_us=30_000_000
+)
 #: How long publishing a due time may take; the longest timeout that the timer service accepts by default.
 _PUBLISH_TIMEOUT_US = 60_000_000
 _PUBLISHED = Response(200)

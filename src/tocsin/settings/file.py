@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tocsin.model.errors import ConfigError
-from tocsin.settings.former import fate_of
 
 
 class Entry(NamedTuple):
@@ -69,8 +68,6 @@ def _line_of(text: str, key: str) -> int:
 
 def fault_of(name: str, known: Iterable[str]) -> str:
     """What is wrong with a name that is not a setting, and what to do: the rest of a sentence that begins with it."""
-    if (fate := fate_of(name)) is not None:
-        return fate
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1) or [
         other for other in names if other.replace(".", "_") == name.replace(".", "_")

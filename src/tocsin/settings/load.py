@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
 from tocsin.settings.file import fault_of
-from tocsin.settings.former import fate_of
 from tocsin.settings.names import ENV_PREFIX, env_name, flag_name, setting_name
 from tocsin.settings.settings import SECRETS, Settings, entries_of
 from tocsin.settings.values import PORT_MAX, redacted
@@ -43,11 +42,8 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
     """The settings in force. `flags` by field; None stands for a flag that was not given.
 
     Raises ConfigError with one line for each bad setting: its name, its source, what is wrong and how to write it.
-    Variables of the environment that are former settings are errors too.
     """
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    if former := [f"{name} {fate}" for name in _own_variables() if (fate := fate_of(name)) is not None]:
-        raise ConfigError("\n".join(former))
     try:
         settings = Settings(**given)
     except ValidationError as error:

@@ -110,7 +110,6 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool, largest_
         reason,
         agent,
         shards,
-        takes_key_hashes=True,
         largest_shard_bytes=largest_shard_bytes,
     )
 

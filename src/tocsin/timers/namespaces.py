@@ -9,7 +9,6 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.model.errors import (
-    ClusterUpgrading,
     Conflict,
     FieldError,
     InvalidInput,
@@ -116,11 +115,10 @@ class Namespaces:
         reserved: bool = False,
     ) -> Namespace:
         """Creates a namespace. Only with `reserved` may the name begin with the server's prefix. Raises NamespaceExists,
-        InvalidInput, ClusterUpgrading, Unavailable."""
+        InvalidInput, Unavailable."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
             raise InvalidInput(FieldError("name", reason))
-        self._check_namespace_format(answers, retry)
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the store's number of shards"))
@@ -158,10 +156,8 @@ class Namespaces:
         once, which ends a rotation.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
-        `namespaces_lease`. Raises NamespaceNotFound, InvalidInput, Conflict, ClusterUpgrading, Unavailable.
+        `namespaces_lease`. Raises NamespaceNotFound, InvalidInput, Conflict, Unavailable.
         """
-
-        self._check_namespace_format(answers, retry)
 
         def change(known: Namespace) -> Namespace:
             replaced = remove_secret or secret is not None
@@ -183,11 +179,7 @@ class Namespaces:
 
         def change(known: Namespace) -> Namespace:
             now_us = self._context.clock.now_us()
-            signing = known.signing.rotated(fresh, now_us, grace_us, force=force)
-            if signing.previous:
-                # A node of an earlier release would sign with the new secret alone, and drop the others when it writes.
-                self.require_format_2("a grace period")
-            return known.changed(now_us, signing)
+            return known.changed(now_us, known.signing.rotated(fresh, now_us, grace_us, force=force))
 
         return await self._change_everywhere(name, change)
 
@@ -199,14 +191,6 @@ class Namespaces:
         if self._peers is not None:
             await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
         return changed
-
-    def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
-        """Raises ClusterUpgrading while a node of an earlier release may be running, which would ignore these fields, and
-        drop them with its next change of the namespace."""
-        if answers is Answers.STRICT:
-            self.require_format_2("answers")
-        if isinstance(retry, RetryPolicy):
-            self.require_format_2("retryPolicy")
 
     async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
         """Makes the change to the stored namespace, again if others change it at the same time."""
@@ -228,15 +212,6 @@ class Namespaces:
                 await self.namespaces()
 
     # ------------------------------------------------------------------ helpers
-
-    def require_format_2(self, what: str) -> None:
-        """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
-        field of the request that needs the format."""
-        if self._shared and not self._supervisor.membership.format_2:
-            raise ClusterUpgrading(
-                f"{what} can't be used yet: a node of an earlier release, which can't read it, may still be running; try "
-                "again when every node runs this release"
-            )
 
     async def _read(self, call: Awaitable[T]) -> T:
         """The result of a store call; its errors as Unavailable."""

@@ -109,8 +109,7 @@ class Schedules:
         its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
-        Raises InvalidInput, ClusterUpgrading, and ScheduleEnded if the definition has no instant left."""
-        self._timers.require_format_2("a schedule")
+        Raises InvalidInput, and ScheduleEnded if the definition has no instant left."""
         if withheld(timer.url, timer.headers):
             stored = await self._stored(timer.namespace, timer.id)
             take_secrets(timer, None if stored is None else stored.timer)

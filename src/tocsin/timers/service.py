@@ -148,7 +148,6 @@ class TimerService(ScheduleRows):
             assert timer is not None
             try:
                 shard_id = self._shard_of(op.namespace, op.uuid)
-                self._check_format(timer, op.condition)
             except TocsinError as error:
                 settle(op, error)
                 continue
@@ -158,14 +157,6 @@ class TimerService(ScheduleRows):
                 shards.setdefault(shard_id, []).append(op)
         for shard_id, together in shards.items():
             self._submit(shard_id, together, settle)
-
-    def _check_format(self, timer: Timer, condition: Condition | None) -> None:
-        if timer.body is not None:
-            self.require_format_2("body")
-        if timer.expire_after_us is not None:
-            self.require_format_2("expireAfter")
-        if condition is not None:
-            self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""
@@ -220,10 +211,6 @@ class TimerService(ScheduleRows):
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
         InvalidInput, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        if changes.body is not msgspec.UNSET:
-            self.require_format_2("body")
-        if changes.expire_after_us is not msgspec.UNSET:
-            self.require_format_2("expireAfter")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer

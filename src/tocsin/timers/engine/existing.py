@@ -7,10 +7,10 @@ import msgspec
 
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
 from tocsin.model.errors import (
-    ClusterUpgrading,
     IdempotencyConflict,
     RecordTooNew,
     RecordUndecodable,
+    ShardUnavailable,
     TimerExists,
     TocsinError,
 )
@@ -39,7 +39,9 @@ def create_if(
         answer = None if former is None else _answer(op.condition, former)
     except RecordTooNew as error:
         # It may have been created under the same key.
-        return ClusterUpgrading(f"a newer release stored the timer of that id; try again after the upgrade: {error}")
+        return ShardUnavailable(
+            f"a newer release stored the timer of that id, and its nodes take over the shard: {error}"
+        )
     except IdempotencyConflict as error:
         return error
     if answer is not None:

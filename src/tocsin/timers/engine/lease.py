@@ -119,13 +119,11 @@ class NodeLease:
         context = self._context
         self._counter += 1
         flags = {"leaving": self.leaving, "skewed": self._skew.lasting, "outdated": self.outdated}
-        earlier = not self._membership.format_2
         if self._secret_marks and not self._since_us:
             self._since_us = await context.bounded(context.store.now())
         address = announced(
             self._address,
             **flags,
-            beside_earlier=earlier,
             api_url=self._api_url,
             tls=self._tls,
             secret_marks=self._secret_marks,

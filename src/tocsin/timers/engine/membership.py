@@ -21,8 +21,6 @@ class Flag(StrEnum):
     SKEWED = "skewed"
     #: It has read timers stored by a newer release, likewise.
     OUTDATED = "outdated"
-    #: It reads timers of record format 2. Earlier releases don't, and have no such flag.
-    FORMAT_2 = "format2"
     #: Other nodes can connect to it with TLS.
     TLS = "tls"
 
@@ -37,7 +35,6 @@ def announced(
     leaving: bool,
     skewed: bool = False,
     outdated: bool = False,
-    beside_earlier: bool = False,
     api_url: str = "",
     tls: bool = False,
     secret_marks: Sequence[str] = (),
@@ -45,18 +42,14 @@ def announced(
 ) -> str:
     """The address with the flags and the URL of the API, as the member row has it.
 
-    Earlier releases understand at most one flag. Beside such a member (`beside_earlier`), the flag that concerns the shards
-    has precedence; record format 2 isn't in use then, and the URL is left out. TLS is announced beside no other flag then.
-
-    `secret_marks` are those of the secrets that the member accepts, `since_us` is its start by the store's clock.
+    Of several flags that concern the shards, the first is announced. `secret_marks` are those of the secrets that the member
+    accepts, `since_us` is its start by the store's clock.
     """
     raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
     words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
-    if not (words and beside_earlier):
-        words.append(Flag.FORMAT_2)
-        # Also in the first row, before the others' rows are known: they may connect at once.
-        words += [Flag.TLS] if tls else []
-    if api_url and not beside_earlier:
+    # Also in the first row, before the others' rows are known: they may connect at once.
+    words += [Flag.TLS] if tls else []
+    if api_url:
         words.append(_API_URL + api_url)
     if secret_marks:
         words += [_SECRETS + ",".join(secret_marks), f"{_SINCE}{since_us}"]
@@ -126,8 +119,6 @@ class Membership:
         self._with_another_secret: frozenset[bytes] = frozenset()
         self._stable_since: int | None = None
         self._observed_at: int | None = None
-        #: Whether every living member, as last read, reads timers of record format 2. False before the first read.
-        self.format_2 = False
 
     def observe(self, members: Iterable[Member], boot_us: int) -> None:
         """Updates the view with a fresh read of the member rows."""
@@ -151,7 +142,6 @@ class Membership:
         if self._stable_since is None or not alive.keys() <= self._alive.keys():
             self._stable_since = boot_us
         self._alive = alive
-        self.format_2 = all(self.has(incarnation, Flag.FORMAT_2) for incarnation in alive)
         self._with_another_secret = with_another_secret(
             member for member in self.members() if member.incarnation in alive
         )

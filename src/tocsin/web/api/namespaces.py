@@ -103,7 +103,7 @@ class NamespaceHandlers:
         "Rotate a namespace's signing secret",
         Role.ADMIN,
         Reach.NAMESPACE,
-        errors=("NAMESPACE_NOT_FOUND", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE", "CLUSTER_UPGRADING"),
+        errors=("NAMESPACE_NOT_FOUND", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE"),
         example={"name": "orders", "grace": "24h"},
     )
     async def rotate(self, request: ApiRequest, sent: wire.RotateSecret) -> wire.RotatedSecret:

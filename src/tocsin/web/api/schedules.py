@@ -24,7 +24,7 @@ _UNCHANGED = (b"tocsin-existing", b"true")
 
 _operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
 _READ_ERRORS = ("SCHEDULE_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
-_WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED", "CLUSTER_UPGRADING")
+_WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED")
 _CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
 _ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
 _NAME = {"namespace": "default", "scheduleId": "nightly-report"}

@@ -197,11 +197,6 @@ CODES: dict[str, ErrorCode] = {
         f"{_RETRY} If this happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
         "the request's time budget ran out; nothing was written",
     ),
-    "CLUSTER_UPGRADING": ErrorCode(
-        "The request uses a feature that a node of an earlier release cannot read. Nothing was written.",
-        "Send it again after every node runs this release.",
-        "a node of an earlier release is in the cluster; try again when all nodes run this one",
-    ),
     "NO_ROOM_FOR_BODY": ErrorCode(
         "Request bodies that are still arriving use all the memory reserved for them.",
         f"{_RETRY} Send smaller batches, or one batch at a time. Setting: `api.request_bodies_bytes_max`.",

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 
 from tocsin.model.errors import (
-    ClusterUpgrading,
     Conflict,
     DefiniteFailure,
     FieldError,
@@ -180,7 +179,6 @@ _PROBLEM_KINDS: dict[type[BaseException], ProblemKind] = {
     Overloaded: ProblemKind(429, "Too many requests"),
     HeadersTooLarge: ProblemKind(431, "Headers too large"),
     Unavailable: ProblemKind(503, "Temporarily unavailable"),
-    ClusterUpgrading: ProblemKind(503, "Cluster is being upgraded"),
     DefiniteFailure: ProblemKind(503, "Temporarily unavailable", hidden=True),
     OutcomeUnknown: ProblemKind(503, "Temporarily unavailable", hidden=True),
     TocsinError: _INTERNAL,

@@ -1,1 +1,0 @@
-"""Data of an earlier release opens with this one without loss."""
