@@ -232,9 +232,10 @@ async def test_a_newer_schema_is_used_if_it_is_readable_and_else_refused_untouch
     await claimed(earlier)
     await earlier.close()
     assert connection.pragma("user_version") == 999
-    connection.execute("DELETE FROM meta WHERE meta_name = 'readable_from'")
-    with pytest.raises(SchemaTooNew, match="999"):
-        await SqliteStore(path).open(None)
+    for change in ("UPDATE meta SET meta_value = -1", "DELETE FROM meta"):
+        connection.execute(f"{change} WHERE meta_name = 'format'")
+        with pytest.raises(StoreCorrupted, match="before its first release"):
+            await SqliteStore(path).open(None)
     connection.close()
 
 

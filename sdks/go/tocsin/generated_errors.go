@@ -78,9 +78,6 @@ var (
 	ErrShardUnavailable error = &class{name: "ShardUnavailable", above: ErrUnavailable}
 	// ErrRequestExpired is REQUEST_EXPIRED: The request exceeded its time budget while it waited. Nothing was written.
 	ErrRequestExpired error = &class{name: "RequestExpired", above: ErrUnavailable}
-	// ErrClusterUpgrading is CLUSTER_UPGRADING: The request uses a feature that a node of an earlier release cannot
-	// read. Nothing was written.
-	ErrClusterUpgrading error = &class{name: "ClusterUpgrading", above: ErrUnavailable}
 	// ErrNoRoomForBody is NO_ROOM_FOR_BODY: Request bodies that are still arriving use all the memory reserved for
 	// them.
 	ErrNoRoomForBody error = &class{name: "NoRoomForBody", above: ErrUnavailable}
@@ -133,7 +130,6 @@ var errorsByCode = map[string]error{
 	"INTERNAL":                   ErrInternal,
 	"SHARD_UNAVAILABLE":          ErrShardUnavailable,
 	"REQUEST_EXPIRED":            ErrRequestExpired,
-	"CLUSTER_UPGRADING":          ErrClusterUpgrading,
 	"NO_ROOM_FOR_BODY":           ErrNoRoomForBody,
 	"NOT_READY":                  ErrNotReady,
 	"STORE_FAILURE":              ErrStoreFailure,

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditEntry
-from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew
+from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 
@@ -239,6 +239,21 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
         f"shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave the setting out, or set it "
         f"to {fixed}"
     )
+
+
+#: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, and
+#: data with another one is refused. Migrations begin with the first release, which fixes it.
+FORMAT = 1
+
+
+def refuse_other_format(place: str, found: int | None) -> None:
+    """Raises StoreCorrupted for data that a version before the first release has stored in another format; None: it stored no
+    number. `place` names the data."""
+    if found != FORMAT:
+        raise StoreCorrupted(
+            f"{place} has data of a version of Tocsin before its first release, which this one can't read (format "
+            f"{'unknown' if found is None else found}, not {FORMAT}); use an empty one, or the version that made it"
+        )
 
 
 def refuse_newer_schema(place: str, version: int, newest: int, readable_from: int | None) -> None:

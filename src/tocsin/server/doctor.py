@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
-from tocsin.ports.store import Member, Store
+from tocsin.ports.store import FORMAT, Member, Store
 from tocsin.server.neighbours import alive_members, fault_of
 from tocsin.server.peers import loopback
 from tocsin.server.sockets import bind, url_of
@@ -143,6 +143,9 @@ def _schema(settings: Settings, path: Path, found: Glance, text: str) -> Finding
     newest = newest_schema(settings)
     if found.application != APPLICATION_ID:
         return Finding("store", Verdict.FAIL, f"{path} is a database of another application", "use another file")
+    if found.schema and found.format != FORMAT:
+        mend = "use an empty database, or the version that made it"
+        return Finding("store", Verdict.FAIL, f"{path} is of a version before the first release", mend)
     if found.schema > newest and (found.readable_from or found.schema) > newest:
         mend = "run the newer Tocsin, or restore a backup"
         return Finding("store", Verdict.FAIL, f"{path} has schema {found.schema}, this Tocsin knows {newest}", mend)

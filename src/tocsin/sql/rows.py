@@ -17,11 +17,11 @@ LIVE, SUSPENDED, HISTORY = 2, 3, 0
 
 _COMMON_COLUMNS = "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record"
 #: The columns of live and suspended rows, and of finished ones.
-ROW_COLUMNS = f"{_COMMON_COLUMNS}, timer_parked_reason"
+ROW_COLUMNS = f"{_COMMON_COLUMNS}, timer_suspended_reason"
 HISTORY_COLUMNS = f"{_COMMON_COLUMNS}, timer_status, timer_finished_at, timer_expires_at"
 RUN_COLUMNS = "run_uuid, run_generation, run_record, run_expires_at"
 #: Those of finished rows in a union with others, which `row_of` reads.
-UNION_HISTORY_COLUMNS = HISTORY_COLUMNS.replace("timer_status", "NULL AS timer_parked_reason, timer_status")
+UNION_HISTORY_COLUMNS = HISTORY_COLUMNS.replace("timer_status", "NULL AS timer_suspended_reason, timer_status")
 
 
 class LoadQuery(NamedTuple):

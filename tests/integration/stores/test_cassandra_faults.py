@@ -154,10 +154,14 @@ async def test_another_applications_table_is_refused(shared_cassandra: Cassandra
     assert "Name a keyspace of Tocsin's own" in str(error)
 
 
-async def test_a_newer_layout_is_refused(store: CassandraStore, url: str, request: pytest.FixtureRequest) -> None:
+async def test_a_newer_layout_and_another_format_are_refused(
+    store: CassandraStore, url: str, request: pytest.FixtureRequest
+) -> None:
     scope = f"{request.node.name}/"
     await store._open.write("UPDATE {t} SET n = 2 WHERE p = ? AND k = ? IF n = 1", scope + META, b"layout")
     assert isinstance(await _refused(url, scope=scope), SchemaTooNew)
+    await store._open.write("UPDATE {t} SET v = ? WHERE p = ? AND k = ? IF n = 2", None, scope + META, b"layout")
+    assert "before its first release" in str(await _refused(url, scope=scope))
 
 
 # -- lost answers

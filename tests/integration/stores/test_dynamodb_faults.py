@@ -465,19 +465,20 @@ async def test_a_table_whose_creation_got_no_answer_is_used(shared_dynamodb: Dyn
 async def test_tables_of_others_and_of_newer_releases_are_refused(shared_dynamodb: DynamoServer, table: str) -> None:
     async with _running(shared_dynamodb, table) as run:
         client = run.store._open
-        await client.update(
-            key(META, b"meta"), "SET layout = :l", kind=RequestKind.WRITE, ExpressionAttributeValues={":l": {"N": "99"}}
-        )
+
+        async def stored(name: str, number: int) -> None:
+            more = {"ExpressionAttributeNames": {"#n": name}, "ExpressionAttributeValues": {":v": {"N": str(number)}}}
+            await client.update(key(META, b"meta"), "SET #n = :v", kind=RequestKind.WRITE, **more)
+
+        await stored("layout", 99)
         earlier = DynamoStore(shared_dynamodb.url(table))
         await earlier.open(None)
         await earlier.close()
-        await client.update(
-            key(META, b"meta"),
-            "SET readable_from = :l",
-            kind=RequestKind.WRITE,
-            ExpressionAttributeValues={":l": {"N": "98"}},
-        )
+        await stored("readable_from", 98)
         with pytest.raises(SchemaTooNew, match="99"):
+            await DynamoStore(shared_dynamodb.url(table)).open(None)
+        await stored("format", -1)
+        with pytest.raises(StoreCorrupted, match="before its first release"):
             await DynamoStore(shared_dynamodb.url(table)).open(None)
         await client.call(
             "create_table",

@@ -263,14 +263,17 @@ async def test_a_database_of_another_application_is_refused(shared_mongodb: Mong
         assert driver[database_of(mongodb_url)].list_collection_names() == ["orders"]
 
 
-async def test_a_newer_layout_is_refused(store: MongoStore, mongodb_url: str) -> None:
+async def test_a_newer_layout_and_another_format_are_refused(store: MongoStore, mongodb_url: str) -> None:
     with Driver(mongodb_url) as driver:
         driver[database_of(mongodb_url)]["meta"].update_one({"_id": "meta"}, {"$set": {"layout": 99}})
         # That release permits it.
         async with opened(mongodb_url):
             pass
         driver[database_of(mongodb_url)]["meta"].update_one({"_id": "meta"}, {"$set": {"readable_from": 99}})
-    with pytest.raises(SchemaTooNew, match="version 99"):
+        with pytest.raises(SchemaTooNew, match="version 99"):
+            await MongoStore(mongodb_url).open(None)
+        driver[database_of(mongodb_url)]["meta"].update_one({"_id": "meta"}, {"$unset": {"format": 1}})
+    with pytest.raises(StoreCorrupted, match="before its first release"):
         await MongoStore(mongodb_url).open(None)
 
 

@@ -152,7 +152,7 @@ async def test_migration_needs_the_documented_rights_and_repeats_views(
         async with opened(url):
             pass
         # As a migration that was interrupted after its views leaves it.
-        await other.run(f"UPDATE {name}.meta SET meta_value = 6 WHERE meta_name = 'schema_version'".encode())
+        await other.run(f"UPDATE {name}.meta SET meta_value = 0 WHERE meta_name = 'schema_version'".encode())
         async with opened(url) as store:
             assert await claimed(store)
 
@@ -224,7 +224,10 @@ async def test_a_newer_schema_is_used_if_it_is_readable_and_else_refused(mysql_u
         await claimed(earlier)
         await earlier.close()
         await other.run(b"UPDATE meta SET meta_value = 998 WHERE meta_name = 'readable_from'")
-    with pytest.raises(SchemaTooNew, match="999"):
+        with pytest.raises(SchemaTooNew, match="999"):
+            await MysqlStore(mysql_url).open(None)
+        await other.run(b"DELETE FROM meta WHERE meta_name = 'format'")
+    with pytest.raises(StoreCorrupted, match="before its first release"):
         await MysqlStore(mysql_url).open(None)
 
 

@@ -369,7 +369,10 @@ async def test_a_newer_schema_is_used_if_it_is_readable_and_else_refused(
             await claimed(earlier)
         assert await other.fetchval("SELECT meta_value FROM tocsin.meta WHERE meta_name = 'schema_version'") == 999
         await other.execute("UPDATE tocsin.meta SET meta_value = 998 WHERE meta_name = 'readable_from'")
-    with pytest.raises(SchemaTooNew, match="999"):
+        with pytest.raises(SchemaTooNew, match="999"):
+            await PostgresStore(postgresql_url).open(None)
+        await other.execute("DELETE FROM tocsin.meta WHERE meta_name = 'format'")
+    with pytest.raises(StoreCorrupted, match="before its first release"):
         await PostgresStore(postgresql_url).open(None)
 
 

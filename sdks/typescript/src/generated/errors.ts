@@ -235,16 +235,6 @@ export class RequestExpired extends Unavailable {
   }
 }
 
-/**
- * CLUSTER_UPGRADING: The request uses a feature that a node of an earlier release cannot read. Nothing was
- * written.
- */
-export class ClusterUpgrading extends Unavailable {
-  static {
-    ClusterUpgrading.prototype.name = "ClusterUpgrading";
-  }
-}
-
 /** NO_ROOM_FOR_BODY: Request bodies that are still arriving use all the memory reserved for them. */
 export class NoRoomForBody extends Unavailable {
   static {
@@ -326,7 +316,6 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   INTERNAL: Internal,
   SHARD_UNAVAILABLE: ShardUnavailable,
   REQUEST_EXPIRED: RequestExpired,
-  CLUSTER_UPGRADING: ClusterUpgrading,
   NO_ROOM_FOR_BODY: NoRoomForBody,
   NOT_READY: NotReady,
   STORE_FAILURE: StoreFailure,

@@ -14,7 +14,7 @@ from tocsin.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from tocsin.ports.store import shards_are_fixed
+from tocsin.ports.store import FORMAT, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.cassandra.client import TABLE, CassandraClient
 from tocsin.stores.cassandra.keys import META
@@ -187,13 +187,15 @@ async def _fix_total_shards(client: CassandraClient, wanted: int | None) -> int:
     partition = client.partition(META)
     while True:
         layout = await client.read(_GET, partition, _LAYOUT_KEY, serial=True)
+        if layout:
+            refuse_other_format(client.place, int(layout[0][0]) if layout[0][0] else None)
         if layout and layout[0][1] > LAYOUT:
             raise SchemaTooNew(
                 f"{client.place} has layout {layout[0][1]}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, or "
                 "restore a backup"
             )
         if not layout:
-            await client.write(_FIRST, partition, _LAYOUT_KEY, None, LAYOUT)
+            await client.write(_FIRST, partition, _LAYOUT_KEY, str(FORMAT).encode(), LAYOUT)
         rows = await client.read(_GET, partition, _SHARDS_KEY, serial=True)
         if rows and wanted in (None, rows[0][1]):
             return int(rows[0][1])

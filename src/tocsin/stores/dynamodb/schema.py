@@ -14,7 +14,7 @@ from tocsin.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from tocsin.ports.store import refuse_newer_schema, shards_are_fixed
+from tocsin.ports.store import FORMAT, refuse_newer_schema, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
@@ -179,9 +179,8 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
     while True:
         item = await _meta(client)
         if item is not None:
-            readable_from = item.get("readable_from")
-            least = None if readable_from is None else int(readable_from["N"])
-            refuse_newer_schema(client.place, int(item["layout"]["N"]), LAYOUT, least)
+            refuse_other_format(client.place, int(item["format"]["N"]) if "format" in item else None)
+            refuse_newer_schema(client.place, int(item["layout"]["N"]), LAYOUT, int(item["readable_from"]["N"]))
         fixed = None if item is None else int(item["total_shards"]["N"])
         if fixed is not None and wanted in (None, fixed):
             return fixed
@@ -209,7 +208,11 @@ async def _meta(client: DynamoClient) -> Item | None:
 async def _put_total_shards(client: DynamoClient, former: int | None, number: int, found: Item) -> bool:
     """False if another node has changed the number. The layout that was `found` stays, as a newer release may have written
     it."""
-    layout: Item = {"layout": {"N": str(LAYOUT)}, "readable_from": {"N": str(LAYOUT_READABLE_FROM)}}
+    layout: Item = {
+        "format": {"N": str(FORMAT)},
+        "layout": {"N": str(LAYOUT)},
+        "readable_from": {"N": str(LAYOUT_READABLE_FROM)},
+    }
     item: Item = {**layout, **found, **_META_KEY, "total_shards": {"N": str(number)}}
     condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(p)"}
     if former is not None:

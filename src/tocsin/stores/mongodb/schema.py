@@ -7,7 +7,7 @@ from typing import Any
 from pymongo import errors
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
-from tocsin.ports.store import refuse_newer_schema, shards_are_fixed
+from tocsin.ports.store import FORMAT, refuse_newer_schema, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.errors import NAMESPACE_EXISTS, TRANSLATED, code_of, is_denied, translate_error
@@ -119,6 +119,7 @@ async def _fix_total_shards(client: MongoClient, wanted: int | None) -> int:
     while True:
         meta = await client.read(lambda session: _meta(client, session))
         if meta is not None:
+            refuse_other_format(client.place, meta.get("format"))
             refuse_newer_schema(client.place, int(meta["layout"]), LAYOUT, int(meta["readable_from"]))
         fixed = None if meta is None else int(meta["total_shards"])
         if fixed is not None and wanted in (None, fixed):
@@ -138,6 +139,7 @@ async def _put_total_shards(client: MongoClient, former: int | None, number: int
             await collection.insert_one(
                 {
                     "_id": _META,
+                    "format": FORMAT,
                     "layout": LAYOUT,
                     "readable_from": LAYOUT_READABLE_FROM,
                     "total_shards": number,

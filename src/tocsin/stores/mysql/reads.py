@@ -25,7 +25,7 @@ def page(
     record = b"timer_record" if each_max is None else b"IF(LENGTH(timer_record) <= %d, timer_record, NULL)" % each_max
     return (
         b"SELECT timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, %b, "
-        b"timer_parked_reason, LENGTH(timer_record) FROM timers FORCE INDEX (PRIMARY) "
+        b"timer_suspended_reason, LENGTH(timer_record) FROM timers FORCE INDEX (PRIMARY) "
         b"WHERE shard_id = %d AND row_type = %d AND %b ORDER BY timer_execute_at, timer_uuid LIMIT %d"
     ) % (record, shard_id, row_type, place_range(first, last), limit)
 

@@ -8,6 +8,7 @@ from functools import partial
 from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable, StoreUnreachable
+from tocsin.ports.store import FORMAT, refuse_other_format
 from tocsin.sql.migrations import migrations_of, older_schema, pending, readable_from
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
@@ -48,14 +49,16 @@ async def migrate(connection: Connection, database: str, safe_url: str, *, creat
         )
     await _use(connection, database, safe_url, create=create)
     version = await _version(connection, safe_url)
-    known, stored = migrations(), await _meta(connection, "readable_from")
-    steps = pending(known, version, f"{safe_url}: the schema", stored)
+    known, place = migrations(), f"{safe_url}: the schema"
+    if version:
+        refuse_other_format(place, await _meta(connection, "format"))
+    steps = pending(known, version, place, await _meta(connection, "readable_from"))
     if steps and not create:
-        raise older_schema(f"{safe_url}: the schema", version, known[-1][0])
-    # Before the definitions, each of which commits by itself: an older release must not start on some of them. Missing: a
-    # release that did not store it has migrated the schema.
-    if steps or (stored is None and version == known[-1][0]):
+        raise older_schema(place, version, known[-1][0])
+    if steps:
+        # Before the definitions, each of which commits by itself: an older release must not start on some of them.
         await _put_meta(connection, "readable_from", readable_from(known))
+        await _put_meta(connection, "format", FORMAT)
     for number, sql in steps:
         for statement in statements(sql):
             await _define(connection, statement, safe_url)

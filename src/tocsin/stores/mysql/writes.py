@@ -35,7 +35,7 @@ _UPSERT_HEAD = f"INSERT INTO timers (shard_id, row_type, {ROW_COLUMNS}) VALUES "
 # Updates the uuid's present row, whatever its key: the primary key can belong to another row only if the uuid is the same.
 _UPSERT_TAIL = DIALECT.or_update(
     "", "row_type", "timer_execute_at", "timer_generation", "timer_namespace", "timer_id", "timer_tags", "timer_record",
-    "timer_parked_reason",
+    "timer_suspended_reason",
 ).encode()  # fmt: skip
 _HISTORY_HEAD = f"INSERT INTO history (shard_id, {HISTORY_COLUMNS}) VALUES ".encode()
 _HISTORY_TAIL = DIALECT.or_update(

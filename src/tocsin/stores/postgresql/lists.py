@@ -38,7 +38,7 @@ LIST = (
     f"ORDER BY {_PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before "
     "FROM passed WHERE matched OR number = $8"
     ") SELECT matched, number = $8 AS ended, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
-    "timer_tags, CASE WHEN matched AND bytes_before < $13 THEN timer_record END, timer_parked_reason, timer_status, "
+    "timer_tags, CASE WHEN matched AND bytes_before < $13 THEN timer_record END, timer_suspended_reason, timer_status, "
     f"timer_finished_at, timer_expires_at FROM counted ORDER BY {_PLACE}"
 )
 

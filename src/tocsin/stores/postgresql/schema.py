@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
+from tocsin.ports.store import FORMAT, refuse_other_format
 from tocsin.sql.migrations import migrations_of, older_schema, pending, readable_from
 from tocsin.stores.postgresql.driver import Connection
 
@@ -32,19 +33,19 @@ async def migrate(connection: Connection, schema: str, safe_url: str, *, create:
         if not create and await _is_missing(connection, schema):
             raise StoreUnavailable(f"{safe_url} has no schema {schema}; create it with `tocsin migrate`")
         version = await _version(connection, schema, safe_url)
-        stored = await _meta(connection, "readable_from")
         known = migrations()
         place = f"{safe_url}: the schema {schema}"
-        steps = pending(known, version, place, stored)
+        if version:
+            refuse_other_format(place, await _meta(connection, "format"))
+        steps = pending(known, version, place, await _meta(connection, "readable_from"))
         if steps and not create:
             raise older_schema(place, version, known[-1][0])
         for _, sql in steps:
             await connection.execute(sql)
         if steps:
             await _put_meta(connection, "schema_version", steps[-1][0])
-        # Missing: a release that did not store it has migrated the schema.
-        if steps or (stored is None and version == known[-1][0]):
             await _put_meta(connection, "readable_from", readable_from(known))
+            await _put_meta(connection, "format", FORMAT)
 
 
 async def _check_server(connection: Connection, safe_url: str) -> None:

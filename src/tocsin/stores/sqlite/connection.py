@@ -13,6 +13,7 @@ import apsw
 import msgspec
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreFull
+from tocsin.ports.store import FORMAT, refuse_other_format
 from tocsin.sql.migrations import migrations_of, pending, readable_from
 from tocsin.sql.sqlite_errors import CODES, store_error
 from tocsin.stores.sqlite.dialect import DIALECT
@@ -84,21 +85,21 @@ migrations = partial(migrations_of, "tocsin.stores.sqlite")
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Migrates the schema to the newest version, each step in its own transaction, forward only.
 
-    Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's.
+    Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's, or has another
+    format.
     """
     known = migrations()
     version = connection.pragma("user_version")
     ours = version > 0 and connection.pragma("application_id") == APPLICATION_ID
-    steps = pending(known, version, str(path), _stored_readable_from(connection) if ours else None)
+    if ours:
+        refuse_other_format(str(path), _meta(connection, "format"))
+    steps = pending(known, version, str(path), _meta(connection, "readable_from") if ours else None)
     foreign = connection.pragma("application_id") != APPLICATION_ID
     if foreign and connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StoreCorrupted(f"{path} is a SQLite database of another application; use another file")
     for count, (number, sql) in enumerate(known, 1):
         if (number, sql) in steps:
             transact(connection, partial(_migrate_step, connection, number, sql, readable_from(known[:count])))
-    if version == known[-1][0] and _stored_readable_from(connection) is None:
-        # Migrated by a release that did not store it.
-        transact(connection, partial(_put_readable_from, connection, readable_from(known)))
 
 
 def _migrate_step(connection: apsw.Connection, number: int, sql: str, readable: int) -> None:
@@ -107,16 +108,17 @@ def _migrate_step(connection: apsw.Connection, number: int, sql: str, readable: 
         connection.execute(sql)
         connection.pragma("user_version", number)
         connection.pragma("application_id", APPLICATION_ID)
-        _put_readable_from(connection, readable)
+        _put_meta(connection, "readable_from", readable)
+        _put_meta(connection, "format", FORMAT)
 
 
-def _put_readable_from(connection: apsw.Connection, version: int) -> None:
-    put = "INSERT INTO meta VALUES ('readable_from', ?)" + DIALECT.or_update("meta_name", "meta_value")
-    connection.execute(put, (version,))
+def _put_meta(connection: apsw.Connection, name: str, value: int) -> None:
+    put = "INSERT INTO meta VALUES (?, ?)" + DIALECT.or_update("meta_name", "meta_value")
+    connection.execute(put, (name, value))
 
 
-def _stored_readable_from(connection: apsw.Connection) -> int | None:
-    found: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = 'readable_from'").get
+def _meta(connection: apsw.Connection, name: str) -> int | None:
+    found: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = ?", (name,)).get
     return found
 
 

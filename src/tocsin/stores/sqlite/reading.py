@@ -22,6 +22,7 @@ class Glance(NamedTuple):
 
     application: int
     schema: int
+    format: int | None
     readable_from: int | None
     key_expiries: list[int | None]
 
@@ -38,11 +39,10 @@ def glance(path: Path, *, alone: bool) -> Glance:
             schema = connection.pragma("user_version")
             application = connection.pragma("application_id")
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-            meta = "SELECT meta_value FROM meta WHERE meta_name = 'readable_from'"
-            readable_from = connection.execute(meta).get if "meta" in tables else None
+            meta = dict(connection.execute("SELECT meta_name, meta_value FROM meta")) if "meta" in tables else {}
             records = connection.execute("SELECT key_record FROM api_keys") if "api_keys" in tables else ()
             expiries = [msgspec.json.decode(record, type=ApiKey).expires_at for (record,) in records]
-            return Glance(application, schema, readable_from, expiries)
+            return Glance(application, schema, meta.get("format"), meta.get("readable_from"), expiries)
         finally:
             connection.close()
     except (apsw.Error, msgspec.DecodeError) as error:

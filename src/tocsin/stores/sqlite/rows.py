@@ -32,7 +32,7 @@ _COMMON = (
 def row_aggregates(size_sql: str | None = None) -> str:
     """The aggregates that `stored_rows` reads. Where `size_sql`, a scalar subquery, exceeds :bytes_max, the records come
     as NULL."""
-    return _COMMON.format(only=_only(size_sql)) + ", json_group_array(timer_parked_reason)"
+    return _COMMON.format(only=_only(size_sql)) + ", json_group_array(timer_suspended_reason)"
 
 
 def history_aggregates(size_sql: str | None = None) -> str:

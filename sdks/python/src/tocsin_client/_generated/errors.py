@@ -138,11 +138,6 @@ class RequestExpired(Unavailable):
     """REQUEST_EXPIRED: The request exceeded its time budget while it waited. Nothing was written."""
 
 
-class ClusterUpgrading(Unavailable):
-    """CLUSTER_UPGRADING: The request uses a feature that a node of an earlier release cannot read. Nothing was
-    written."""
-
-
 class NoRoomForBody(Unavailable):
     """NO_ROOM_FOR_BODY: Request bodies that are still arriving use all the memory reserved for them."""
 
@@ -204,7 +199,6 @@ CODES: dict[str, type[ApiError]] = {
     "INTERNAL": Internal,
     "SHARD_UNAVAILABLE": ShardUnavailable,
     "REQUEST_EXPIRED": RequestExpired,
-    "CLUSTER_UPGRADING": ClusterUpgrading,
     "NO_ROOM_FOR_BODY": NoRoomForBody,
     "NOT_READY": NotReady,
     "STORE_FAILURE": StoreFailure,
@@ -219,7 +213,6 @@ __all__ = [
     "BodyTooLarge",
     "BrokerUnavailable",
     "ClockHalted",
-    "ClusterUpgrading",
     "CommandFailed",
     "CommandUnanswered",
     "HeadersTooLarge",

@@ -41,7 +41,6 @@ final class ErrorCodes {
             Map.entry("INTERNAL", InternalException::new),
             Map.entry("SHARD_UNAVAILABLE", ShardUnavailableException::new),
             Map.entry("REQUEST_EXPIRED", RequestExpiredException::new),
-            Map.entry("CLUSTER_UPGRADING", ClusterUpgradingException::new),
             Map.entry("NO_ROOM_FOR_BODY", NoRoomForBodyException::new),
             Map.entry("NOT_READY", NotReadyException::new),
             Map.entry("STORE_FAILURE", StoreFailureException::new),

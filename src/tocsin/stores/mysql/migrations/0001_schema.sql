@@ -1,3 +1,121 @@
+-- Shard rows (row_type 1), live timers (2) and suspended timers (3) share one table, which InnoDB clusters by the primary
+-- key, in firing order. A shard row has instant 0 and an empty uuid, which no timer has; hence varbinary, because binary
+-- would pad it with zeros. MariaDB's uuid type would sort differently. Instants are microseconds since 1970: datetime
+-- begins in the year 1000 and has no time zone, timestamp ends in 2038.
+--
+-- Every definition commits by itself, so each statement can run again after an interrupted migration.
+CREATE TABLE IF NOT EXISTS timers (
+  shard_id int NOT NULL,
+  row_type tinyint NOT NULL,
+  timer_execute_at bigint NOT NULL,
+  timer_uuid varbinary(16) NOT NULL,
+  shard_version bigint,
+  shard_owner varbinary(64),
+  -- Incremented by each batch, so that a fence changes the row instead of only matching it.
+  shard_batches bigint,
+  timer_generation binary(32),
+  timer_namespace text,
+  timer_id text,
+  -- NULL without tags, else each tag between two U+001F characters.
+  timer_tags text,
+  -- JSON text as the engine wrote it, as bytes, so that a record that is not valid text is kept unchanged.
+  timer_record longblob,
+  timer_suspended_reason text,
+  -- A row lacks nothing that reads of whole pages rely on, whoever writes it. TiDB takes the clause, but enforces it only with
+  -- tidb_enable_check_constraint.
+  CHECK (
+    row_type = 1
+    OR (timer_generation IS NOT NULL AND timer_namespace IS NOT NULL AND timer_id IS NOT NULL AND timer_record IS NOT NULL)
+  ),
+  PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid),
+  -- A uuid has one row, live or suspended, whatever its instant.
+  UNIQUE KEY timers_by_uuid (shard_id, timer_uuid)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Finished timers, clustered in the order of lists.
+CREATE TABLE IF NOT EXISTS history (
+  shard_id int NOT NULL,
+  timer_execute_at bigint NOT NULL,
+  timer_uuid binary(16) NOT NULL,
+  timer_generation binary(32) NOT NULL,
+  timer_finished_at bigint NOT NULL,
+  timer_expires_at bigint NOT NULL,
+  timer_namespace text NOT NULL,
+  timer_id text NOT NULL,
+  timer_tags text,
+  timer_record longblob NOT NULL,
+  timer_status varchar(16) NOT NULL,
+  PRIMARY KEY (shard_id, timer_execute_at, timer_uuid, timer_generation),
+  UNIQUE KEY history_by_uuid (shard_id, timer_uuid, timer_generation),
+  KEY history_by_expiry (timer_expires_at)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS members (
+  member_incarnation varbinary(64) PRIMARY KEY,
+  member_node text NOT NULL,
+  member_address text NOT NULL,
+  member_counter bigint NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS namespaces (
+  namespace_name varchar(255) PRIMARY KEY,
+  namespace_record longtext NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE IF NOT EXISTS api_keys (
+  key_id varchar(255) PRIMARY KEY,
+  key_record longtext NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Secrets that all nodes of this store share, such as the one with which they authenticate one another.
+CREATE TABLE IF NOT EXISTS secrets (
+  secret_name varchar(255) PRIMARY KEY,
+  secret_value text NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is stored.
+CREATE TABLE IF NOT EXISTS sign_ins (
+  sign_in_token_hash varchar(64) PRIMARY KEY,
+  sign_in_key_id varchar(255) NOT NULL,
+  sign_in_seen_at bigint NOT NULL,
+  sign_in_expires_at bigint NOT NULL,
+  KEY sign_ins_by_key (sign_in_key_id, sign_in_seen_at),
+  KEY sign_ins_by_expiry (sign_in_expires_at)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The audit trail. The columns beside the record are for order and filters.
+CREATE TABLE IF NOT EXISTS audit (
+  audit_at bigint NOT NULL,
+  audit_id binary(16) NOT NULL,
+  audit_action varchar(64) NOT NULL,
+  audit_key_id varchar(255),
+  audit_subject varchar(255) NOT NULL,
+  audit_record longtext NOT NULL,
+  PRIMARY KEY (audit_at, audit_id)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Runs that ended while their timers went on, clustered by timer, in their order.
+CREATE TABLE IF NOT EXISTS runs (
+  shard_id int NOT NULL,
+  run_uuid binary(16) NOT NULL,
+  run_generation binary(32) NOT NULL,
+  run_expires_at bigint NOT NULL,
+  -- JSON text as the engine wrote it, as bytes, so that a record that is not valid text is kept unchanged.
+  run_record longblob NOT NULL,
+  PRIMARY KEY (shard_id, run_uuid, run_generation),
+  KEY runs_by_expiry (run_expires_at)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- Schedules are timers of a namespace's name followed by "/schedule". No index can have them alone, so this table has their
+-- ids in order. Its rows are hints: a list reads what the timers' rows are, and one without a timer's row is ignored.
+CREATE TABLE IF NOT EXISTS schedules (
+  schedule_namespace varbinary(264) NOT NULL,
+  schedule_id varbinary(1020) NOT NULL,
+  schedule_shard int NOT NULL,
+  schedule_uuid binary(16) NOT NULL,
+  PRIMARY KEY (schedule_namespace, schedule_id)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+
 -- Views for people who read the database by hand; Tocsin never reads them. Instants are datetime(6) in UTC; uuids are text,
 -- payloads JSON where they are JSON. What a record that can't be decoded would supply is NULL. Headers and idempotency keys
 -- are left out. They read with the rights of whoever asks, so that they work wherever a backup is restored. OR REPLACE would
@@ -7,7 +125,7 @@ SELECT
   timer_namespace AS namespace,
   timer_id AS id,
   CASE row_type WHEN 2 THEN 'pending' ELSE 'suspended' END AS state,
-  timer_parked_reason AS suspended_because,
+  timer_suspended_reason AS suspended_because,
   TIMESTAMPADD(
     MICROSECOND, CAST(JSON_UNQUOTE(JSON_EXTRACT(record, '$.execute_at')) AS SIGNED),
     TIMESTAMP '1970-01-01 00:00:00'
@@ -88,7 +206,7 @@ SELECT
     WHEN row_type = 3 THEN 'suspended'
     ELSE 'active'
   END AS state,
-  coalesce(JSON_UNQUOTE(JSON_EXTRACT(record, '$.schedule.state.paused')), timer_parked_reason) AS because,
+  coalesce(JSON_UNQUOTE(JSON_EXTRACT(record, '$.schedule.state.paused')), timer_suspended_reason) AS because,
   JSON_UNQUOTE(JSON_EXTRACT(record, '$.schedule.definition.cron')) AS cron,
   CAST(JSON_UNQUOTE(JSON_EXTRACT(record, '$.schedule.definition.every_us')) AS SIGNED) / 1000000 AS every_seconds,
   coalesce(JSON_UNQUOTE(JSON_EXTRACT(record, '$.schedule.definition.time_zone')), 'UTC') AS time_zone,

@@ -1,3 +1,117 @@
+-- Shard rows (row_type 1), live timers (2) and suspended timers (3) share one table, clustered in firing order.
+-- A shard row has instant 0 and an empty uuid, which no timer has. Instants are microseconds since 1970.
+CREATE TABLE timers (
+  shard_id INTEGER NOT NULL,
+  row_type INTEGER NOT NULL CHECK (row_type IN (1, 2, 3)),
+  timer_execute_at INTEGER NOT NULL,
+  timer_uuid BLOB NOT NULL CHECK (length(timer_uuid) = CASE row_type WHEN 1 THEN 0 ELSE 16 END),
+  shard_version INTEGER,
+  shard_owner BLOB,
+  timer_generation BLOB CHECK (length(timer_generation) = 32),
+  timer_namespace TEXT,
+  timer_id TEXT,
+  -- NULL without tags, else each tag between two U+001F characters, for instr().
+  timer_tags TEXT,
+  -- JSON text as the engine wrote it; ANY, so that a record that is not valid text is kept unchanged.
+  timer_record ANY,
+  timer_suspended_reason TEXT,
+  -- A row lacks nothing that reads of whole pages rely on, whoever writes it.
+  CHECK (
+    row_type = 1
+    OR (timer_generation IS NOT NULL AND timer_namespace IS NOT NULL AND timer_id IS NOT NULL AND timer_record IS NOT NULL)
+  ),
+  PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid)
+) STRICT, WITHOUT ROWID;
+
+-- A uuid has one row, live or suspended, whatever its instant.
+CREATE UNIQUE INDEX timers_by_uuid ON timers (shard_id, timer_uuid);
+
+-- Finished timers.
+CREATE TABLE history (
+  shard_id INTEGER NOT NULL,
+  timer_execute_at INTEGER NOT NULL,
+  timer_uuid BLOB NOT NULL CHECK (length(timer_uuid) = 16),
+  timer_generation BLOB NOT NULL CHECK (length(timer_generation) = 32),
+  timer_namespace TEXT NOT NULL,
+  timer_id TEXT NOT NULL,
+  timer_tags TEXT,
+  timer_record ANY NOT NULL,
+  timer_status TEXT NOT NULL CHECK (timer_status IN ('completed', 'failed', 'canceled', 'expired')),
+  timer_finished_at INTEGER NOT NULL,
+  timer_expires_at INTEGER NOT NULL,
+  PRIMARY KEY (shard_id, timer_execute_at, timer_uuid, timer_generation)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX history_by_uuid ON history (shard_id, timer_uuid, timer_generation);
+CREATE INDEX history_by_expiry ON history (timer_expires_at);
+
+CREATE TABLE members (
+  member_incarnation BLOB PRIMARY KEY,
+  member_node TEXT NOT NULL,
+  member_address TEXT NOT NULL,
+  member_counter INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE namespaces (
+  namespace_name TEXT PRIMARY KEY,
+  namespace_record TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE api_keys (
+  key_id TEXT PRIMARY KEY,
+  key_record TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Numbers of the whole store, such as total_shards.
+CREATE TABLE meta (
+  meta_name TEXT PRIMARY KEY,
+  meta_value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Secrets that all nodes of this store share, such as the one with which they authenticate one another.
+CREATE TABLE secrets (
+  secret_name TEXT PRIMARY KEY,
+  secret_value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is stored.
+CREATE TABLE sign_ins (
+  sign_in_token_hash TEXT PRIMARY KEY,
+  sign_in_key_id TEXT NOT NULL,
+  sign_in_seen_at INTEGER NOT NULL,
+  sign_in_expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sign_ins_by_key ON sign_ins (sign_in_key_id, sign_in_seen_at);
+CREATE INDEX sign_ins_by_expiry ON sign_ins (sign_in_expires_at);
+
+-- The audit trail. The columns beside the record are for order and filters.
+CREATE TABLE audit (
+  audit_at INTEGER NOT NULL,
+  audit_id BLOB NOT NULL CHECK (length(audit_id) = 16),
+  audit_action TEXT NOT NULL,
+  audit_key_id TEXT,
+  audit_subject TEXT NOT NULL,
+  audit_record TEXT NOT NULL,
+  PRIMARY KEY (audit_at, audit_id)
+) STRICT, WITHOUT ROWID;
+
+-- Runs that ended while their timers went on, clustered by timer, in their order.
+CREATE TABLE runs (
+  shard_id INTEGER NOT NULL,
+  run_uuid BLOB NOT NULL CHECK (length(run_uuid) = 16),
+  run_generation BLOB NOT NULL CHECK (length(run_generation) = 32),
+  -- JSON text as the engine wrote it; ANY, so that a record that is not valid text is kept unchanged.
+  run_record ANY NOT NULL,
+  run_expires_at INTEGER NOT NULL,
+  PRIMARY KEY (shard_id, run_uuid, run_generation)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX runs_by_expiry ON runs (run_expires_at);
+
+-- Schedules are timers of a namespace's name followed by "/schedule". They are listed by their ids.
+CREATE INDEX timers_schedules ON timers (timer_namespace, timer_id) WHERE substr(timer_namespace, -9) = '/schedule';
+
 -- Views for people who read the database by hand; Tocsin never reads them. Instants are text in UTC with milliseconds, the
 -- precision of SQLite's own functions; uuids are text, payloads JSON where they are JSON. What a record that can't be decoded
 -- would supply is NULL. Headers and idempotency keys are left out. Nothing in them is newer than SQLite 3.31, because a program
@@ -7,7 +121,7 @@ SELECT
   timer_namespace AS namespace,
   timer_id AS id,
   CASE row_type WHEN 2 THEN 'pending' ELSE 'suspended' END AS state,
-  timer_parked_reason AS suspended_because,
+  timer_suspended_reason AS suspended_because,
   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.execute_at') / 1e6, 'unixepoch') AS execute_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', timer_execute_at / 1e6, 'unixepoch') AS next_attempt_at,
   coalesce(json_extract(record, '$.attempts'), 0) AS attempts,
@@ -75,7 +189,7 @@ SELECT
     WHEN row_type = 3 THEN 'suspended'
     ELSE 'active'
   END AS state,
-  coalesce(json_extract(record, '$.schedule.state.paused'), timer_parked_reason) AS because,
+  coalesce(json_extract(record, '$.schedule.state.paused'), timer_suspended_reason) AS because,
   json_extract(record, '$.schedule.definition.cron') AS cron,
   json_extract(record, '$.schedule.definition.every_us') / 1e6 AS every_seconds,
   coalesce(json_extract(record, '$.schedule.definition.time_zone'), 'UTC') AS time_zone,
