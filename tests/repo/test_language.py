@@ -78,9 +78,7 @@ KEPT = (
     Kept("docs/reference/", "octet", _MEDIA_TYPE),
     Kept("sdks/", "octet", _MEDIA_TYPE),
     Kept("tests/", "octet", _MEDIA_TYPE),
-    Kept("CHANGELOG.md", "figures", "the former name of a setting"),
     Kept("src/tocsin/model/ids.py", "ring", "the hash ring of shards"),
-    Kept("CHANGELOG.md", "parked", "former names of metrics"),
 )
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

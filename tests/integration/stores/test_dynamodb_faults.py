@@ -471,8 +471,7 @@ async def test_tables_of_others_and_of_newer_releases_are_refused(shared_dynamod
             await client.update(key(META, b"meta"), "SET #n = :v", kind=RequestKind.WRITE, **more)
 
         await stored("layout", 99)
-        earlier = DynamoStore(shared_dynamodb.url(table))
-        await earlier.open(None)
+        await (earlier := DynamoStore(shared_dynamodb.url(table))).open(None)
         await earlier.close()
         await stored("readable_from", 98)
         with pytest.raises(SchemaTooNew, match="99"):
