@@ -9,7 +9,7 @@ from typing import Any
 
 from .world import World
 
-_SEEDS = 80
+_SEEDS = 90
 
 #: Faults, by their names in the trace.
 MISHAPS = {
