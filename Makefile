@@ -66,7 +66,11 @@ format: $(VENV)/.dev ## format the code
 
 ##@ Check before a merge
 
-test: $(VENV)/.dev ## run all tests
+test: $(VENV)/.dev ## run the tests on memory, SQLite and PostgreSQL, with one of each kill and journey
+	@$(BIN)/python -m pytest $(SHARED) -m "not wide" $(ARGS)
+
+.PHONY: test-all
+test-all: $(VENV)/.dev ## run all tests: every database, language, page and deployment
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
 .PHONY: lint-go race-go

@@ -75,7 +75,57 @@ _SLOW = {
     "test_no_text_takes_quadratic_time": 0.2,
     "test_interrupted_search_finds_every_match_once": 0.1,
 }
-#: Fixtures of servers that a test starts: such tests are left out, too.
+#: What `make test` leaves to `make test-all`: further databases, languages, pages and deployments. What remains proves all that the
+#: mutants need, and has one of each journey: memory, SQLite and PostgreSQL, one kill of each kind, the pages' main ways.
+_WIDE = (
+    "sdks/go/tests/",
+    "sdks/java/tests/",
+    "sdks/typescript/tests/",
+    "sdks/python/tests/test_docs.py",
+    "sdks/python/tests/test_migration_guides.py",
+    "sdks/python/tests/test_killed_receiver.py",
+    "tests/clients/",
+    "tests/conformance/test_cassandra.py",
+    "tests/conformance/test_dynamodb.py",
+    "tests/conformance/test_mongodb.py",
+    "tests/conformance/test_mysql.py",
+    "WithSmallPages",
+    "tests/crash/",
+    "tests/deploy/",
+    "tests/docs/",
+    "tests/e2e/",
+    "tests/integration/cli/test_echo.py",
+    "tests/integration/cli/test_examples.py",
+    "tests/integration/cluster/",
+    "tests/integration/server/test_openapi_conformance.py",
+    "tests/integration/stores/test_cassandra_faults.py",
+    "tests/integration/stores/test_dynamodb_faults.py",
+    "tests/integration/stores/test_mongodb_faults.py",
+    "tests/integration/stores/test_mysql_faults.py",
+    "tests/integration/stores/test_mysql_values.py",
+    "tests/integration/test_wheel.py",
+    "tests/repo/test_alerts.py::test_every_alert_fires",
+    "tests/unit/test_mysql_plans.py",
+)
+#: Of these, what `make test` runs all the same.
+_ONE_OF_EACH = (
+    "tests/crash/test_agent_sigkill.py",
+    "tests/crash/test_cluster_faults.py",
+    "tests/crash/test_cluster_partitions.py",
+    "tests/crash/test_ledger_check.py",
+    "tests/crash/test_sigkill.py",
+    "tests/docs/test_pages.py::test_commands_print_what_the_page_shows[README.md]",
+    "tests/e2e/test_first_minute.py",
+    "tests/e2e/test_forms.py",
+    "tests/e2e/test_schedules.py",
+    "tests/integration/cluster/test_graceful_stop.py",
+    "tests/integration/cluster/test_namespaces.py",
+    "tests/integration/cluster/test_nodes.py",
+    "tests/integration/cluster/test_two_owners.py",
+)
+#: Parameters that name a database whose tests are left out.
+_WIDE_DATABASE = re.compile(r"[\[-](mysql|dynamodb|mongodb|cassandra)\b")
+#: Fixtures of servers that a test starts: such tests are left out of `make test-fast`, too.
 _SERVERS = frozenset(
     {
         "shared_postgresql", "postgresql", "shared_mysql", "mysql", "shared_nats", "nats", "shared_dynamodb", "dynamodb",
@@ -118,12 +168,14 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where the slow tests are left out, their files are not read either: importing what they use takes as long as many a
-    test, in each process."""
-    if config.option.markexpr != "not slow":
-        return None
+    """Where tests are left out, their files are not read either: importing what they use takes as long as many a test, in
+    each process."""
     place = collection_path.relative_to(config.rootpath).as_posix() + ("/" if collection_path.is_dir() else "")
-    return True if place in _SLOW else None
+    if config.option.markexpr == "not slow":
+        return True if place in _SLOW else None
+    if config.option.markexpr == "not wide":
+        return True if place in _WIDE and not any(kept.startswith(place) for kept in _ONE_OF_EACH) else None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -132,6 +184,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _place(item) is not None or _starts_a_server(item):
             item.add_marker(pytest.mark.slow)
+        if _is_wide(item.nodeid):
+            item.add_marker(pytest.mark.wide)
     if hasattr(config, "workerinput"):
         items[:] = _in_order(items)
 
@@ -139,6 +193,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _place(item: pytest.Item) -> str | None:
     nodeid = item.nodeid  # puts its parts together each time
     return next((part for part in _SLOW if part in nodeid), None)
+
+
+def _is_wide(nodeid: str) -> bool:
+    if _WIDE_DATABASE.search(nodeid):
+        return True
+    return any(part in nodeid for part in _WIDE) and not any(part in nodeid for part in _ONE_OF_EACH)
 
 
 def _starts_a_server(item: pytest.Item) -> bool:
