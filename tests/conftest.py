@@ -75,8 +75,8 @@ _SLOW = {
     "test_no_text_takes_quadratic_time": 0.2,
     "test_interrupted_search_finds_every_match_once": 0.1,
 }
-#: What `make test` leaves to `make test-all`: further databases, languages, pages and deployments. What remains has all that the
-#: mutants need, and one of each journey: memory, SQLite and PostgreSQL, one kill of each kind, the pages' main ways.
+#: What `make test` leaves to `make test-all`: further databases, languages, pages and deployments. What remains has all that
+#: the mutants need, and one of each journey: memory, SQLite and PostgreSQL, one kill of each kind, the pages' main ways.
 _WIDE = (
     "sdks/go/tests/",
     "sdks/java/tests/",
