@@ -35,6 +35,7 @@ class Client:
         self.deleted_at = 0
         self._world = world
         self._rng = rng
+        self._submissions = 0
 
     async def run(self) -> None:
         """From the submission to the end of the call."""
@@ -51,7 +52,10 @@ class Client:
             None if self.due_at is None else format_instant(self.due_at), (), self.call_id, None, None, self.policy,
         )  # fmt: skip
         while not self.accepted:
-            self.accepted = await self._try("submit", sent)
+            # Whichever of them is accepted, all executions of the call are in its trace.
+            self._submissions += 1
+            traced = sent._replace(traceparent=f"00-{self.number + 1:032x}-{self._submissions:016x}-01")
+            self.accepted = await self._try("submit", traced)
         world.log("accepted", self.number)
         if (self.due_at is not None and rng.random() < 0.15) or (self.policy is not None and rng.random() < 0.3):
             await asyncio.sleep(rng.choice((1, 20, 60)) * rng.random())

@@ -46,12 +46,12 @@ MUTATIONS = [
         insert(
             CALL + "watch",
             "if waited_us >= limits.start_timeout_us: " + _fail("START_TIMEOUT"),
-            before="StartExecution",
+            before="_start",
         ),
     ),
     _agent(
         "the watchdog repeats orders without a check",
-        leave_out(CALL + "watch", "check", in_="StartExecution"),
+        leave_out(CALL + "watch", "check", in_="_start"),
     ),
     _agent(
         "an end is not reported again", narrow(CHECKS + "ExecutionHandlers._answer", "self._event", and_="row is None")
@@ -89,6 +89,10 @@ MUTATIONS = [
         ),
         (),
         ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_only_by_a_later_one",),
+    ),
+    _agent(
+        "a retry is in no trace",
+        replace(CALL + "_start", "call.traceparent", by="None if call.attempts else call.traceparent"),
     ),
     _agent(
         "client errors are retried",

@@ -38,6 +38,8 @@ class Receivers:
         self.answers: dict[str, ServiceAnswer] = {}
         #: The client's result of each request of a call, by the request's number: a frozen process gets results late.
         self.results: dict[int, dict[int, str]] = {}
+        #: The `traceparent` of the first request of each call.
+        self.traceparents: dict[int, str | None] = {}
 
     def arrive(self, call: int) -> None:
         """A request arrives."""
@@ -71,6 +73,9 @@ class SimulatedClient:
         number = receivers.sent[call] = receivers.sent.get(call, 0) + 1
         if NODE.get() == world.process.name:
             receivers.sent_at[call] = began_us
+        traceparent = None if request.trace is None else request.trace.traceparent
+        if traceparent is None or traceparent != receivers.traceparents.setdefault(call, traceparent):
+            world.broken("TRACE", f"call {call}: {traceparent}, not {receivers.traceparents.get(call)}")
         fate = receivers.fate(parts.netloc)
 
         def end(outcome: Reply | NoResponse, what: str) -> None:

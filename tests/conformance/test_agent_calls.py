@@ -46,7 +46,11 @@ def in_other_tenant(of: ServiceCall) -> ServiceCall:
 
 
 async def test_a_call_loads_as_inserted_and_changed(database: AgentDatabase) -> None:
-    plain = call(name="a\u00e4\U0001f600", idempotency_key="k")
+    plain = call(
+        name="a\u00e4\U0001f600",
+        idempotency_key="k",
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    )
     await insert(database, plain)
     assert await load(database, plain.key) == plain
     to_running = running(plain, due_at=NOW + 9)

@@ -102,9 +102,12 @@ class World:
         idempotency_key: str | None = None,
         tags: tuple[str, ...] = (),
         correlation_id: str = "corr",
+        traceparent: str | None = None,
     ) -> Envelope:
         due_at = None if ahead_us is None else Instant(self.clock.now_us() + ahead_us)
-        message = SubmitServiceCall(key.service_call_id, "bill", SPEC, fingerprint, due_at, tags, idempotency_key)
+        message = SubmitServiceCall(
+            key.service_call_id, "bill", SPEC, fingerprint, due_at, tags, idempotency_key, traceparent=traceparent
+        )
         return self.seal(key, message, correlation_id)
 
     async def ask(self, *envelopes: Envelope) -> list[Message]:
@@ -221,6 +224,14 @@ class TestSubmit:
         ]
         assert isinstance(replies[3], CommandRefused)
         assert list(world.tables.calls) == [key]
+
+    async def test_a_repetition_in_another_trace_leaves_the_call_in_the_first_one(self, world: World):
+        key = world.key()
+        first, second = (f"00-{n}af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" for n in (1, 2))
+        await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k", traceparent=first))
+        [reply] = await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k", traceparent=second))
+        assert reply == CommandAccepted(key.service_call_id, "Scheduled", created=False)
+        assert world.call(key).traceparent == first
 
     async def test_a_submission_with_too_many_tags_is_refused(self, world: World):
         tags = tuple(f"t{i}" for i in range(world.limits.tags_max + 1))

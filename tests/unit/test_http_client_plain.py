@@ -16,7 +16,7 @@ from tocsin.http_client.request import InvalidRequest
 from tocsin.http_client.signing import signatures
 from tocsin.http_client.target import parse_url
 from tocsin.model.secrets import SigningSecrets
-from tocsin.ports.http import Request, Signing
+from tocsin.ports.http import CallTrace, Request, Signing
 
 NOW = 1_801_396_800_000_000
 URL = "http://api.example:8080/a?b=c"
@@ -58,6 +58,17 @@ def test_an_invalid_secret_is_reported_without_its_value() -> None:
 
 def test_a_custom_user_agent_replaces_the_default() -> None:
     assert composed(headers=(("User-Agent", "me"),)).lower().count(b"user-agent") == 1
+
+
+def test_the_traceparent_is_sent_unless_the_call_has_one() -> None:
+    own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    trace = CallTrace("00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", "t", "c", "e")
+    assert f"\r\ntraceparent: {trace.traceparent}\r\n" in composed(trace=trace).decode()
+    sent = composed(trace=trace, headers=(("Traceparent", own),)).decode()
+    assert sent.lower().count("traceparent") == 1
+    assert f"\r\nTraceparent: {own}\r\n" in sent
+    for invalid in ("", "abc", f"{own}\r\nx: y", own.upper()):
+        assert composed(trace=CallTrace(invalid, "t", "c", "e")) == composed()
 
 
 @pytest.mark.parametrize("method", METHODS)

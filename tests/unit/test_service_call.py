@@ -42,6 +42,7 @@ from tocsin.testing.clock import EPOCH_US, FakeClock
 LIMITS = AgentLimits()
 SECOND = 1_000_000
 SPEC = RequestSpec("POST", "http://service/x", {"a": "b"}, msgspec.Raw(b'{"n":1}'))
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OK = ResponseMeta(200, {}, "fine", 3.0)
 OOPS = ErrorMeta("HTTP_STATUS", "the service answered 500", 3.0)
 
@@ -56,9 +57,8 @@ class World:
         self.new_id = Uuid7Source(self.clock.now_us)
         self.limits = limits
         self.id = self.new_id()
-        command = SubmitServiceCall(
-            self.id, "bill", SPEC, "f", due_at_us, ("x",), "key", None if policy is None else RetrySpec.of(policy)
-        )
+        retries = None if policy is None else RetrySpec.of(policy)
+        command = SubmitServiceCall(self.id, "bill", SPEC, "f", due_at_us, ("x",), "key", retries, TRACEPARENT)
         self.submitted = service_call.submit(
             command,
             tenant_id=self.new_id(),
@@ -154,7 +154,7 @@ def test_a_call_without_due_time_runs_at_once(due_at: int | None):
     assert world.submitted.messages == (
         ServiceCallSubmitted(world.id, "bill", "POST", SPEC.url, world.call.due_at, ("x",)),
         ServiceCallRunning(world.id, world.execution_id),
-        StartExecution(world.id, world.execution_id, SPEC),
+        StartExecution(world.id, world.execution_id, SPEC, TRACEPARENT),
     )
 
 
@@ -165,7 +165,7 @@ def test_a_due_call_starts_and_succeeds():
     assert step is not None
     assert step.messages == (
         ServiceCallRunning(world.id, world.execution_id),
-        StartExecution(world.id, world.execution_id, SPEC),
+        StartExecution(world.id, world.execution_id, SPEC, TRACEPARENT),
     )
     assert (world.call.status, world.call.started_at, world.call.executions) == (CallStatus.RUNNING, None, 1)
     assert world.due() is None
@@ -213,7 +213,7 @@ def test_interrupted_executions_are_repeated_up_to_a_limit():
     assert world.execution_id != first
     assert step.messages == (
         ServiceCallRunning(world.id, world.execution_id),
-        StartExecution(world.id, world.execution_id, SPEC),
+        StartExecution(world.id, world.execution_id, SPEC, TRACEPARENT),
     )
     assert (world.call.started_at, world.call.executions) == (None, 2)
     step = world.interrupted()
@@ -246,7 +246,7 @@ class TestWatchdog:
             looks += 1
             assert step.messages == (
                 CheckExecution(world.id, execution_id),
-                StartExecution(world.id, execution_id, SPEC),
+                StartExecution(world.id, execution_id, SPEC, TRACEPARENT),
             )
         assert looks < 15
         assert world.call.status is CallStatus.RUNNING
@@ -307,7 +307,7 @@ class TestRetries:
         assert step is not None
         assert step.messages == (
             ServiceCallRunning(world.id, world.execution_id),
-            StartExecution(world.id, world.execution_id, SPEC),
+            StartExecution(world.id, world.execution_id, SPEC, TRACEPARENT),
         )
         assert world.execution_id != first
         assert (world.call.status, world.call.outcome, world.call.first_attempt_at) == (CallStatus.RUNNING, None, began)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
-from tocsin.http_client.request import InvalidRequest, check, check_form
+from tocsin.http_client.request import TRACEPARENT, InvalidRequest, check, check_form
 from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import InvalidUrl, Target, parse_url
 from tocsin.model.instants import US_PER_SECOND
@@ -42,8 +42,8 @@ def check_request(
 
 
 def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
-    """Head and body of the request. Its own headers keep their order; a user-agent among them replaces the default. A signed
-    request is signed as of `now_us`, wall clock.
+    """Head and body of the request. Its own headers keep their order; a user-agent or traceparent among them replaces the
+    default. An invalid traceparent of its trace is left out. A signed request is signed as of `now_us`, wall clock.
 
     The number of headers is checked at submission, not here, where some have been added. Raises InvalidRequest.
     """
@@ -51,6 +51,7 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
     if body is not None and method in BODILESS_METHODS:
         raise InvalidRequest(f"the body {_no_body(method)}")
     head, user_agent = _head(method, target)
+    trace = "" if request.trace is None else request.trace.traceparent
     if headers:
         reasons = check_form(headers)
         if reasons:
@@ -58,8 +59,12 @@ def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
         for name, value in headers:
             if len(name) == 10 and name.lower() == "user-agent":
                 user_agent = ""
+            elif len(name) == 11 and name.lower() == "traceparent":
+                trace = ""
             head += f"{name}: {value}\r\n"
     head += user_agent
+    if trace and TRACEPARENT.fullmatch(trace):
+        head += f"traceparent: {trace}\r\n"
     if request.signing is not None:
         head += _signature(request.signing, now_us, body or b"")
     if body is not None:

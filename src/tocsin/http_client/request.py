@@ -20,7 +20,7 @@ from tocsin.ports.callback import Invocation
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
 class InvalidRequest(ValueError):
@@ -134,7 +134,7 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
             raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
         head += f"webhook-signature: {signed}\r\n"
     trace = invocation.traceparent
-    if trace is not None and _TRACEPARENT.fullmatch(trace) and not _has_header(headers, "traceparent"):
+    if trace is not None and TRACEPARENT.fullmatch(trace) and not _has_header(headers, "traceparent"):
         head += f"traceparent: {trace}\r\n"
     if invocation.method in BODILESS_METHODS:
         return (head + "\r\n").encode("ascii")

@@ -17,9 +17,19 @@ class Signing(NamedTuple):
     secrets: SigningSecrets
 
 
+class CallTrace(NamedTuple):
+    """The `traceparent` to send with a service call's request, and the execution that sends it."""
+
+    traceparent: str
+    tenant_id: str
+    service_call_id: str
+    execution_id: str
+
+
 class Request(NamedTuple):
     """One request, sent once. Without a `body` none is sent; without `signing` it is not signed. `timeout_us` covers
-    everything from resolving the name to the response's last byte; the wait for a connection slot precedes it."""
+    everything from resolving the name to the response's last byte; the wait for a connection slot precedes it. The
+    `traceparent` of its `trace` is sent unless `headers` have one."""
 
     method: str
     url: str
@@ -27,6 +37,7 @@ class Request(NamedTuple):
     body: bytes | None
     timeout_us: int
     signing: Signing | None = None
+    trace: CallTrace | None = None
 
 
 class Reply(NamedTuple):

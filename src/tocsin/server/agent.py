@@ -8,11 +8,11 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 
-from tocsin.http_client.http import HttpCaller
 from tocsin.model.errors import SchemaTooNew, StoreLocked, StoreUnreachable
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Requester
 from tocsin.server.agent_modules import AgentModules
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import DueCaller
@@ -54,7 +54,7 @@ class ServiceAgent:
     def __init__(
         self,
         settings: Settings,
-        client: HttpCaller,
+        client: Requester,
         caller: DueCaller,
         clock: Clock,
         rules: InputRules,

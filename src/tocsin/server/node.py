@@ -166,7 +166,9 @@ class Server:
         )
         ends.push_async_callback(sending.client.close)
         ends.push_async_callback(due_caller.close)
-        agent = relay.agent = await self._open_agent(ends, identity, sending, due_caller, clock, watching, peers)
+        agent = relay.agent = await self._open_agent(
+            ends, identity, sending, due_caller, clock, watching, peers, tracer
+        )
         engine = self.engine = await start_engine(
             ends,
             settings,
@@ -230,6 +232,7 @@ class Server:
         clock: Clock,
         watching: Observers,
         peers: Peers | None,
+        tracer: Tracer | None,
     ) -> ServiceAgent | None:
         """The service agent, which may hold its database already; None where it never runs."""
         settings = self._settings
@@ -243,7 +246,7 @@ class Server:
             return None
         agent = self.agent = ServiceAgent(
             settings,
-            sending.client,
+            sending.client if tracer is None else tracer.traced_requester(sending.client),
             due_caller,
             clock,
             sending.rules,

@@ -126,7 +126,7 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 class SubmitServiceCall(Command, frozen=True):
     """Accept a service call. `fingerprint` is a digest of everything the client sent; it distinguishes a repetition
     from a different call with the same id or idempotency key. `due_at` None: run now. `retry_policy` None: one
-    attempt."""
+    attempt. `traceparent` is that of the request (W3C Trace Context); a repetition may have another one."""
 
     name: str
     request_spec: RequestSpec
@@ -135,6 +135,7 @@ class SubmitServiceCall(Command, frozen=True):
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
     retry_policy: RetrySpec | None = None
+    traceparent: str | None = None
 
 
 class TagServiceCall(Command, frozen=True):
@@ -162,10 +163,11 @@ class ScheduleTimer(Command, frozen=True):
 
 class StartExecution(Command, frozen=True):
     """Send the request. An order with an `execution_id` that was executed before does nothing. An order that arrives
-    too late (`ordered_at`) is not executed and is reported as failed."""
+    too late (`ordered_at`) is not executed and is reported as failed. `traceparent` is that of the call's submission."""
 
     execution_id: str
     request_spec: RequestSpec
+    traceparent: str | None = None
 
 
 class CheckExecution(Command, frozen=True):

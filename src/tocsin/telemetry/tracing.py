@@ -1,15 +1,17 @@
-"""Traces for OpenTelemetry: a span for each request that creates timers, and one for each attempt.
+"""Traces for OpenTelemetry: a span for each request that creates timers or submits a service call, and one for each attempt.
 
 A timer keeps the `traceparent` of the request that created it. Months may pass until it fires, too long for one trace, so
 each firing is a trace of its own with a link to that request. Its id is computed from the firing's `webhook-id`: attempts
-after a takeover, by another node, join the trace. A firing is sampled if its create was. Only this module knows
-OpenTelemetry's packages, and imports them when tracing is on.
+after a takeover, by another node, join the trace. A firing is sampled if its create was. Executions of a service call are
+to its submission what attempts are to a create; the id of their trace is computed from tenant and call. Only this module
+knows OpenTelemetry's packages, and imports them when tracing is on.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -20,6 +22,7 @@ from tocsin import __version__
 from tocsin.model.answer import NotSent, Response
 from tocsin.model.errors import ConfigError, TocsinError, Unavailable
 from tocsin.ports.callback import Caller, Exchange, Invocation
+from tocsin.ports.http import Reply, Request, Requester, Result
 from tocsin.ports.observer import AttemptFinished, Event
 
 if TYPE_CHECKING:
@@ -28,9 +31,8 @@ if TYPE_CHECKING:
 
 #: Seconds for sending a batch of spans, its repetitions included: how long a collector that is down delays a node's stop.
 _EXPORT_TIMEOUT_S = 5.0
-#: Of a valid `traceparent`: 00-<32 digits>-<16 digits>-<2 digits>. The last bit is the flag "sampled".
-_TRACEPARENT_CHARS = 55
-_ODD_DIGITS = frozenset("13579bdf")
+#: A valid `traceparent` whose last bit, the flag "sampled", is set.
+_SAMPLED = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f][13579bdf]")
 #: Ended attempts that wait for the engine's verdict, which follows at once but for those that are superseded.
 _WAITING_MAX = 10_000
 
@@ -47,7 +49,7 @@ def open_tracer(endpoint: str, sample_ratio: float, node: str) -> Tracer:
 
 
 class _Unsampled(NamedTuple):
-    """The span of a request that is not sampled. Timers keep what the caller sent."""
+    """The span of a request that is not sampled. Timers and calls keep what the caller sent."""
 
     traceparent: str | None
 
@@ -137,8 +139,7 @@ class Tracer:
         if invocation.traceparent is None or not _is_sampled(invocation.traceparent):
             return None
         created = _context_of(invocation.traceparent)
-        trace_id = int.from_bytes(sha256(invocation.message_id.encode()).digest()[:16], "big") or 1
-        context = _context(trace_id, self._id(64))
+        context = self._in_trace_of(invocation.message_id)
         begun_ns = time.time_ns()
 
         def ended(exchange: Exchange) -> None:
@@ -164,7 +165,7 @@ class Tracer:
                 context, created, begun_ns, time.time_ns(), attributes
             )
 
-        return invocation._replace(traceparent=_traceparent(trace_id, context.span_id)), ended
+        return invocation._replace(traceparent=_traceparent(context.trace_id, context.span_id)), ended
 
     def observe(self, event: Event) -> None:
         """Exports an attempt when the engine has judged its answer."""
@@ -184,6 +185,50 @@ class Tracer:
             "fire", "CLIENT", attempt.context, None, attempt.begun_ns, attempt.ended_ns, attributes,
             failed=failed, link=attempt.created,
         )  # fmt: skip
+
+    # ---------------------------------------------------------------- executions
+
+    def traced_requester(self, requester: Requester) -> Requester:
+        """The requester, with a span for each execution of a sampled service call."""
+        return _TracedRequester(requester, self)
+
+    def begin_execution(self, request: Request) -> tuple[Request, Callable[[str, Result], None]] | None:
+        """The request with the span of this execution as the receiver's parent, and what gets its destination and result;
+        None if it is not sampled."""
+        trace = request.trace
+        if trace is None or not _is_sampled(trace.traceparent):
+            return None
+        submitted = _context_of(trace.traceparent)
+        context = self._in_trace_of(f"{trace.tenant_id}/{trace.service_call_id}")
+        begun_ns = time.time_ns()
+
+        def ended(destination: str, result: Result) -> None:
+            outcome = result.outcome
+            if isinstance(outcome, NotSent):
+                return  # no attempt; it is made again
+            attributes: dict[str, Any] = {
+                "http.request.method": request.method,
+                "tocsin.tenant.id": trace.tenant_id,
+                "tocsin.service_call.id": trace.service_call_id,
+                "tocsin.execution.id": trace.execution_id,
+                **_server_of(destination),
+            }
+            succeeded = False
+            if isinstance(outcome, Reply):
+                succeeded = 200 <= outcome.status < 300
+                attributes["http.response.status_code"] = outcome.status
+            else:
+                attributes["error.type"] = outcome.code
+            attributes["tocsin.outcome"] = "succeeded" if succeeded else "failed"
+            self.export(
+                "execute", "CLIENT", context, None, begun_ns, time.time_ns(), attributes,
+                failed=not succeeded, link=submitted,
+            )  # fmt: skip
+
+        header = _traceparent(context.trace_id, context.span_id)
+        return request._replace(trace=trace._replace(traceparent=header)), ended
+
+    # ---------------------------------------------------------------- spans
 
     def export(
         self,
@@ -218,6 +263,10 @@ class Tracer:
             )
         )
 
+    def _in_trace_of(self, text: str) -> SpanContext:
+        """A new span in the trace whose id is computed from the text."""
+        return _context(int.from_bytes(sha256(text.encode()).digest()[:16], "big") or 1, self._id(64))
+
     def _id(self, bits: int) -> int:
         return self._random.getrandbits(bits) or 1
 
@@ -246,6 +295,29 @@ class _TracedCaller:
         self._caller.invoke(traced, report)
 
 
+class _TracedRequester:
+    """A Requester that reports the executions of sampled service calls."""
+
+    def __init__(self, requester: Requester, tracer: Tracer) -> None:
+        self._requester = requester
+        self._tracer = tracer
+        self.destination = requester.destination
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        """Starts the request."""
+        begun = self._tracer.begin_execution(request)
+        if begun is None:
+            self._requester.send(request, done)
+            return
+        traced, ended = begun
+
+        def report(result: Result) -> None:
+            ended(self.destination(request.url), result)
+            done(result)
+
+        self._requester.send(traced, report)
+
+
 def _server_of(destination: str) -> dict[str, Any]:
     """The attributes that name the receiver, `scheme://host:port`, as OpenTelemetry's conventions have it; none of a caller
     within this process."""
@@ -258,7 +330,7 @@ def _traceparent(trace_id: int, span_id: int) -> str:
 
 
 def _is_sampled(traceparent: str) -> bool:
-    return traceparent[-1:] in _ODD_DIGITS and len(traceparent) == _TRACEPARENT_CHARS
+    return _SAMPLED.fullmatch(traceparent) is not None
 
 
 def _context(trace_id: int, span_id: int) -> SpanContext:

@@ -69,6 +69,7 @@ class Submission(NamedTuple):
     idempotency_key: str | None
     delay: str | None = None
     retry: PolicySent | None = None
+    traceparent: str | None = None
 
 
 class PageRequest(NamedTuple):
@@ -124,6 +125,7 @@ class CallRules:
             tags=tags,
             idempotency_key=sent.idempotency_key,
             retry_policy=None if policy is None else RetrySpec.of(policy),
+            traceparent=sent.traceparent,
         )
 
     def key(self, tenant_id: str, service_call_id: str) -> CallKey:

@@ -11,7 +11,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.redaction import redact_url, secrets_of
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery
-from tocsin.ports.http import Reply, Request, Result
+from tocsin.ports.http import CallTrace, Reply, Request, Result
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
@@ -96,7 +96,7 @@ def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
     pairs = tuple(headers)
     order.secrets = secrets_of(spec.url, pairs)
     order.request = problem or Request(
-        spec.method, spec.url, pairs, body if has_body else None, limits.request_timeout_us
+        spec.method, spec.url, pairs, body if has_body else None, limits.request_timeout_us, trace=_trace(order)
     )
     bytes_max = limits.snippet_bytes_max
     return ExecutionStart(
@@ -108,6 +108,11 @@ def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
         request_headers={name: redact_header(name, value, bytes_max) for name, value in pairs},
         request_body=snippet(body, bytes_max, order.secrets).text if has_body else None,
     )
+
+
+def _trace(order: Order) -> CallTrace | None:
+    traceparent = order.message.traceparent
+    return None if traceparent is None else CallTrace(traceparent, *order.key)
 
 
 def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | None:

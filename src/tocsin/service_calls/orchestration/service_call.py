@@ -61,7 +61,8 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     the last one began. `attempts` counts the executions that ended, without those that were repeated after an
     interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
     planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
-    `tags` are the tags of the submission; they are not loaded with the call.
+    `traceparent` is that of the submission, for the traces of its executions. `tags` are the tags of the submission; they
+    are not loaded with the call.
     """
 
     tenant_id: str
@@ -84,6 +85,7 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     attempts: int = 0
     first_attempt_at: int | None = None
     next_attempt_at: int | None = None
+    traceparent: str | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -129,6 +131,7 @@ def submit(
         watch_at=None if due_at is None else due_at + limits.watchdog_grace_us,
         idempotency_key=command.idempotency_key,
         retry_policy=None if command.retry_policy is None else command.retry_policy.policy,
+        traceparent=command.traceparent,
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id
@@ -161,8 +164,11 @@ def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits:
         executions=call.executions + 1,
         watch_at=now_us + limits.watchdog_grace_us,
     )
-    key = call.service_call_id
-    return Step(after, (ServiceCallRunning(key, execution_id), StartExecution(key, execution_id, call.request_spec)))
+    return Step(after, (ServiceCallRunning(call.service_call_id, execution_id), _start(call, execution_id)))
+
+
+def _start(call: ServiceCall, execution_id: str) -> StartExecution:
+    return StartExecution(call.service_call_id, execution_id, call.request_spec, call.traceparent)
 
 
 def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) -> Step | None:
@@ -244,7 +250,7 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
     if begun:
         return Step(after, (check,))
     # The check goes first: the order stays unsettled for as long as it waits for a slot of its destination.
-    return Step(after, (check, StartExecution(key, call.execution_id, call.request_spec)))
+    return Step(after, (check, _start(call, call.execution_id)))
 
 
 def delete(call: ServiceCall) -> tuple[Message, ...] | None:

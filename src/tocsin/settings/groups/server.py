@@ -135,7 +135,7 @@ class Tracing(Group):
     """Traces for OpenTelemetry."""
 
     title: ClassVar[str] = "Tracing"
-    intro: ClassVar[str] = "Where spans of creates and callbacks go. [How to trace](../how-to/trace.md)."
+    intro: ClassVar[str] = "Where spans of creates, callbacks and service calls go. [How to trace](../how-to/trace.md)."
 
     tracing_endpoint: Annotated[str, BeforeValidator(api_url)] | None = Field(
         None,
@@ -145,5 +145,6 @@ class Tracing(Group):
     tracing_sample_ratio: Annotated[float, BeforeValidator(share)] = Field(
         0.01,
         description="Share of requests without a `traceparent` of their own that are traced, from 0 to 1, with all callbacks "
-        "of the timers that they create. Higher values show more and cost more processor time.",
+        "of the timers that they create and all executions of the service calls that they submit. Higher values show more "
+        "and cost more processor time.",
     )

@@ -65,6 +65,7 @@ _FIXED = (
     "fingerprint",
     "idempotency_key",
     "retry_policy",
+    "traceparent",
 )
 _CHANGED = {field: name for field, name in _COLUMNS.items() if field not in _FIXED}
 _after, _before = attrgetter(*KEY, *_CHANGED), attrgetter("status", "execution_id")

@@ -56,6 +56,8 @@ service_calls = _table(
     *optional(Json(RetryPolicy), "retry_policy"),
     _count("attempts"),
     *optional(Instant, "first_attempt_at", "next_attempt_at"),
+    # Added: of the request that submitted the call, for the traces of its executions.
+    *optional(KeyText, "traceparent"),
     primary_key("service_calls", *KEY),
     CheckConstraint(
         "status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed')", name="ck_service_calls_status"

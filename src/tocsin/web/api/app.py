@@ -82,7 +82,7 @@ class Api:
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
     `measure` gets each response of an operation.
-    `traces` gets the spans of requests that create timers.
+    `traces` gets the spans of requests that create timers or submit service calls.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Api:
             OperatorHandlers(service, metrics, describe),
         ]
         if agent is not None:
-            families.append(ServiceCallHandlers(agent, parser, audit))
+            families.append(ServiceCallHandlers(agent, parser, audit, traces))
         families += more
         self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
         #: The routes that `begin` serves, by path; and the heads of earlier requests for them.

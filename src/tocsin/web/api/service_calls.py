@@ -15,12 +15,14 @@ from tocsin.model.errors import FieldError, Unavailable
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.audit import AuditLog
+from tocsin.ports.tracing import CreateTraces
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
 from tocsin.service_calls.api.validation import PAGE_DEFAULT, PageRequest
 from tocsin.service_calls.messages import CallStatus
 from tocsin.web.api.operation import Operation, Parameter, Reach
 from tocsin.web.api.request import ApiRequest
+from tocsin.web.api.tracing import traced
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import require_tenant
 from tocsin.web.http.audit import rotation_details
@@ -72,10 +74,13 @@ _change = partial(_operation, role=Role.WRITE, reach=Reach.TENANT, status=204)
 class ServiceCallHandlers:
     """Handles submit, list, get, tag, untag, delete, and trace; and rotation of a tenant's secret."""
 
-    def __init__(self, agent: AgentSource, parser: RequestParser, audit: AuditLog) -> None:
+    def __init__(
+        self, agent: AgentSource, parser: RequestParser, audit: AuditLog, traces: CreateTraces | None = None
+    ) -> None:
         self._agent = agent
         self._parser = parser
         self._audit = audit
+        self._traces = traces
 
     @property
     def _calls(self) -> ServiceCalls:
@@ -116,9 +121,16 @@ class ServiceCallHandlers:
         With `serviceCallId`, `idempotencyKey` or the header Idempotency-Key the submission is safe to repeat: the same
         request returns the existing call, a different one is a conflict; a repeated `delay` may be the remaining time. A
         failed attempt is final unless `requestSpec.retryPolicy` allows more."""
+        with traced(self._traces, "submitServiceCall", request) as traceparent:
+            return await self._submit(request, sent, traceparent)
+
+    async def _submit(
+        self, request: ApiRequest, sent: wire.SubmitServiceCall, traceparent: str | None
+    ) -> wire.SubmittedServiceCall:
         tenant_id = request.parameters["tenantId"]
         named = key_in(request.headers.get(KEY_HEADER))
-        submission = sent.submission._replace(idempotency_key=agreed_key(sent.idempotency_key, named))
+        key = agreed_key(sent.idempotency_key, named)
+        submission = sent.submission._replace(idempotency_key=key, traceparent=traceparent)
         submitted = await self._calls.submit(tenant_id, submission, request.correlation_id)
         root = _VERSION if request.path.startswith(_VERSION) else _UNVERSIONED
         place = f"{root}tenants/{tenant_id.lower()}/service-calls/{submitted.service_call_id}"

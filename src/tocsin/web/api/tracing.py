@@ -1,4 +1,4 @@
-"""Spans of requests that create timers, where traces are collected."""
+"""Spans of requests that create timers or submit service calls, where traces are collected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tocsin.web.http.convert import traceparent_of
 
 @contextmanager
 def traced(traces: CreateTraces | None, operation: str, request: ApiRequest) -> Iterator[str | None]:
-    """Within it the request is handled; yields the `traceparent` that the created timers keep."""
+    """Within it the request is handled; yields the `traceparent` that the created timers, or the submitted call,
+    keep."""
     traceparent = traceparent_of(request.headers.get(b"traceparent"))
     if traces is None:
         yield traceparent

@@ -1,4 +1,5 @@
-"""Adds retries of failed attempts: a status, the policy and its progress. Adds an index of calls by correlation id.
+"""Adds retries of failed attempts: a status, the policy and its progress. Adds the trace of a call's submission, and an index
+of calls by correlation id.
 
 SQLite cannot change a CHECK: its table is created again and copied; references to it are by name.
 """
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from tocsin.stores.service_calls.columns import optional
-from tocsin.stores.service_calls.types import Instant, Number
+from tocsin.stores.service_calls.types import Instant, KeyText, Number
 
 revision = "0004"
 down_revision = "0003"
@@ -28,6 +29,7 @@ def upgrade() -> None:
             *optional(sa.Text, "retry_policy"),
             sa.Column("attempts", Number, nullable=False, server_default=sa.text("0")),
             *optional(Instant, "first_attempt_at", "next_attempt_at"),
+            *optional(KeyText, "traceparent"),
         ):
             batch.add_column(column)
         batch.drop_constraint(CHECK, type_="check")
