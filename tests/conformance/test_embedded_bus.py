@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.conformance.bus.base import Notes
+from tests.conformance.bus.suite import BusConformance
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
 from tocsin.ports.bus import Bus, Check
-from tocsin.testing.bus_conformance import BusConformance
-from tocsin.testing.bus_conformance_base import Notes
 
 
 class TestEmbeddedBus(BusConformance):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.bus.base import Notes
+from tests.conformance.bus.broker import Broker, BrokerConformance
+from tests.conformance.bus.suite import BusConformance
 from tests.support.nats import NatsServer
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.bus import NatsBus
 from tocsin.ports.bus import Bus, Check
-from tocsin.testing.bus_conformance import BusConformance
-from tocsin.testing.bus_conformance_base import Notes
-from tocsin.testing.bus_conformance_broker import Broker, BrokerConformance
 
 
 def prefix_of(folder: Path) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from tests.conformance.bus.base import message
 from tests.support.simulation_loop import SimulationLoop
 
 from tocsin.messaging.delivery import DeadLetter, Subscription
@@ -13,7 +14,6 @@ from tocsin.messaging.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.ports.bus import BusEvent, Delivery, DeliveryFailed
-from tocsin.testing.bus_conformance_base import message
 
 LIMITS = BusLimits(deliveries_max=8, backoff_initial_us=100_000, backoff_max_us=1_000_000, pause_max_us=400_000)
 

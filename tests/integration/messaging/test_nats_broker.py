@@ -15,6 +15,7 @@ import pytest_asyncio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from tests.conformance.bus.base import LIMITS, TENANT, Handling, Keeping, Notes, check, message, until_waiting
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tocsin.messaging.nats.bus import NatsBus
@@ -22,7 +23,6 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import ConfigError
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BrokerConnection, BrokerRefused, BusUnavailable, Delivery, InvalidMessage
-from tocsin.testing.bus_conformance_base import LIMITS, TENANT, Handling, Keeping, Notes, check, message, until_waiting
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 

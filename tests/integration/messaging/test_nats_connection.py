@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from tests.conformance.bus.base import LIMITS, Notes, check
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tests.support.proxy import Proxy
@@ -16,7 +17,6 @@ from tocsin.messaging.nats.bus import NatsBus
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable, Delivery
-from tocsin.testing.bus_conformance_base import LIMITS, Notes, check
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, InvalidMessage
-from tocsin.testing.bus_conformance_base import (
+from tests.conformance.bus.base import (
     BusSuite,
     Handling,
     Keeping,
@@ -21,6 +20,7 @@ from tocsin.testing.bus_conformance_base import (
     started,
     until_waiting,
 )
+from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, InvalidMessage
 
 
 class SendingConformance(BusSuite):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.bus.base import TIMEOUT_US, BusSuite, Notes, message, number
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import Unavailable
 from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, CommandFailed, InvalidMessage, RequestUnanswered
-from tocsin.testing.bus_conformance_base import TIMEOUT_US, BusSuite, Notes, message, number
 
 
 class Responding:

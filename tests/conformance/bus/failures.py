@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tocsin.model.errors import StoreUnavailable, Unavailable
-from tocsin.ports.bus import Bus, Delivery, MessageDeadLettered
-from tocsin.testing.bus_conformance_base import (
+from tests.conformance.bus.base import (
     LIMITS,
     TENANT,
     BusSuite,
@@ -23,6 +21,8 @@ from tocsin.testing.bus_conformance_base import (
     started,
     until_waiting,
 )
+from tocsin.model.errors import StoreUnavailable, Unavailable
+from tocsin.ports.bus import Bus, Delivery, MessageDeadLettered
 
 
 def raise_next(errors: Iterator[Exception]) -> None:

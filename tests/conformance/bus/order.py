@@ -6,9 +6,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import Bus, Delivery
-from tocsin.testing.bus_conformance_base import (
+from tests.conformance.bus.base import (
     BusSuite,
     Handling,
     Keeping,
@@ -20,6 +18,8 @@ from tocsin.testing.bus_conformance_base import (
     started,
     until_waiting,
 )
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Bus, Delivery
 
 
 class DeliveryConformance(BusSuite):

@@ -9,9 +9,7 @@ from typing import Protocol
 
 import pytest
 
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import BrokerConnection, Bus, BusUnavailable
-from tocsin.testing.bus_conformance_base import (
+from tests.conformance.bus.base import (
     TIMEOUT_US,
     BusSuite,
     Handling,
@@ -22,6 +20,8 @@ from tocsin.testing.bus_conformance_base import (
     started,
     until_waiting,
 )
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import BrokerConnection, Bus, BusUnavailable
 
 
 class Broker(Protocol):
