@@ -57,7 +57,7 @@ def test_what_a_member_announces() -> None:
     with_url = Member(A, "a", announced("a:1", leaving=True, skewed=True, api_url="http://a:8080/x"), 1)
     assert with_url.address == "a:1#leaving api=http://a:8080/x"
     assert (address_of(with_url), api_url_of(with_url)) == ("a:1", "http://a:8080/x")
-    assert announced("a:1", leaving=False, tls=True) == "a:1#tls"
+    assert announced("a:1", leaving=False) == "a:1#"
 
 
 def test_alone_requires_that_no_other_member_row_exists() -> None:

@@ -45,9 +45,10 @@ def files(tmp_path: Path, authority: trustme.CA) -> NodeFiles:
 
 
 def tls_of(
-    files: NodeFiles, observe: Callable[[Event], None] = lambda event: None, *, optional: bool = False
+    files: NodeFiles,
+    observe: Callable[[Event], None] = lambda event: None,
 ) -> PeerTls:
-    return PeerTls(TlsFiles(files.certificate, files.key, files.ca, "tocsin-node", optional), observe)
+    return PeerTls(TlsFiles(files.certificate, files.key, files.ca, "tocsin-node"), observe)
 
 
 def _foreign(files: NodeFiles) -> None:
@@ -179,8 +180,8 @@ async def test_a_node_with_tls_gets_in_while_silent_connections_take_every_place
             writer.close()
 
 
-async def test_a_node_without_tls_is_refused_and_during_a_change_accepted(files: NodeFiles) -> None:
-    limits = ClusterLimits(connect_timeout_us=1_000_000, tls_first_byte_us=10_000)
+async def test_a_node_without_tls_is_refused(files: NodeFiles) -> None:
+    limits = ClusterLimits(connect_timeout_us=1_000_000)
     node = Node(tls_of(files), limits)
     async with node.listening():
         with pytest.raises(PeerUnreachable):
@@ -190,8 +191,3 @@ async def test_a_node_without_tls_is_refused_and_during_a_change_accepted(files:
         writer.write(b"\x16 is no handshake of TLS, although it begins like one")
         assert (await node.refusals.get())[0] == "tls"
         writer.close()
-    changing = Node(tls_of(files, optional=True), limits)
-    async with changing.listening():
-        await changing.connect(None)
-        await changing.connect(changing.tls)
-        assert changing.refusals.empty()

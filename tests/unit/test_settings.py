@@ -206,8 +206,6 @@ class TestSecretFiles:
         assert "cluster.tls_certificate_file: is missing" in text
         assert "cluster.tls_ca_file: is missing" in text
         monkeypatch.delenv("TOCSIN_CLUSTER_TLS_KEY_FILE")
-        monkeypatch.setenv("TOCSIN_CLUSTER_TLS_OPTIONAL", "yes")
-        assert "cluster.tls_optional: requires" in refusal()
         monkeypatch.setenv("TOCSIN_CLUSTER_TLS_NAME", "*.example")
         assert "is not a DNS name" in refusal()
 

@@ -145,13 +145,10 @@ class Cluster:
     # ------------------------------------------------------------------ the requesting side
 
     async def _dial_node(self, incarnation: bytes, address: str, end: CallerEnd) -> None:
-        tls = self._own_tls
-        if tls is not None and tls.optional and not self._placement.takes_tls(incarnation):
-            tls = None
         secret = self._secrets.known_to(self._placement.secret_marks(incarnation))
         if secret is None:
             raise PeerRefuses("cluster.secret differs between that node and this one")
-        await dial(self._limits, secret, self._own, incarnation, address, end, tls)
+        await dial(self._limits, secret, self._own, incarnation, address, end, self._own_tls)
 
     def link(self, incarnation: bytes, address: str) -> PeerLink:
         """The link to a node; created if there is none."""

@@ -4,7 +4,7 @@ The accepting node sends a nonce and its incarnation. The dialing node answers w
 MAC over all four. The accepting node proves itself with another MAC. A dialing node that meets an unexpected
 incarnation disconnects. The frame keys of the two directions are derived from the same secret and nonces: every frame
 has a MAC that includes its number, so that no frame can be changed, dropped, repeated or moved to another connection.
-Nothing is encrypted.
+Nothing is encrypted. Under TLS, which does all of that and encrypts, frames have no MAC.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ WELCOME_BYTES = 32
 class Seal:
     """Creates or verifies the MACs of the frames of one direction, in order."""
 
+    size = MAC_BYTES
+
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._number = 0
@@ -42,11 +44,28 @@ class Seal:
         return hmac.compare_digest(self.of(payload), mac)
 
 
+class NoSeal:
+    """Stands for the seal of frames under TLS."""
+
+    size = 0
+
+    def of(self, payload: bytes) -> bytes:
+        """Empty."""
+        return b""
+
+    def fits(self, payload: bytes, mac: bytes) -> bool:
+        """Whether there is none."""
+        return not mac
+
+
 class Seals(NamedTuple):
     """The seals for frames from the dialing node and for frames from the accepting node."""
 
-    caller: Seal
-    called: Seal
+    caller: Seal | NoSeal
+    called: Seal | NoSeal
+
+
+UNSEALED = Seals(NoSeal(), NoSeal())
 
 
 class Handshake:

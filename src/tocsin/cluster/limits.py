@@ -35,9 +35,6 @@ class ClusterLimits:
     frame_bytes_max: int = 32 * 1024 * 1024
     #: How long connecting to another node may take, with the proof that both know the cluster's secret.
     connect_timeout_us: int = 2 * SECOND
-    #: How long a node that accepts connections with and without TLS waits for the first byte of TLS before it greets a node
-    #: without. Only while a cluster changes to TLS.
-    tls_first_byte_us: int = 250 * MS
     #: Pause after connecting to another node failed.
     reconnect_interval_us: int = 200 * MS
     #: Longest pause after another node refused this one, which grows with each refusal: the reason lasts.

@@ -1,4 +1,4 @@
-"""Channels over TCP: a handshake, then frames of length, MAC and payload."""
+"""Channels over TCP: a handshake, then frames of length, MAC (none under TLS) and payload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tocsin.cluster.channel import CallerEnd, Channel, End, PeerRefuses, PeerUnreachable
-from tocsin.cluster.handshake import HELLO_BYTES, MAC_BYTES, PROOF_BYTES, WELCOME_BYTES, Handshake, Seal
+from tocsin.cluster.handshake import (
+    HELLO_BYTES,
+    PROOF_BYTES,
+    UNSEALED,
+    WELCOME_BYTES,
+    Handshake,
+    NoSeal,
+    Seal,
+    Seals,
+)
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.tls import PeerTls, fault_of
@@ -33,8 +42,8 @@ class PeerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._end: End | None = None
-        self._incoming: Seal | None = None
-        self._outgoing: Seal | None = None
+        self._incoming: Seal | NoSeal | None = None
+        self._outgoing: Seal | NoSeal | None = None
         self._over = False
 
     # -- Channel
@@ -100,6 +109,11 @@ class PeerConnection(asyncio.Protocol):
             if end is not None:
                 end.lost(str(error))
 
+    def _sealed_by(self, seals: Seals) -> Seals:
+        """The seals of the connection's frames: those given, or none under TLS."""
+        assert self._transport is not None
+        return seals if self._transport.get_extra_info("ssl_object") is None else UNSEALED
+
     def _take(self, size: int) -> bytes | None:
         if len(self._buffer) < size:
             return None
@@ -109,8 +123,9 @@ class PeerConnection(asyncio.Protocol):
 
     def _frame(self) -> bool:
         """Passes the next whole frame on. Returns False if there is none."""
-        buffer = self._buffer
-        head = _LENGTH_BYTES + MAC_BYTES
+        buffer, seal = self._buffer, self._incoming
+        assert seal is not None
+        head = _LENGTH_BYTES + seal.size
         if len(buffer) < head:
             return False
         size = int.from_bytes(buffer[:_LENGTH_BYTES], "big")
@@ -120,8 +135,7 @@ class PeerConnection(asyncio.Protocol):
         if whole is None:
             return False
         payload = whole[head:]
-        assert self._incoming is not None
-        if not self._incoming.fits(payload, whole[_LENGTH_BYTES:head]):
+        if not seal.fits(payload, whole[_LENGTH_BYTES:head]):
             raise PeerProtocolError("a message with an invalid MAC")
         if self._end is not None:
             self._end.received(payload)
@@ -196,6 +210,7 @@ class AcceptedConnection(PeerConnection):
             self.close()
             return False
         incarnation, welcome, seals = accepted
+        seals = self._sealed_by(seals)
         self._incoming, self._outgoing = seals.caller, seals.called
         self._transport.write(welcome)
         self._end = self._arrived(incarnation, self)
@@ -231,7 +246,8 @@ class DialedConnection(PeerConnection):
         if not hmac.compare_digest(welcome, self._expected_welcome):
             self._fail("the node refused this one: cluster.secret differs between them", PeerRefuses)
             return False
-        self._incoming, self._outgoing = self._seals.called, self._seals.caller
+        seals = self._sealed_by(self._seals)
+        self._incoming, self._outgoing = seals.called, seals.caller
         self._end = self._caller_end
         self._caller_end.opened(self)
         if not self.authenticated.done():

@@ -27,13 +27,12 @@ _HANDSHAKE_STEPS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files, and the name that every node's certificate has. `optional`: nodes without TLS are accepted, too."""
+    """PEM files, and the name that every node's certificate has."""
 
     certificate: Path
     key: Path
     ca: Path
     name: str
-    optional: bool = False
 
     @property
     def paths(self) -> tuple[Path, Path, Path]:
@@ -56,7 +55,6 @@ class PeerTls:
     def __init__(self, files: TlsFiles, observe: Callable[[Event], None]) -> None:
         """Reads the files. Raises ConfigError with the setting of the file that is wrong."""
         self.name = files.name
-        self.optional = files.optional
         self._files = files
         self._observe = observe
         self._stamp = self._now_on_disk()

@@ -6,7 +6,6 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.stream import TLS_BEGINS, AcceptedConnection, place_of
@@ -67,32 +66,36 @@ class TlsListener:
     async def _begin(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
         place = _address_of(accepted)
-        connected = secured = False
+        connected = False
         try:
             begins = await self._first_byte(accepted)
             if not begins:
                 # As before the handshake without TLS: the other side went away.
                 return
-            secured = begins == TLS_BEGINS[:1]
-            if not secured and not self._tls.optional:
+            if begins != TLS_BEGINS[:1]:
                 self._refused(place, "it connects without TLS (cluster.tls_certificate_file)", "plain")
                 return
-            await self._connect(accepted, {"ssl": self._tls.accepting} if secured else {})
-            connected = True
-        except (OSError, TimeoutError) as error:
-            if secured:
+            try:
+                await self._connect(accepted)
+            except (OSError, TimeoutError) as error:
                 self._refused(place, f"the TLS handshake failed: {_why(error)}", "tls")
+            else:
+                connected = True
+        except OSError:
+            # The other side went away.
+            return
         finally:
             if not connected:
                 accepted.close()
 
-    async def _connect(self, accepted: socket.socket, secured: dict[str, Any]) -> None:
-        """Begins the nodes' own handshake, after that of TLS if the connection is `secured`."""
+    async def _connect(self, accepted: socket.socket) -> None:
+        """Begins the nodes' own handshake after that of TLS."""
         protocol = self._make()
-        if secured:
-            protocol.admits = self._admits
+        protocol.admits = self._admits
         async with asyncio.timeout(self._limits.connect_timeout_us / 1e6):
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, accepted, **secured)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: protocol, accepted, ssl=self._tls.accepting
+            )
 
     def _admits(self, transport: asyncio.BaseTransport) -> bool:
         fault = self._tls.refusal_of(transport.get_extra_info("peercert"))
@@ -103,9 +106,8 @@ class TlsListener:
     async def _first_byte(self, accepted: socket.socket) -> bytes:
         """What the other side begins with; empty if it closes the connection. A node without TLS waits to be greeted, so
         silence counts as its beginning."""
-        limits = self._limits
         # The other side gives up after `connect_timeout_us`; its refusal should be reported before.
-        wait_us = limits.tls_first_byte_us if self._tls.optional else limits.connect_timeout_us // 2
+        wait_us = self._limits.connect_timeout_us // 2
         loop, readable = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(accepted.fileno(), readable.set)
         try:

@@ -99,9 +99,6 @@ class Placement(Protocol):
     def address(self, incarnation: bytes) -> str:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
 
-    def takes_tls(self, incarnation: bytes) -> bool:
-        """Whether the member announces that it can be connected to with TLS."""
-
     def secret_marks(self, incarnation: bytes) -> Collection[str]:
         """The marks of the secrets by which the member knows other nodes; empty if it announces none."""
 

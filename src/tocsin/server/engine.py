@@ -103,7 +103,6 @@ async def start_engine(
         node=identity.name,
         address=identity.address,
         api_url=settings.advertise_api or "",
-        tls=peers is not None and peers.tls is not None,
         secret_marks=() if peers is None else peers.peering.secrets.marks,
         total_shards=total_shards,
         fatal=on_fatal,

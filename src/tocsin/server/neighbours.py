@@ -63,16 +63,11 @@ def _unreachable(address: str, error: Exception) -> Fault:
 
 async def _greeted(settings: Settings, member: Member, address: str) -> Fault | None:
     host, _, port = address.rpartition(":")
-    context: ssl.SSLContext | None = None
-    if Flag.TLS in flags_of(member):
-        try:
-            tls = tls_of(settings, lambda event: None)
-        except ConfigError as error:
-            return Fault(str(error), "correct the files of cluster.tls_…")
-        if tls is None:
-            return Fault("it uses TLS, and the settings here have no certificate", "set cluster.tls_… here as there")
-        context = tls.dialing
-    name = settings.cluster_tls_name if context is not None else None
+    try:
+        tls = tls_of(settings, lambda event: None)
+    except ConfigError as error:
+        return Fault(str(error), "correct the files of cluster.tls_…")
+    context, name = (None, None) if tls is None else (tls.dialing, tls.name)
     reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context, server_hostname=name)
     try:
         hello = await reader.readexactly(HELLO_BYTES)

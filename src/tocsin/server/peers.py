@@ -70,8 +70,7 @@ def tls_of(settings: Settings, observe: Callable[[Event], None]) -> PeerTls | No
     # The settings were checked: all three or none.
     if certificate is None or key is None or ca is None:
         return None
-    name, optional = settings.cluster_tls_name, settings.cluster_tls_optional
-    return PeerTls(TlsFiles(certificate, key, ca, name, optional), observe)
+    return PeerTls(TlsFiles(certificate, key, ca, settings.cluster_tls_name), observe)
 
 
 async def secrets_of(settings: Settings, store: Store) -> ClusterSecrets:

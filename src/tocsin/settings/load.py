@@ -134,10 +134,6 @@ def _about_tls(settings: Settings) -> list[str]:
             f"{name}: is missing; TLS between nodes requires a certificate, its key and an authority"
             for name in missing
         ]
-    if missing and settings.cluster_tls_optional:
-        return [
-            "cluster.tls_optional: requires cluster.tls_certificate_file, cluster.tls_key_file and cluster.tls_ca_file"
-        ]
     return []
 
 

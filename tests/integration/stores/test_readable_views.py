@@ -43,7 +43,7 @@ def timer(timer_id: str, namespace: str = "default", **more: Any) -> Timer:
 async def fill(store: Store) -> None:
     """Timers, a schedule and history, with what reads badly: other bodies, records that are no JSON, the last instants."""
     await store.open(4)
-    await store.heartbeat(Member(OWNER, "node-a", "http://127.0.0.1:8080#tls", 1))
+    await store.heartbeat(Member(OWNER, "node-a", "http://127.0.0.1:8080#leaving", 1))
     assert await store.claim(0, expected_epoch=0, owner=OWNER) == 1
     schedule = Schedule(Definition(cron="0 2 * * *", time_zone="Europe/Prague"), State(position=AT, occurrences=3))
     plain = stored(0xFF, timer("plain", payload=msgspec.Raw(PAYLOAD.encode()), tags=("eu", "orders"), attempts=2))

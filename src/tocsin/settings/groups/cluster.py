@@ -13,7 +13,6 @@ from tocsin.settings.values import (
     Count,
     Duration,
     Port,
-    YesNo,
     api_url,
     dns_name,
     former_secret,
@@ -91,11 +90,6 @@ class Cluster(Group):
         "tocsin-node",
         description="DNS name that the certificate of every node has as a subject alternative name. A certificate of the "
         "same authority without it is refused.",
-    )
-    cluster_tls_optional: YesNo = Field(
-        False,
-        description="Accept connections of nodes without TLS beside those with it, and connect without TLS to nodes that "
-        "don't announce it. Only while a running cluster changes to TLS, or back.",
     )
     heartbeat_interval: Duration = Field(
         _ENGINE.heartbeat_interval_us,

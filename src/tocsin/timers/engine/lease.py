@@ -27,7 +27,6 @@ class NodeLease:
         node: str,
         address: str,
         api_url: str = "",
-        tls: bool = False,
         secret_marks: Sequence[str] = (),
     ) -> None:
         #: This node stops: it claims nothing any more and hands its shards over. Heartbeats announce it.
@@ -40,7 +39,6 @@ class NodeLease:
         self._node = node
         self._address = address
         self._api_url = api_url
-        self._tls = tls
         self._secret_marks = secret_marks
         self._since_us = 0
         self._counter = 0
@@ -125,7 +123,6 @@ class NodeLease:
             self._address,
             **flags,
             api_url=self._api_url,
-            tls=self._tls,
             secret_marks=self._secret_marks,
             since_us=self._since_us,
         )

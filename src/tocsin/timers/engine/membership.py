@@ -21,8 +21,6 @@ class Flag(StrEnum):
     SKEWED = "skewed"
     #: It has read timers stored by a newer release, likewise.
     OUTDATED = "outdated"
-    #: Other nodes can connect to it with TLS.
-    TLS = "tls"
 
 
 #: The words with the URL of a member's API, with the marks of the secrets that it knows, and with its start begin so.
@@ -36,7 +34,6 @@ def announced(
     skewed: bool = False,
     outdated: bool = False,
     api_url: str = "",
-    tls: bool = False,
     secret_marks: Sequence[str] = (),
     since_us: int = 0,
 ) -> str:
@@ -47,8 +44,6 @@ def announced(
     """
     raised = {Flag.LEAVING: leaving, Flag.SKEWED: skewed, Flag.OUTDATED: outdated}
     words: list[str] = [flag.value for flag, is_raised in raised.items() if is_raised][:1]
-    # Also in the first row, before the others' rows are known: they may connect at once.
-    words += [Flag.TLS] if tls else []
     if api_url:
         words.append(_API_URL + api_url)
     if secret_marks:

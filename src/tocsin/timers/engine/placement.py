@@ -12,7 +12,7 @@ from tocsin.ports.observer import ClusterSecretDiffers, LoadFailed, NodeNameShar
 from tocsin.ports.store import ShardState
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.lease import NodeLease
-from tocsin.timers.engine.membership import Flag, Membership
+from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.shard import Shard
 
 SECRET_REMEDY = (
@@ -138,10 +138,6 @@ class ObservedPlacement:
     def address(self, incarnation: bytes) -> str:
         """The address at which the member takes requests of other nodes; empty if it takes none or is unknown."""
         return self.membership.address(incarnation)
-
-    def takes_tls(self, incarnation: bytes) -> bool:
-        """Whether the member announces that it can be connected to with TLS."""
-        return self.membership.has(incarnation, Flag.TLS)
 
     def secret_marks(self, incarnation: bytes) -> Collection[str]:
         """The marks of the secrets by which the member knows other nodes; empty if it announces none."""

@@ -32,7 +32,6 @@ class Supervisor:
         node: str,
         address: str,
         api_url: str = "",
-        tls: bool = False,
         secret_marks: Sequence[str] = (),
         total_shards: int,
         fatal: Callable[[BaseException], None],
@@ -57,7 +56,6 @@ class Supervisor:
             node=node,
             address=address,
             api_url=api_url,
-            tls=tls,
             secret_marks=secret_marks,
         )
         self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
