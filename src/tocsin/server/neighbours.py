@@ -56,7 +56,10 @@ def _unreachable(address: str, error: Exception) -> Fault:
     if isinstance(error, ssl.SSLError):
         return Fault(f"TLS with {address} fails: {error.reason}", "give all nodes certificates of one authority")
     if isinstance(error, asyncio.IncompleteReadError):
-        return Fault(f"{address} closes the connection", "use the same cluster.tls_… files on all nodes")
+        return Fault(
+            f"{address} closes the connection: it uses TLS, or these settings do",
+            "use the same cluster.tls_… files on all nodes",
+        )
     reason = str(error) or "no answer in time"
     return Fault(f"alive, but {address} can't be reached: {reason}", "open its port, or correct its setting advertise")
 

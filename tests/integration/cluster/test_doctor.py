@@ -39,4 +39,4 @@ async def test_a_neighbour_is_examined_with_this_machines_settings(tmp_path: Pat
         )
         assert right == (0, "ok", "one: alive and reachable")
         assert other_secret == (1, "fail", "one: its cluster.secret is another one")
-        assert (plain[:2], "uses TLS" in plain[2]) == ((1, "fail"), True)
+        assert (plain[:2], "closes the connection: it uses TLS" in plain[2]) == ((1, "fail"), True)
