@@ -14,7 +14,6 @@ import (
 	"time"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
-	_ "github.com/ncruces/go-sqlite3/embed"
 
 	"tocsin.dev/go/internal/rules"
 	"tocsin.dev/go/receiver"
