@@ -307,7 +307,7 @@ func TestAForeignAnswerDeletesNothing(t *testing.T) {
 	}
 }
 
-func TestAMessageSaysAThingOnce(t *testing.T) {
+func TestAMessageHasEachReasonOnce(t *testing.T) {
 	bad := []BadField{{Path: "payload", Reason: "is too long"}, {Path: "id", Reason: "is empty"}}
 	err := &APIError{Status: 400, Code: "INVALID_INPUT", Message: "payload: is too long", Fields: bad}
 	if got := err.Error(); got != "tocsin: INVALID_INPUT (400): payload: is too long; id: is empty" {

@@ -19,7 +19,7 @@ import (
 	"tocsin.dev/go/receiver"
 )
 
-// read is the vector of what a firing says.
+// read is the vector of what a firing has.
 func read(g given) (object, error) {
 	var body string
 	if err := json.Unmarshal(g.Body, &body); err != nil {
