@@ -7,6 +7,31 @@ import (
 	"time"
 )
 
+// AuditAction is an open enum: later servers may answer other values. The action that an entry records.
+type AuditAction string
+
+// The values of AuditAction.
+const (
+	AuditActionSignIn           AuditAction = "sign_in"
+	AuditActionSignInFailed     AuditAction = "sign_in_failed"
+	AuditActionSignOut          AuditAction = "sign_out"
+	AuditActionKeyCreated       AuditAction = "key_created"
+	AuditActionKeyDeleted       AuditAction = "key_deleted"
+	AuditActionNamespaceCreated AuditAction = "namespace_created"
+	AuditActionNamespaceChanged AuditAction = "namespace_changed"
+	AuditActionSecretRotated    AuditAction = "secret_rotated"
+)
+
+// AuditSource is an open enum: later servers may answer other values. Where a change came from.
+type AuditSource string
+
+// The values of AuditSource.
+const (
+	AuditSourceApi   AuditSource = "api"
+	AuditSourcePages AuditSource = "pages"
+	AuditSourceCli   AuditSource = "cli"
+)
+
 // CallbackAnswers is an open enum: later servers may answer other values. How responses to a namespace's callbacks
 // are interpreted.
 type CallbackAnswers string
@@ -76,6 +101,17 @@ const (
 	HistoryModeAll      HistoryMode = "all"
 	HistoryModeFailures HistoryMode = "failures"
 	HistoryModeNone     HistoryMode = "none"
+)
+
+// KeyRole is an open enum: later servers may answer other values. What an API key allows; each role includes the
+// previous ones.
+type KeyRole string
+
+// The values of KeyRole.
+const (
+	KeyRoleRead  KeyRole = "read"
+	KeyRoleWrite KeyRole = "write"
+	KeyRoleAdmin KeyRole = "admin"
 )
 
 // LiveScheduleStatus is an open enum: later servers may answer other values. The state of a schedule that has not
@@ -996,6 +1032,103 @@ func (v *RotateSecret) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
+// CreateKey: An API key to create. Without namespaces and tenants it has access to all of them, which only an
+// unlimited key can grant.
+type CreateKey struct {
+	// What the key allows; each role includes the previous ones.
+	Role KeyRole
+	// What the key is for.
+	Name string
+	// Limits the key to these namespaces.
+	Namespaces []string
+	// Limits the key to these tenants.
+	Tenants []string
+	// When the key expires; without it, never.
+	ExpiresAt time.Time
+}
+
+func (v *CreateKey) members() []member {
+	return []member{
+		{"role", &v.Role, true},
+		{"name", &v.Name, false},
+		{"namespaces", &v.Namespaces, false},
+		{"tenants", &v.Tenants, false},
+		{"expiresAt", &v.ExpiresAt, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CreateKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CreateKey) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// RevokeKey: The key to revoke.
+type RevokeKey struct {
+	// The key's id, the part between its first two underscores.
+	KeyID string
+}
+
+func (v *RevokeKey) members() []member {
+	return []member{
+		{"keyId", &v.KeyID, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v RevokeKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *RevokeKey) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ListAudit: Filters of a list of audit entries; an entry must match all of them.
+type ListAudit struct {
+	// An action, or several: entries with any of them match.
+	Action []AuditAction
+	// The key that acted.
+	KeyID string
+	// The object of the action: a namespace's name or a key's id.
+	Subject string
+	// Only entries at or after this instant.
+	After time.Time
+	// Only entries before this instant.
+	Before time.Time
+	// Maximum number of entries on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListAudit) members() []member {
+	return []member{
+		{"action", &v.Action, false},
+		{"keyId", &v.KeyID, false},
+		{"subject", &v.Subject, false},
+		{"after", &v.After, false},
+		{"before", &v.Before, false},
+		{"limit", &v.Limit, false},
+		{"cursor", &v.Cursor, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListAudit) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListAudit) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
 // SubmitServiceCall: A service call to submit.
 type SubmitServiceCall struct {
 	// A display name.
@@ -1155,9 +1288,9 @@ func (v Timer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Timer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Attempt: One attempt. status is absent if there was no response, error if the attempt succeeded.
@@ -1190,9 +1323,9 @@ func (v Attempt) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Attempt) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RetryPolicyAnswer: A retry policy with its defaults filled in.
@@ -1224,9 +1357,9 @@ func (v RetryPolicyAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RetryPolicyAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RawBodyAnswer: A callback's raw body, in one of the three forms.
@@ -1251,9 +1384,9 @@ func (v RawBodyAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RawBodyAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Explanation: Where a timer is, what it waits for, and what happens next.
@@ -1287,9 +1420,9 @@ func (v Explanation) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Explanation) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RunPageAnswer: A page of runs, newest first. A page without nextCursor is the last.
@@ -1311,9 +1444,9 @@ func (v RunPageAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunPageAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RunAnswer: One run: what became of one instant of the timer. pending is the current run. After rescheduled and
@@ -1346,9 +1479,9 @@ func (v RunAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // TimerPage: A page of timers, ordered by executeAt. A page without nextCursor is the last. A page may be empty
@@ -1371,9 +1504,9 @@ func (v TimerPage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *TimerPage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // BatchResults: One result for each timer sent, in the same order.
@@ -1392,9 +1525,9 @@ func (v BatchResults) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BatchResults) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // BatchResult: The result for one timer of a batch: timer or error. With existing or replayed nothing was written:
@@ -1421,9 +1554,9 @@ func (v BatchResult) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BatchResult) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ItemError: Why a timer of a batch was not created.
@@ -1450,9 +1583,9 @@ func (v ItemError) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ItemError) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // BadField: An invalid field: its path, and what is wrong with it.
@@ -1475,9 +1608,9 @@ func (v BadField) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BadField) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Schedule: A schedule: its definition, and where it stands.
@@ -1618,9 +1751,9 @@ func (v Schedule) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Schedule) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Occurrence: An occurrence that has ended.
@@ -1652,9 +1785,9 @@ func (v Occurrence) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Occurrence) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // SchedulePage: A page of schedules, ordered by id. A page without nextCursor is the last.
@@ -1676,9 +1809,9 @@ func (v SchedulePage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *SchedulePage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Preview: The next instants, fewer than asked for if there are no more.
@@ -1701,9 +1834,9 @@ func (v Preview) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Preview) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // OccurrencePage: A page of occurrences, newest first. A page without nextCursor is the last.
@@ -1725,9 +1858,9 @@ func (v OccurrencePage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OccurrencePage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // OccurrenceRun: One occurrence with its attempts. pending is the current one. missed: instants that did not fire,
@@ -1765,9 +1898,9 @@ func (v OccurrenceRun) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OccurrenceRun) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // MissedRange: Instants that did not fire, from the first to the last.
@@ -1796,9 +1929,9 @@ func (v MissedRange) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *MissedRange) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Namespace: A namespace and its settings. The secret is never shown.
@@ -1848,9 +1981,9 @@ func (v Namespace) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Namespace) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // NamespaceList: All namespaces that the key has access to, sorted by name.
@@ -1869,9 +2002,9 @@ func (v NamespaceList) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *NamespaceList) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RotatedSecret: The new signing secret. Only this response shows it.
@@ -1897,9 +2030,180 @@ func (v RotatedSecret) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RotatedSecret) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
+}
+
+// CreatedKey: A new API key. Only this response contains the key itself.
+type CreatedKey struct {
+	// The key's id, the part between its first two underscores.
+	KeyID string
+	// What the key allows; each role includes the previous ones.
+	Role KeyRole
+	// What the key is for; may be empty.
+	Name string
+	// Limits the key to these namespaces.
+	Namespaces []string
+	// Limits the key to these tenants. If both lists are empty, the key is not limited.
+	Tenants []string
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// The key; send it as Authorization: Bearer <key>.
+	Key string
+	// When the key expires; absent: never.
+	ExpiresAt time.Time
+}
+
+func (v *CreatedKey) members() []member {
+	return []member{
+		{"keyId", &v.KeyID, true},
+		{"role", &v.Role, true},
+		{"name", &v.Name, true},
+		{"namespaces", &v.Namespaces, true},
+		{"tenants", &v.Tenants, true},
+		{"createdAt", &v.CreatedAt, true},
+		{"key", &v.Key, true},
+		{"expiresAt", &v.ExpiresAt, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CreatedKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *CreatedKey) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v.members())
+}
+
+// KeyList: The API keys within the scope of the caller's key, oldest first, including expired ones.
+type KeyList struct {
+	Keys []ShownKey
+}
+
+func (v *KeyList) members() []member {
+	return []member{
+		{"keys", &v.Keys, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v KeyList) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *KeyList) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v.members())
+}
+
+// ShownKey: An API key without its secret, of which only a hash is stored.
+type ShownKey struct {
+	// The key's id, the part between its first two underscores.
+	KeyID string
+	// What the key allows; each role includes the previous ones.
+	Role KeyRole
+	// What the key is for; may be empty.
+	Name string
+	// Limits the key to these namespaces.
+	Namespaces []string
+	// Limits the key to these tenants. If both lists are empty, the key is not limited.
+	Tenants []string
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// When the key expires; absent: never.
+	ExpiresAt time.Time
+}
+
+func (v *ShownKey) members() []member {
+	return []member{
+		{"keyId", &v.KeyID, true},
+		{"role", &v.Role, true},
+		{"name", &v.Name, true},
+		{"namespaces", &v.Namespaces, true},
+		{"tenants", &v.Tenants, true},
+		{"createdAt", &v.CreatedAt, true},
+		{"expiresAt", &v.ExpiresAt, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ShownKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *ShownKey) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v.members())
+}
+
+// AuditPage: A page of the audit trail, newest first.
+type AuditPage struct {
+	Entries []AuditEntry
+	// Cursor of the next page; absent on the last page.
+	NextCursor string
+}
+
+func (v *AuditPage) members() []member {
+	return []member{
+		{"entries", &v.Entries, true},
+		{"nextCursor", &v.NextCursor, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v AuditPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *AuditPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v.members())
+}
+
+// AuditEntry: An entry of the audit trail: a change of keys or namespaces, or a sign-in.
+type AuditEntry struct {
+	// An RFC 3339 instant with a time zone.
+	At time.Time
+	// The action.
+	Action AuditAction
+	// The key that acted; null if none was required or the key was unknown.
+	KeyID Opt[string]
+	// The object of the action; empty for sign-ins.
+	Subject string
+	// Where the action came from: api, pages or cli.
+	Source AuditSource
+	// The client's address; empty for the command line.
+	Address string
+	// The node, or the machine on which the command ran.
+	Node string
+	// Additional facts, such as the changed fields. Never a secret.
+	Details map[string]json.RawMessage
+}
+
+func (v *AuditEntry) members() []member {
+	return []member{
+		{"at", &v.At, true},
+		{"action", &v.Action, true},
+		{"keyId", &v.KeyID, true},
+		{"subject", &v.Subject, true},
+		{"source", &v.Source, true},
+		{"address", &v.Address, true},
+		{"node", &v.Node, true},
+		{"details", &v.Details, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v AuditEntry) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *AuditEntry) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v.members())
 }
 
 // SubmittedServiceCall: An accepted service call: from this request, or from the earlier one that it repeats.
@@ -1924,9 +2228,9 @@ func (v SubmittedServiceCall) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *SubmittedServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCallPage: A page of service calls, newest first. A page without nextCursor is the last.
@@ -1948,9 +2252,9 @@ func (v ServiceCallPage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallPage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCallSummary: A service call, as in lists.
@@ -2006,9 +2310,9 @@ func (v ServiceCallSummary) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallSummary) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RequestLine: The request's method and URL.
@@ -2031,9 +2335,9 @@ func (v RequestLine) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RequestLine) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Outcome: How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was
@@ -2055,9 +2359,9 @@ func (v Outcome) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Outcome) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ResponseMeta: The service's response.
@@ -2088,9 +2392,9 @@ func (v ResponseMeta) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ResponseMeta) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ErrorMeta: Why the call failed.
@@ -2115,9 +2419,9 @@ func (v ErrorMeta) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ErrorMeta) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCallTrace: Everything stored under the correlation id of a service call, in order of time, each entry
@@ -2143,9 +2447,9 @@ func (v ServiceCallTrace) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallTrace) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // TraceEntry: One result of a submission: a message or a row.
@@ -2179,9 +2483,9 @@ func (v TraceEntry) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *TraceEntry) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCall: A service call in full.
@@ -2239,9 +2543,9 @@ func (v ServiceCall) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ShownRequest: The request; secrets are redacted.
@@ -2272,9 +2576,9 @@ func (v ShownRequest) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShownRequest) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Execution: One execution of the request. Without finishedAt it is in flight.
@@ -2309,9 +2613,9 @@ func (v Execution) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Execution) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ExecutedRequest: The request that was sent.
@@ -2340,9 +2644,9 @@ func (v ExecutedRequest) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedRequest) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ExecutedResponse: The response that was received.
@@ -2367,9 +2671,9 @@ func (v ExecutedResponse) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedResponse) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Cluster: Nodes, shards, and whether the responding node is dispatching timers.
@@ -2396,9 +2700,9 @@ func (v Cluster) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Cluster) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Node: A node of the cluster. self marks the node that responds. Fields that only the node itself knows are null
@@ -2454,9 +2758,9 @@ func (v Node) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Node) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Shard: A shard; the statistics of its window are present only if its owner could be reached. version is its
@@ -2492,9 +2796,9 @@ func (v Shard) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Shard) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ShardOwners: Which node owns each shard, as the responding node last read it. owners has for each shard, by its
@@ -2518,9 +2822,9 @@ func (v ShardOwners) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShardOwners) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // OwnerNode: A node of the cluster, for clients that send writes to the owners of shards.
@@ -2548,7 +2852,7 @@ func (v OwnerNode) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OwnerNode) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
