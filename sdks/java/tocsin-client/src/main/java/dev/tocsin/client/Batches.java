@@ -214,7 +214,7 @@ final class Batches {
                     costs |= !Retries.isNeverExecuted(error);
                 }
             }
-            if (again.isEmpty()) {
+            if (again.isEmpty() && paid > 0) {
                 session.budget.succeeded(paid);
             } else if (pause.isEmpty() || costs && !session.budget.spend()) {
                 again.clear();
