@@ -12,7 +12,6 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-
 import test_java_docs as docs
 from test_java_docs import jars, server  # noqa: F401 - fixtures
 
