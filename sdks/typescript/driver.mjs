@@ -12,7 +12,7 @@ import { Dedup, done, fail, Receiver, rescheduleAt, retry, signBody } from "./di
 import { formatDuration, parseDuration, parseInstant, toInstant } from "./dist/values.js";
 
 const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel"];
-const SILENT = { warn() {}, error() {} };
+const SILENT = {};
 const UTF8 = new TextEncoder();
 
 /** The clients of the present scenario, by what it wants of them. */
@@ -26,7 +26,7 @@ function clientOf({ scenario, client }) {
   const name = JSON.stringify(client);
   if (!clients.byOptions.has(name)) {
     const timeoutMs = timeout === undefined ? undefined : timeout * 1000;
-    clients.byOptions.set(name, new Client(url, { ...options, timeoutMs, log: SILENT }));
+    clients.byOptions.set(name, new Client(url, { ...options, timeoutMs, logger: SILENT }));
   }
   return clients.byOptions.get(name);
 }
@@ -154,7 +154,7 @@ async function receive(given, database) {
 
 function receiverOf({ secrets, unsigned, toleranceSeconds = 300, now }) {
   const clock = now ? () => Number(parseInstant(now)) / 1000 : undefined;
-  return new Receiver({ secrets, unsigned, tolerance: `${toleranceSeconds}s`, now: clock, log: SILENT });
+  return new Receiver({ secrets, unsigned, tolerance: `${toleranceSeconds}s`, now: clock, logger: SILENT });
 }
 
 /** What this SDK makes of the cases in `sdks/vectors`, by the file's name. */

@@ -31,29 +31,35 @@ const KINDS: Readonly<Record<number, ApiErrorClass>> = {
 };
 const MESSAGE_CHARS_MAX = 200;
 
-/** The answer's JSON. ServerError: it has none, as when a proxy answers instead. */
-function readJson(reply: Reply): unknown {
+/** The answer, with at least the members that it always has. ServerError: it is something else, as from a proxy. */
+export function read<Name extends keyof Answers>(name: Name, reply: Reply): Answers[Name] {
+  let source: unknown;
   try {
-    return JSON.parse(reply.text);
+    source = JSON.parse(reply.text);
   } catch {
-    const start = JSON.stringify(startOf(reply));
-    throw new ServerError(`the answer is not JSON: ${start}; check that the URL is that of a Tocsin server`, {
-      status: reply.status,
-      code: "",
-    });
+    throw foreign(reply, `it is not JSON: ${JSON.stringify(startOf(reply))}`);
+  }
+  if (typeof source !== "object" || source === null) {
+    throw foreign(reply, "it is not an object");
+  }
+  for (const member of REQUIRED[name]) {
+    if (!(member in source)) {
+      throw foreign(reply, `${String(member)} is missing`);
+    }
+  }
+  return source as Answers[Name];
+}
+
+/** Of an operation that is answered without a body. ServerError: there is one. */
+export function readNothing(reply: Reply): void {
+  if (reply.text !== "") {
+    throw foreign(reply, `it has a body: ${JSON.stringify(startOf(reply))}`);
   }
 }
 
-/** The answer, with at least the members that it always has. ServerError: it is something else, as from a proxy. */
-export function read<Name extends keyof Answers>(name: Name, reply: Reply): Answers[Name] {
-  const source = readJson(reply);
-  const missing =
-    typeof source === "object" && source !== null ? REQUIRED[name].find((member) => !(member in source)) : "object";
-  if (missing !== undefined) {
-    const what = `the answer is not a ${name}: ${String(missing)} is missing`;
-    throw new ServerError(`${what}; check that the URL is that of a Tocsin server`, { status: reply.status, code: "" });
-  }
-  return source as Answers[Name];
+function foreign(reply: Reply, why: string): ServerError {
+  const message = `the answer is not Tocsin's: ${why}; check that the URL is that of a Tocsin server`;
+  return new ServerError(message, { status: reply.status, code: "" });
 }
 
 /** The error that an answer other than 2xx means. */
