@@ -4,31 +4,54 @@
  */
 
 import { errorOf } from "./dist/core/answers.js";
+import { baseUrlOf, keyOf } from "./dist/core/connection.js";
 import { shardOf, timerUuid } from "./dist/core/ids.js";
-import { retryDelayMs } from "./dist/core/retries.js";
-import { ApiError, TocsinError, TransportError } from "./dist/errors.js";
+import { RetryBudget, retryDelayMs } from "./dist/core/retries.js";
+import { lineOf } from "./dist/core/tries.js";
+import { ApiError, InvalidArgument, TocsinError, TransportError } from "./dist/errors.js";
 import { Client } from "./dist/index.js";
-import { Dedup, done, fail, Receiver, rescheduleAt, retry, signBody } from "./dist/receiver/index.js";
+import { Answer, Dedup, done, fail, Receiver, rescheduleAt, retry, signBody } from "./dist/receiver/index.js";
 import { formatDuration, parseDuration, parseInstant, toInstant } from "./dist/values.js";
 
-const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel"];
+const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel", "keys", "audit"];
 const SILENT = {};
 const UTF8 = new TextEncoder();
 
-/** The clients of the present scenario, by what it wants of them. */
-let clients = { scenario: undefined, byOptions: new Map() };
+/** The clients of the present scenario, by what it wants of them, and their tries. */
+let present = { scenario: undefined };
+
+function presentOf(scenario) {
+  if (present.scenario !== scenario) {
+    present = { scenario, byOptions: new Map(), tries: [], lines: [] };
+  }
+  return present;
+}
 
 function clientOf({ scenario, client }) {
-  if (clients.scenario !== scenario) {
-    clients = { scenario, byOptions: new Map() };
-  }
-  const { url, timeout, ...options } = client;
+  const { byOptions, tries, lines } = presentOf(scenario);
+  const { url, timeout, onTry: hook, ...options } = client;
   const name = JSON.stringify(client);
-  if (!clients.byOptions.has(name)) {
+  if (!byOptions.has(name)) {
     const timeoutMs = timeout === undefined ? undefined : timeout * 1000;
-    clients.byOptions.set(name, new Client(url, { ...options, timeoutMs, logger: SILENT }));
+    const logger = { debug: (line) => lines.push(line) };
+    const onTry = (each) => {
+      tries.push(each);
+      if (hook === "raise") throw new Error("the hook fails");
+    };
+    byOptions.set(name, new Client(url, { ...options, timeoutMs, logger, onTry }));
   }
-  return clients.byOptions.get(name);
+  return byOptions.get(name);
+}
+
+/** What was recorded since this was asked last. */
+function recorded({ scenario }) {
+  const { tries, lines } = presentOf(scenario);
+  return { tries: tries.splice(0), lines: lines.splice(0) };
+}
+
+/** The timer, with a payload that JSON does not have if the step wants one. */
+function timerOf(timer) {
+  return timer.payload?.$unencodable ? { ...timer, payload: Number.NaN } : timer;
 }
 
 /** Runs one step against a server. */
@@ -38,10 +61,13 @@ async function call(client, step, signal) {
   const part = family === "calls" ? client.calls(tenantId) : client[family];
   const options = timeoutSeconds === undefined ? { signal } : { signal, timeoutMs: timeoutSeconds * 1000 };
   if (verb === "createMany") {
-    return (await part.createMany(given.timers, options)).map(shownResult);
+    return (await part.createMany(given.timers.map(timerOf), options)).map(shownResult);
+  }
+  if (verb === "createEach") {
+    return createEach(part, given.timers, given.concurrency);
   }
   if (verb === "batcher") {
-    return batched(part.batcher(), given.items);
+    return batched(part.batcher(), given.items.map(timerOf));
   }
   if (typeof part?.[verb] !== "function") {
     throw new UnknownStep(step.do);
@@ -49,8 +75,23 @@ async function call(client, step, signal) {
   if (family === "calls") {
     return calls(part, verb, { serviceCallId, tag, ...given }, options);
   }
-  const result = await (verb === "list" && family === "namespaces" ? part.list(options) : part[verb](given, options));
-  return family !== "namespaces" && (verb === "list" || verb === "history") ? listed(result, pages) : result;
+  const all = verb === "list" && (family === "namespaces" || family === "keys");
+  const result = await (all ? part.list(options) : part[verb](timerOf(given), options));
+  return !all && (verb === "list" || verb === "history") ? listed(result, pages) : result;
+}
+
+/** So many at a time. */
+async function createEach(part, wanted, concurrency) {
+  const results = [];
+  const next = wanted.entries();
+  const worker = async () => {
+    for (const [index, timer] of next) {
+      const created = part.create(timerOf(timer));
+      results[index] = await created.then((made) => ({ timer: made })).catch((error) => ({ error: failure(error) }));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  return results;
 }
 
 async function calls(part, verb, { serviceCallId, tag, ...given }, options) {
@@ -101,6 +142,9 @@ function failure(error) {
   }
   if (error instanceof TransportError) {
     return { classes, maybeDone: error.maybeDone };
+  }
+  if (error instanceof InvalidArgument) {
+    return { classes, message: error.message };
   }
   if (!(error instanceof ApiError)) {
     return { classes };
@@ -169,6 +213,10 @@ const VECTORS = {
     // The bodies of these cases are no callbacks: those that are verified end there.
     return answer.status === 500 || answer.status === 200 ? { valid: true } : { error: answer.body };
   },
+  firings: async ({ headers, body }) => {
+    const firing = await receiverOf({ unsigned: true }).verify(headers, UTF8.encode(body));
+    return firing instanceof Answer ? { error: firing.body } : { ...firing, body: undefined, headers: undefined };
+  },
   signing: async ({ secrets, webhookId, timestamp, body }) => ({
     signature: await signBody(secrets, webhookId, timestamp, body),
   }),
@@ -185,6 +233,18 @@ const VECTORS = {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     return failure(errorOf({ status, headers: new Headers(headers), text }));
   },
+  keys: ({ key }) => ({ key: keyOf(key) }),
+  urls: ({ url }) => ({ base: baseUrlOf(url) }),
+  tries: (given) => ({ line: lineOf(given) }),
+  budget: ({ events }) => {
+    const budget = new RetryBudget();
+    const results = events.map(({ retries, successes, paid }) => {
+      const allowed = retries && Array.from({ length: retries }, () => budget.spend()).filter(Boolean).length;
+      for (let success = 0; success < (successes ?? 0); success++) budget.earn(paid ?? 0);
+      return { allowed, left: Math.round(budget.left * 10) / 10 };
+    });
+    return { results };
+  },
   retries: ({ attempt, retryAfter, leftSeconds, random }) => {
     const delayMs = retryDelayMs(attempt, retryAfter, leftSeconds * 1000, random);
     return delayMs === undefined ? { error: "give up" } : { delaySeconds: delayMs / 1000 };
@@ -199,6 +259,9 @@ async function outcomeOf(step, database) {
   try {
     if (family === "vectors") {
       return { value: await VECTORS[name](step.with) };
+    }
+    if (step.do === "tries") {
+      return { value: recorded(step) };
     }
     const value =
       step.do === "receiver.handle"

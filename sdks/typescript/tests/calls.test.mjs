@@ -87,9 +87,9 @@ test("the budget ends retries of what may have been executed", async () => {
 test("success gives back to the budget", () => {
   const budget = new RetryBudget();
   while (budget.spend());
-  for (let success = 0; success < 10; success++) budget.earn(0, true);
+  for (let success = 0; success < 10; success++) budget.earn(0);
   assert.ok(budget.spend() && !budget.spend());
-  budget.earn(2, false);
+  budget.earn(2);
   assert.ok(budget.spend() && budget.spend() && !budget.spend());
 });
 

@@ -12,7 +12,7 @@ import {
   Unauthenticated,
   Unavailable,
 } from "../error-bases.js";
-import { type Answers, REQUIRED } from "../generated/codecs.js";
+import { type Answers, SHAPES, type Shape } from "../generated/codecs.js";
 import { CODES } from "../generated/errors.js";
 import type { ItemError } from "../generated/models.js";
 import type { Reply } from "./transport.js";
@@ -39,15 +39,48 @@ export function read<Name extends keyof Answers>(name: Name, reply: Reply): Answ
   } catch {
     throw foreign(reply, `it is not JSON: ${JSON.stringify(startOf(reply))}`);
   }
-  if (typeof source !== "object" || source === null) {
-    throw foreign(reply, "it is not an object");
-  }
-  for (const member of REQUIRED[name]) {
-    if (!(member in source)) {
-      throw foreign(reply, `${String(member)} is missing`);
-    }
+  const fault = faultOf(name, source);
+  if (fault !== undefined) {
+    throw foreign(reply, `the ${name}${fault}`);
   }
   return source as Answers[Name];
+}
+
+/** Where the value differs from the answer that it should be. */
+function faultOf(name: keyof Answers, value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) {
+    return " is not an object";
+  }
+  const { required, nested }: Shape<never> = SHAPES[name];
+  for (const member of required) {
+    if (!(member in value)) {
+      return ` has no ${member}`;
+    }
+  }
+  for (const [member, inner, isList] of nested) {
+    const given = (value as Readonly<Record<string, unknown>>)[member];
+    const fault = given === undefined || given === null ? undefined : faultIn(inner, given, isList);
+    if (fault !== undefined) {
+      return `'s ${member}${fault}`;
+    }
+  }
+  return undefined;
+}
+
+function faultIn(name: keyof Answers, given: unknown, isList: boolean): string | undefined {
+  if (!isList) {
+    return faultOf(name, given);
+  }
+  if (!Array.isArray(given)) {
+    return " is not a list";
+  }
+  for (const each of given) {
+    const fault = faultOf(name, each);
+    if (fault !== undefined) {
+      return fault;
+    }
+  }
+  return undefined;
 }
 
 /** Of an operation that is answered without a body. ServerError: there is one. */

@@ -178,8 +178,8 @@ async function createGroup(
       }
     }
     if (!isRepeatedNow) {
-      if (refused.size === 0) {
-        session.budget.earn(paid, false);
+      if (refused.size === 0 && paid > 0) {
+        session.budget.earn(paid);
       }
       return;
     }

@@ -26,20 +26,25 @@ export type Failure = ApiError | TransportError;
  * overload worse. What was not executed has cost the server little, and pauses are enough.
  */
 export class RetryBudget {
-  private left = BUDGET_MAX;
+  private tenths = BUDGET_MAX;
+
+  /** The retries that are left. */
+  get left(): number {
+    return this.tenths / RETRY_COST;
+  }
 
   /** Pays for a retry; false if too little is left. */
   spend(): boolean {
-    if (this.left < RETRY_COST) {
+    if (this.tenths < RETRY_COST) {
       return false;
     }
-    this.left -= RETRY_COST;
+    this.tenths -= RETRY_COST;
     return true;
   }
 
-  /** A call succeeded after so many retries that were paid for, and whether at its first try. */
-  earn(paid: number, first: boolean): void {
-    this.left = Math.min(BUDGET_MAX, this.left + (first ? SUCCESS_GAIN : paid * RETRY_COST));
+  /** A call succeeded after so many retries that were paid for: they have not made anything worse. */
+  earn(paid: number): void {
+    this.tenths = Math.min(BUDGET_MAX, this.tenths + (paid === 0 ? SUCCESS_GAIN : paid * RETRY_COST));
   }
 }
 

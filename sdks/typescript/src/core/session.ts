@@ -127,7 +127,7 @@ export class Session {
       const outcome = await this.attempt(call, base, retry, started, deadline, limits.signal);
       const now = this.clock.monotonicMs();
       if (!(outcome instanceof Error)) {
-        this.budget.earn(paid, retry === 0);
+        this.budget.earn(paid);
         this.report(call, retry, outcome, now - began, undefined);
         return outcome;
       }

@@ -33,7 +33,8 @@ export function report(attempt: Try, hook: OnTry | undefined, logger: Logger): v
   }
 }
 
-function lineOf({ operation, number, status, code, error, seconds, pauseSeconds }: Try): string {
+/** What the logger gets of a try. */
+export function lineOf({ operation, number, status, code, error, seconds, pauseSeconds }: Try): string {
   const outcome = error ?? (code ? `${status} ${code}` : String(status));
   const next = pauseSeconds === undefined ? "" : `, next try in ${pauseSeconds.toFixed(3)} s`;
   return `${operation}, try ${number}: ${outcome} in ${seconds.toFixed(3)} s${next}`;

@@ -69,14 +69,14 @@ function fromEnvelope(webhookId: string, body: Uint8Array): Envelope | undefined
   }
 }
 
-/** A raw body, whose timer is named beside it, or none. */
+/** A raw body, whose timer is named beside it; or no body, and no names. */
 function fromHeaders(webhookId: string, headers: Headers, body: Uint8Array): Envelope | undefined {
-  const named = { namespace: headers["tocsin-namespace"] ?? "", timerId: decoded(headers["tocsin-timer-id"] ?? "") };
-  const isNamed = isOf(webhookId, named);
-  if (!isNamed && body.length > 0) {
+  const { "tocsin-namespace": namespace = "", "tocsin-timer-id": timerId = "" } = headers;
+  const place = { namespace, timerId: decoded(timerId) };
+  const isNameless = body.length === 0 && namespace === "" && timerId === "";
+  if (!isNameless && !isOf(webhookId, place)) {
     return undefined;
   }
-  const place = isNamed ? named : { namespace: "", timerId: "" };
   const sentAt = formatInstant(BigInt(headers["webhook-timestamp"] ?? "") * 1_000_000n);
   return { ...place, executeAt: sentAt, firedAt: sentAt, attempt: 0, payload: null };
 }
