@@ -212,13 +212,13 @@ export class Session {
 
   private headersOf(call: Call, retry: number): HeadersInit {
     const headers: Record<string, string> = { accept: "application/json", "user-agent": USER_AGENT };
+    Object.assign(headers, call.headers, retry === 0 ? call.firstHeaders : undefined);
     if (this.authorization !== undefined) {
       headers["authorization"] = this.authorization;
     }
     if (call.body !== undefined) {
       headers["content-type"] = "application/json";
     }
-    Object.assign(headers, call.headers, retry === 0 ? call.firstHeaders : undefined);
     const { onRequest } = this.options;
     if (onRequest === undefined) {
       return headers; // fetch makes Headers of it in any case
