@@ -59,6 +59,9 @@ func fillRandom(bytes []byte) {
 // TimerUUID is the UUID of the timer with this id.
 func TimerUUID(namespace, id string) UUID { return uuid5(timers, namespace+"\x00"+id) }
 
+// ScheduleUUID is the UUID of the schedule with this id.
+func ScheduleUUID(namespace, id string) UUID { return uuid5(timers, namespace+"\x00schedule\x00"+id) }
+
 // ShardOf is the shard that has the timer: the n-th of its namespace's, which follow one another.
 func ShardOf(namespace, id string, numShards, totalShards int) int {
 	space := sha1.Sum([]byte(namespace))
