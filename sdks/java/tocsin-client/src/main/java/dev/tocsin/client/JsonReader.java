@@ -11,8 +11,6 @@ import java.util.regex.Pattern;
 
 /** Reads JSON (RFC 8259). */
 final class JsonReader {
-    /** Deeper than anything that the server accepts; a stack has room for it. */
-    private static final int DEPTH_MAX = 500;
     private static final Pattern NUMBER = Pattern.compile("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?");
 
     private final String text;
@@ -54,8 +52,8 @@ final class JsonReader {
     }
 
     private Json nested(java.util.function.Supplier<Json> read) {
-        if (++depth > DEPTH_MAX) {
-            throw wrong("more than " + DEPTH_MAX + " levels of arrays and objects");
+        if (++depth > Json.DEPTH_MAX) {
+            throw wrong("more than " + Json.DEPTH_MAX + " levels of arrays and objects");
         }
         at++;
         skipSpace();

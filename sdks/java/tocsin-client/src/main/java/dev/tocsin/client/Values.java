@@ -59,7 +59,7 @@ public final class Values {
      * @throws JsonException if it is not between these years
      */
     public static String format(Instant instant) {
-        Instant exact = checked(instant.plusNanos(999).truncatedTo(ChronoUnit.MICROS));
+        Instant exact = checked(instant).plusNanos(999).truncatedTo(ChronoUnit.MICROS);
         OffsetDateTime utc = exact.atOffset(ZoneOffset.UTC);
         String second = utc.toLocalDateTime().truncatedTo(ChronoUnit.SECONDS).toString();
         second = second.length() == 16 ? second + ":00" : second;

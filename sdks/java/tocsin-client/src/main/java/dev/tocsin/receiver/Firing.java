@@ -44,7 +44,7 @@ public record Firing(
         return headers.get("traceparent");
     }
 
-    /** Reads a verified request. IllegalArgumentException: it is no callback of Tocsin. */
+    /** Reads a verified request. InvalidArgumentException: it is no callback of Tocsin. */
     static Firing read(Map<String, String> headers, byte[] body) {
         String webhookId = headers.getOrDefault("webhook-id", "");
         if (headers.containsKey("tocsin-timer-id")) {
