@@ -38,8 +38,10 @@ final class Access {
     }
 
     private static InvalidArgumentException refused(String url, String reason) {
+        // What stands before an @ can be a password.
+        String shown = url == null || url.contains("@") ? "" : "'" + url + "' ";
         return new InvalidArgumentException(
-                "url: '" + url + "' " + reason + "; give the server's URL, such as http://127.0.0.1:8080");
+                "url: " + shown + reason + "; give the server's URL, such as http://127.0.0.1:8080");
     }
 
     static String withoutSlash(String url) {

@@ -46,6 +46,24 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * API keys.
+     *
+     * @return its operations
+     */
+    public AsyncKeys keys() {
+        return new AsyncKeys(flows);
+    }
+
+    /**
+     * The audit trail.
+     *
+     * @return its operations
+     */
+    public AsyncAudit audit() {
+        return new AsyncAudit(flows);
+    }
+
+    /**
      * The servers.
      *
      * @return its operations

@@ -304,6 +304,19 @@ public final class Json {
     }
 
     /**
+     * A member that must be there but may be null, read by a function.
+     *
+     * @param name of the member
+     * @param read makes something of a value that is not null
+     * @param <T> what that is
+     * @return null if null
+     * @throws JsonException if it is absent or can't be read
+     */
+    public <T> T readNullable(String name, Function<Json, T> read) {
+        return read(name, nullable(read));
+    }
+
+    /**
      * A function that reads a value or null.
      *
      * @param read makes something of a value that is not null

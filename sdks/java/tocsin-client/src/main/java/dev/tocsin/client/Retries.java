@@ -32,6 +32,11 @@ final class Retries {
         return true;
     }
 
+    /** Retries that can be paid. */
+    synchronized double left() {
+        return left / (double) RETRY_COST;
+    }
+
     /** A call succeeded after so many paid retries: they are given back. One without any earns a tenth of a retry. */
     synchronized void succeeded(int paid) {
         left = Math.min(BUDGET_MAX, left + (paid == 0 ? 1 : paid * RETRY_COST));

@@ -53,6 +53,24 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * API keys.
+     *
+     * @return its operations
+     */
+    public Keys keys() {
+        return new Keys(here.keys());
+    }
+
+    /**
+     * The audit trail.
+     *
+     * @return its operations
+     */
+    public Audit audit() {
+        return new Audit(here.audit());
+    }
+
+    /**
      * The servers.
      *
      * @return its operations
