@@ -67,16 +67,16 @@ func (f *Firing) read(timestamp int64) error {
 	if f.readEnvelope() {
 		return nil
 	}
-	namespace := f.Header.Get("tocsin-namespace")
-	id, err := url.PathUnescape(f.Header.Get("tocsin-timer-id"))
-	if err == nil && rules.IsFiringOf(f.WebhookID, namespace, id) {
-		f.Namespace, f.TimerID = namespace, id
+	namespace, named := f.Header.Get("tocsin-namespace"), f.Header.Get("tocsin-timer-id")
+	if len(f.Body) == 0 && namespace == "" && named == "" {
 		return nil
 	}
-	if len(f.Body) == 0 {
-		return nil
+	id, err := url.PathUnescape(named)
+	if err != nil || !rules.IsFiringOf(f.WebhookID, namespace, id) {
+		return errForeign
 	}
-	return errForeign
+	f.Namespace, f.TimerID = namespace, id
+	return nil
 }
 
 // readEnvelope returns false if the body is not an envelope of this webhook-id.

@@ -163,11 +163,13 @@ type head struct {
 // readHead refuses what need not be read further; everything is bounded before it is worked on. What a mended configuration
 // would accept is 503: after a 401 the timer fails.
 func (r *Receiver) readHead(request *http.Request) (*head, *Answer) {
+	for _, name := range []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"} {
+		if r.secrets != nil && len(request.Header[name]) == 0 {
+			return nil, refusal(http.StatusUnauthorized, "the request is not signed")
+		}
+	}
 	found := &head{webhookID: request.Header.Get("webhook-id")}
 	sent, given := request.Header.Get("webhook-timestamp"), request.Header.Get("webhook-signature")
-	if r.secrets != nil && (given == "" || found.webhookID == "" || sent == "") {
-		return nil, refusal(http.StatusUnauthorized, "the request is not signed")
-	}
 	if !timestampText.MatchString(sent) {
 		return nil, refusal(http.StatusServiceUnavailable, "the request's timestamp is not a number of seconds")
 	}

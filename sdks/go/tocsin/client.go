@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -192,11 +193,21 @@ func ask[T any](ctx context.Context, p *part, c *call) (*T, error) {
 	return readJSON[T](answer)
 }
 
+// readJSON reads an answer to a T. What is JSON may still not be Tocsin's, such as the answer of a health check.
 func readJSON[T any](answer *reply) (*T, error) {
 	result := new(T)
-	if err := json.Unmarshal(answer.body, result); err != nil {
-		message := fmt.Sprintf("the answer can't be read (%v): %q; check that the URL is that of a Tocsin server", err, startOf(answer))
-		return nil, &APIError{Status: answer.status, Message: message}
+	if !json.Valid(answer.body) {
+		return nil, foreign(answer, errors.New("it is not JSON"))
+	}
+	if err := decodeValue(answer.body, result); err != nil {
+		return nil, foreign(answer, err)
 	}
 	return result, nil
+}
+
+// foreign is the error of an answer that no Tocsin server gives.
+func foreign(answer *reply, reason error) *APIError {
+	return &APIError{Status: answer.status, Message: fmt.Sprintf(
+		"the answer is not Tocsin's (%v): %q; check that the URL is that of a Tocsin server", reason, startOf(answer),
+	)}
 }

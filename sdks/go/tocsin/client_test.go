@@ -37,7 +37,9 @@ func (r *recorder) ServeHTTP(to http.ResponseWriter, request *http.Request) {
 		fmt.Fprint(to, batchAnswer(body))
 		return
 	}
-	fmt.Fprint(to, `{"id":"t","status":"pending"}`)
+	if err := json.NewEncoder(to).Encode(Timer{ID: "t", Status: TimerStatusPending}); err != nil {
+		panic(err)
+	}
 }
 
 func batchAnswer(body []byte) string {
