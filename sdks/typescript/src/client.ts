@@ -14,7 +14,7 @@ export class Client {
   readonly cluster: ClusterView;
   private readonly session: Session;
 
-  /** TypeError, RangeError: the URL or an option is none. */
+  /** InvalidArgument: the URL, the key or another option is none. */
   constructor(url: string, options: ClientOptions = {}) {
     this.session = new Session(url, options);
     this.timers = new Timers(this.session);
