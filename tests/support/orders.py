@@ -34,8 +34,8 @@ def run(folder: Path, *command: str | Path, **environment: str) -> str:
 
 
 def check_readme(language: str, folder: Path, program: str, *, instead: str = "", **environment: str) -> None:
-    """Starts the service in `folder` by the README's line that begins with `program`, or by another one `instead`, and types the
-    README's curl lines. Each has to print the JSON that stands in the comment after it, if there is one."""
+    """Starts the service in `folder` by the README's line that begins with `program`, or by another one `instead`, and types
+    the README's curl lines. Each has to print the JSON that stands in the comment after it, if there is one."""
     if shutil.which("curl") is None:
         lacking("curl", "it is needed for the lines of the examples")
     lines = re.findall(r"^```sh\n(.*?)^```$", (EXAMPLES / language / "README.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -125,7 +125,8 @@ func (s *shop) paymentDue(ctx context.Context, firing *receiver.Firing) (receive
 	})
 }
 
-// overdue does what is due for an order that is not paid. A payment that comes at the same time is before it or after it, not both.
+// overdue does what is due for an order that is not paid. A payment that comes at the same time is before it or after it, not
+// both.
 func overdue(ctx context.Context, tx *sql.Tx, id string, at time.Time) (receiver.Answer, error) {
 	reminded, err := change(ctx, tx, id, "open", "reminded", "Please pay your order")
 	if err != nil {

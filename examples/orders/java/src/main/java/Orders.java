@@ -81,7 +81,7 @@ public class Orders {
             try {
                 String[] path = exchange.getRequestURI().getPath().split("/");
                 response = switch (exchange.getRequestMethod() + " " + path.length) {
-                    case "POST 2" -> place(Json.parse(new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8)));
+                    case "POST 2" -> place(Json.parse(bodyOf(exchange)));
                     case "GET 3" -> find(path[2]);
                     case "POST 4" -> path[3].equals("pay") ? pay(path[2]) : Response.error(404, "there is no such page");
                     default -> Response.error(404, "there is no such page");
@@ -97,6 +97,10 @@ public class Orders {
         }
     }
 
+    private static String bodyOf(HttpExchange exchange) throws IOException {
+        return new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
+    }
+
     private record Response(int status, Json body) {
         static Response error(int status, String message) {
             return new Response(status, Json.object().with("error", message));
@@ -110,7 +114,8 @@ public class Orders {
         tocsin.timers().create(CreateTimer.of(NAMESPACE, "payment-" + id, publicUrl + "/hooks/payment")
                 .delay(REMIND_AFTER).payload(Json.object().with("order", id)).onConflict(OnConflict.KEEP));
         try (Connection connection = connect()) {
-            update(connection, "INSERT INTO orders VALUES (?, ?, 'open') ON CONFLICT DO NOTHING", id, order.get("amount").asLong());
+            String insert = "INSERT INTO orders VALUES (?, ?, 'open') ON CONFLICT DO NOTHING";
+            update(connection, insert, id, order.get("amount").asLong());
         }
         return find(id);
     }
@@ -120,9 +125,11 @@ public class Orders {
                 PreparedStatement select = connection.prepareStatement("SELECT amount, status FROM orders WHERE id = ?")) {
             select.setString(1, id);
             ResultSet row = select.executeQuery();
-            return row.next()
-                    ? new Response(200, Json.object().with("id", id).with("amount", row.getLong(1)).with("status", row.getString(2)))
-                    : Response.error(404, "there is no such order");
+            if (!row.next()) {
+                return Response.error(404, "there is no such order");
+            }
+            Json order = Json.object().with("id", id);
+            return new Response(200, order.with("amount", row.getLong(1)).with("status", row.getString(2)));
         }
     }
 

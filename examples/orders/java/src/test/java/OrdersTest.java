@@ -23,8 +23,8 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -33,15 +33,15 @@ class OrdersTest {
     private static final String SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
 
     @TempDir
-    Path folder;
+    static Path folder;
 
-    private TestServer tocsin;
-    private HttpServer web;
-    private Orders orders;
-    private String url;
+    private static TestServer tocsin;
+    private static HttpServer web;
+    private static Orders orders;
+    private static String url;
 
-    @BeforeEach
-    void start() throws Exception {
+    @BeforeAll
+    static void start() throws Exception {
         tocsin = TestServer.start();
         tocsin.client().namespaces().create(CreateNamespace.of(Orders.NAMESPACE).secret(SECRET));
         web = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
@@ -51,8 +51,8 @@ class OrdersTest {
         web.start();
     }
 
-    @AfterEach
-    void stop() {
+    @AfterAll
+    static void stop() {
         web.stop(0);
         tocsin.close();
     }
