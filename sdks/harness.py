@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -84,14 +85,18 @@ def _has(program: str) -> bool:
 
 
 @asynccontextmanager
-async def _server(command: list[str]) -> AsyncIterator[str]:
-    """A server whose clock can be moved, on a free port in a temporary folder; yields its URL."""
+async def _server(command: list[str], admin_key: str) -> AsyncIterator[str]:
+    """A server whose clock can be moved, on a free port in a temporary folder; yields its URL. It requires no key, but the
+    operations that always require one accept this one."""
     with tempfile.TemporaryDirectory(prefix="tocsin-sdks-") as folder:
-        log = Path(folder) / "server.log"
+        log, key_file = Path(folder) / "server.log", Path(folder) / "admin-key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(admin_key)
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
                 *command, "dev", "--port", "0", "--data-dir", f"{folder}/data",
                 stdout=asyncio.subprocess.PIPE, stderr=output,
+                env={**os.environ, "TOCSIN_ADMIN_KEY_FILE": str(key_file), "TOCSIN_INSECURE": "true"},
             )  # fmt: skip
         assert process.stdout is not None
         try:
@@ -110,7 +115,8 @@ async def run(driver: Driver, command: list[str]) -> Results:
     """Runs everything with one driver, which prints the results. Raises DriverGone."""
     results = Results()
     async with AsyncExitStack() as stack:
-        world = World(await stack.enter_async_context(_server(command)))
+        admin_key = secrets.token_hex(32)
+        world = World(await stack.enter_async_context(_server(command, admin_key)), admin_key)
         stack.push_async_callback(world.close)
         await stack.enter_async_context(world.proxy.running())
         world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}"

@@ -5,12 +5,16 @@ import { type Converters, each, encode, type Sent } from "../codec.js";
 import { encodeDuration, encodeInstant } from "../values.js";
 import type {
   Attempt,
+  AuditEntry,
+  AuditPage,
   BackfillSchedule,
   BadField,
   BatchCreateTimers,
   BatchResult,
   BatchResults,
   Cluster,
+  CreatedKey,
+  CreateKey,
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
@@ -20,6 +24,8 @@ import type {
   Execution,
   Explanation,
   ItemError,
+  KeyList,
+  ListAudit,
   ListSchedules,
   ListTimers,
   MissedRange,
@@ -40,6 +46,7 @@ import type {
   ResponseMeta,
   RetryPolicy,
   RetryPolicyAnswer,
+  RevokeKey,
   RotatedSecret,
   RotateSecret,
   RunAnswer,
@@ -54,6 +61,7 @@ import type {
   ServiceCallTrace,
   Shard,
   ShardOwners,
+  ShownKey,
   ShownRequest,
   SubmitServiceCall,
   SubmittedServiceCall,
@@ -85,6 +93,30 @@ const ofSubmitServiceCall: Converters<SubmitServiceCall> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeSubmitServiceCall(source: SubmitServiceCall): Sent {
   return encode(source, ofSubmitServiceCall);
+}
+
+const ofListAudit: Converters<ListAudit> = {
+  after: encodeInstant,
+  before: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListAudit(source: ListAudit): Sent {
+  return encode(source, ofListAudit);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeRevokeKey(source: RevokeKey): Sent {
+  return encode(source);
+}
+
+const ofCreateKey: Converters<CreateKey> = {
+  expiresAt: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCreateKey(source: CreateKey): Sent {
+  return encode(source, ofCreateKey);
 }
 
 const ofRotateSecret: Converters<RotateSecret> = {
@@ -282,6 +314,11 @@ export interface Answers {
   Namespace: Namespace;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
+  CreatedKey: CreatedKey;
+  KeyList: KeyList;
+  ShownKey: ShownKey;
+  AuditPage: AuditPage;
+  AuditEntry: AuditEntry;
   SubmittedServiceCall: SubmittedServiceCall;
   ServiceCallPage: ServiceCallPage;
   ServiceCallSummary: ServiceCallSummary;
@@ -327,6 +364,11 @@ export const REQUIRED: { readonly [Name in keyof Answers]: readonly (keyof Answe
   Namespace: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
   NamespaceList: ["namespaces"],
   RotatedSecret: ["name", "secret"],
+  CreatedKey: ["keyId", "role", "name", "namespaces", "tenants", "createdAt", "key"],
+  KeyList: ["keys"],
+  ShownKey: ["keyId", "role", "name", "namespaces", "tenants", "createdAt"],
+  AuditPage: ["entries"],
+  AuditEntry: ["at", "action", "keyId", "subject", "source", "address", "node", "details"],
   SubmittedServiceCall: ["serviceCallId", "status", "correlationId"],
   ServiceCallPage: ["serviceCalls"],
   ServiceCallSummary: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts"],
