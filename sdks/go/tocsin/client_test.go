@@ -79,7 +79,7 @@ func TestRetriesOfAllCallsShareABudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(requests.bodies); got != 10+20 {
+	if got := len(requests.bodies); got != 10+100 {
 		t.Errorf("%d requests", got)
 	}
 }

@@ -2073,9 +2073,9 @@ func (v CreatedKey) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *CreatedKey) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // KeyList: The API keys within the scope of the caller's key, oldest first, including expired ones.
@@ -2094,9 +2094,9 @@ func (v KeyList) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *KeyList) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ShownKey: An API key without its secret, of which only a hash is stored.
@@ -2134,9 +2134,9 @@ func (v ShownKey) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShownKey) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // AuditPage: A page of the audit trail, newest first.
@@ -2158,9 +2158,9 @@ func (v AuditPage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditPage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // AuditEntry: An entry of the audit trail: a change of keys or namespaces, or a sign-in.
@@ -2201,9 +2201,9 @@ func (v AuditEntry) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditEntry) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // SubmittedServiceCall: An accepted service call: from this request, or from the earlier one that it repeats.

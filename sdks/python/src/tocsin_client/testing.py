@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 
@@ -21,7 +21,7 @@ import urllib3
 
 from tocsin_client._error_bases import TocsinError
 from tocsin_client._sync.client import Client
-from tocsin_client._values import JsonValue, format_duration, format_instant, parse_instant
+from tocsin_client._values import Duration, JsonValue, duration_text, format_instant, parse_instant
 from tocsin_client.receiver import Firing, sign_body
 
 _LINE = re.compile(r"serves on (http://\S+)")
@@ -92,10 +92,10 @@ class TestServer:
         """What the server's clock shows."""
         return parse_instant(self._clock("get", {})["now"])
 
-    def advance(self, by: timedelta | str) -> int:
+    def advance(self, by: Duration) -> int:
         """Moves the clock from one due instant to the next until so much time has passed. Returns when everything that was
         due has been answered and stored, with the number of instants. ServerFailed: something came to no end."""
-        return int(self._clock("advance", {"by": format_duration(by)})["steps"])
+        return int(self._clock("advance", {"by": duration_text("by", by)})["steps"])
 
     def _clock(self, operation: str, body: Mapping[str, JsonValue]) -> dict[str, str]:
         response = urllib3.request(
