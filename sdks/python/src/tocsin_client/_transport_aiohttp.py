@@ -81,7 +81,7 @@ class AiohttpTransport:
             why = f"{type(failed).__name__}: {failed}" if str(failed) else type(failed).__name__
             begun = not isinstance(failed, _NOT_SENT) if body is None else body.begun
             raise TransportError(f"{step.method} {step.url}: {why}", maybe_done=begun) from failed
-        return Reply(response.status, {name.lower(): value for name, value in response.headers.items()}, answer)
+        return Reply(response.status, response.headers, answer)
 
     def _proxy(self, base: str) -> str | None:
         if self._given is not None:

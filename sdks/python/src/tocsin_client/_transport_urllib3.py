@@ -113,7 +113,7 @@ class Urllib3Transport:
             raise TransportError(
                 f"{step.method} {step.url}: {failed}", maybe_done=not isinstance(failed, _NOT_SENT)
             ) from failed
-        return Reply(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
+        return Reply(response.status, response.headers, body)
 
     def _route(self, base: str) -> tuple[_Open, str]:
         if self._given is not None:

@@ -42,7 +42,7 @@ _MESSAGE_CHARS_MAX = 200
 def read_answer(reply: Reply, read: Callable[[Any], Answer]) -> Answer:
     """The answer that a 2xx contains. ServerError: it is not Tocsin's, as when a proxy or another service answers."""
     try:
-        return read(json.loads(reply.body))
+        return read(json.loads(reply.body.decode()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _foreign(reply) from None
 

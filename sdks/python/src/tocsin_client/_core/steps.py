@@ -40,7 +40,7 @@ class Sleep:
 
 @dataclass(slots=True)
 class Reply:
-    """What was answered. The headers' names are in lower case."""
+    """What was answered. The headers are looked up by their names in lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
