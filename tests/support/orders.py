@@ -1,4 +1,4 @@
-"""Runs an order service of `examples/orders` as its README says, and the README's curl lines; only addresses differ."""
+"""Runs an order service of `examples/orders` by a line of its README, and the README's curl lines; addresses differ."""
 
 from __future__ import annotations
 
