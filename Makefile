@@ -82,6 +82,7 @@ race-go: ## run the tests of the Go SDK with the race detector
 .PHONY: test-sdks
 test-sdks: $(VENV)/.dev ## run each SDK's scenarios and vectors on a real server: make test-sdks ARGS=python
 	@$(BIN)/python -m sdks.harness $(ARGS)
+	@$(BIN)/python -m sdks.restart $(ARGS)
 
 # Languages that are built first; the harness names those whose toolchain is missing.
 # MySQL's own server, which Debian does not package. A Maven package contains the program and its files for tests.
