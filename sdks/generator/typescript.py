@@ -82,7 +82,9 @@ def files(api: Api, templates: Path) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(sent_type=sent_type, answered_type=answered_type, comment=_comment, converted=_converted, nested=_nested)
+    environment.filters.update(
+        sent_type=sent_type, answered_type=answered_type, comment=_comment, converted=_converted, nested=_nested
+    )
     # A struct's encoder is written after those that it uses.
     sent = {struct.name: struct for struct in reversed(api.requests)}
     context = {"api": api, "sent": list(sent.values()), "groups": sorted({error.group for error in api.errors})}

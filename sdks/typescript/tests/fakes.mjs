@@ -24,7 +24,12 @@ export class FakeClock {
 export function answering(...answers) {
   const sent = [];
   const fetch = async (url, { method, headers, body }) => {
-    const request = { url, method, headers, body: body === undefined ? undefined : JSON.parse(body) };
+    const request = {
+      url,
+      method,
+      headers: new Headers(headers),
+      body: body === undefined ? undefined : JSON.parse(body),
+    };
     sent.push(request);
     const next = answers.length > 1 ? answers.shift() : answers[0];
     const answer = typeof next === "function" ? await next(request) : next;

@@ -15,6 +15,7 @@ import { type OnTry, report } from "./tries.js";
 
 /** Longer than the server's own 10 s, so that its 503 arrives, which means more than a timeout. */
 const TRY_TIMEOUT_MS = 15_000;
+const USER_AGENT = `tocsin-client-typescript/${VERSION}`;
 const CALL_TIMEOUT_MS = 30_000;
 /** Of a read that only improves later calls. */
 const ASIDE_TIMEOUT_MS = 2_000;
@@ -197,11 +198,11 @@ export class Session {
   ): Promise<Reply> {
     const { method, path } = OPERATIONS[call.operation];
     const headers = this.headersOf(call, retry);
-    this.options.onRequest?.(headers);
     const now = this.clock.monotonicMs();
     return this.transport.send({
       method,
-      url: base + filled(path, call.path ?? {}) + queryOf(call.query ?? {}),
+      base,
+      path: (call.path ? filled(path, call.path) : path) + (call.query ? queryOf(call.query) : ""),
       headers,
       body: call.body?.(retry === 0 ? 0 : now - started),
       timeoutMs: Math.max(Math.min(TRY_TIMEOUT_MS, deadline - now), 1),
@@ -209,20 +210,22 @@ export class Session {
     });
   }
 
-  private headersOf(call: Call, retry: number): Headers {
-    const headers = new Headers({
-      accept: "application/json",
-      "user-agent": `tocsin-client-typescript/${VERSION}`,
-      ...call.headers,
-      ...(retry === 0 ? call.firstHeaders : {}),
-    });
+  private headersOf(call: Call, retry: number): HeadersInit {
+    const headers: Record<string, string> = { accept: "application/json", "user-agent": USER_AGENT };
     if (this.authorization !== undefined) {
-      headers.set("authorization", this.authorization);
+      headers["authorization"] = this.authorization;
     }
     if (call.body !== undefined) {
-      headers.set("content-type", "application/json");
+      headers["content-type"] = "application/json";
     }
-    return headers;
+    Object.assign(headers, call.headers, retry === 0 ? call.firstHeaders : undefined);
+    const { onRequest } = this.options;
+    if (onRequest === undefined) {
+      return headers; // fetch makes Headers of it in any case
+    }
+    const shown = new Headers(headers);
+    onRequest(shown);
+    return shown;
   }
 
   /** Before the next try, which is paid for; undefined: there is none. */
