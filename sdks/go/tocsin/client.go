@@ -14,7 +14,6 @@ package tocsin
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,7 +106,10 @@ func WithHTTPClient(client *http.Client) Option {
 			return errors.New("http client: is nil; give one, or leave the option out")
 		}
 		given := *client
-		c.session.http = &given
+		if given.CheckRedirect == nil {
+			given.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		}
+		c.session.send = given.Do
 		return nil
 	})
 }
@@ -164,14 +166,10 @@ func NewClient(baseURL string, options ...Option) *Client {
 			err = wrong
 		}
 	}
-	if given := settings.session.http; given == nil {
-		settings.session.http = &http.Client{Transport: transport}
-		settings.session.close = transport.CloseIdleConnections
+	if settings.session.send == nil {
+		settings.session.send, settings.session.close = transport.RoundTrip, transport.CloseIdleConnections
 	} else if err == nil && transport.TLSClientConfig != nil {
 		err = errors.New("tls config: has no effect on the client of WithHTTPClient; set it in that client's transport")
-	}
-	if settings.session.http.CheckRedirect == nil {
-		settings.session.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
 	if settings.routing {
 		settings.session.router = newRouter(settings.session)
@@ -246,9 +244,6 @@ func checkEmpty(answer *reply) error {
 // readJSON reads an answer to a T. What is JSON may still not be Tocsin's, such as the answer of a health check.
 func readJSON[T any](answer *reply) (*T, error) {
 	result := new(T)
-	if !json.Valid(answer.body) {
-		return nil, foreign(answer, errors.New("it is not JSON"))
-	}
 	if err := decodeValue(answer.body, result); err != nil {
 		return nil, foreign(answer, err)
 	}

@@ -22,10 +22,15 @@ type member struct {
 	required bool
 }
 
+// usualBytes is room for most requests.
+const usualBytes = 512
+
 // object is implemented by the generated models.
 type object interface{ members() []member }
 
-func encodeMembers(members []member) ([]byte, error) { return appendMembers(nil, members) }
+func encodeMembers(members []member) ([]byte, error) {
+	return appendMembers(make([]byte, 0, usualBytes), members)
+}
 
 func appendMembers(to []byte, members []member) ([]byte, error) {
 	to = append(to, '{')
@@ -168,7 +173,7 @@ func isPlain[T string | []byte](text T) bool {
 	return true
 }
 
-// decodeMembers reads an object, in JSON that is known to be valid. Unknown members are ignored.
+// decodeMembers reads an object. Unknown members are ignored.
 func decodeMembers(data []byte, members []member) error {
 	_, err := decodeObject(data, members)
 	return err
@@ -198,26 +203,47 @@ func decodeObject(data []byte, members []member) (found uint64, err error) {
 	for walk.more('}') {
 		name := walk.name()
 		raw := walk.value()
-		for range members {
-			at := next
-			if next++; next == len(members) {
-				next = 0
+		at := indexOf(members, name, next)
+		if at < 0 {
+			if !json.Valid(name) || !json.Valid(raw) {
+				return 0, errNotJSON
 			}
-			if each := &members[at]; string(name) == each.name {
-				if err := decodeValue(raw, each.value); err != nil {
-					return 0, fmt.Errorf("%s: %w", each.name, err)
-				}
-				if !isNull(raw) || !each.required || isNullable(each.value) {
-					found |= 1 << at
-				}
-				break
-			}
+			continue
+		}
+		next = at + 1
+		each := &members[at]
+		if err := decodeValue(raw, each.value); err != nil {
+			return 0, fmt.Errorf("%s: %w", each.name, err)
+		}
+		if !each.required || !isNull(raw) || isNullable(each.value) {
+			found |= 1 << at
 		}
 	}
-	return found, nil
+	return found, walk.end()
 }
 
-func isNull(raw []byte) bool { return raw[0] == 'n' }
+// indexOf searches from the given member on, then from the first; -1: there is none of this name. The name is in quotation marks,
+// and no member's needs an escape.
+func indexOf(members []member, name []byte, next int) int {
+	if len(name) < 2 {
+		return -1
+	}
+	name = name[1 : len(name)-1]
+	for i := range members {
+		at := next + i
+		if at >= len(members) {
+			at -= len(members)
+		}
+		if members[at].name == string(name) {
+			return at
+		}
+	}
+	return -1
+}
+
+var errNotJSON = errors.New("it is not JSON")
+
+func isNull(raw []byte) bool { return string(raw) == "null" }
 
 // isNullable reports whether a required member may be null.
 func isNullable(pointer any) bool {
@@ -228,10 +254,13 @@ func isNullable(pointer any) bool {
 	return false
 }
 
-// decodeValue reads into what a pointer leads to, from JSON that is known to be valid. Null leaves it as it is.
+// decodeValue reads into what a pointer leads to. Null leaves it as it is.
 func decodeValue(data []byte, pointer any) error {
 	switch value := pointer.(type) {
 	case *json.RawMessage:
+		if !json.Valid(data) {
+			return errNotJSON
+		}
 		*value = append([]byte{}, data...)
 		return nil
 	case json.Unmarshaler: // an Opt or an object
@@ -247,6 +276,16 @@ func decodeValue(data []byte, pointer any) error {
 		return readParsed(data, value, rules.ParseInstant)
 	case *time.Duration:
 		return readParsed(data, value, rules.ParseDuration)
+	case *map[string]string:
+		if string(data) == "{}" {
+			*value = map[string]string{}
+			return nil
+		}
+	case *[]string:
+		if string(data) == "[]" {
+			*value = []string{}
+			return nil
+		}
 	}
 	return decodeKind(data, pointer, reflect.ValueOf(pointer).Elem())
 }
@@ -259,7 +298,7 @@ func decodeKind(data []byte, pointer any, target reflect.Value) error {
 		target.SetString(text)
 		return err
 	case reflect.Int:
-		if number, err := strconv.Atoi(string(data)); err == nil {
+		if number, err := strconv.Atoi(string(data)); err == nil && (len(data) == 1 || data[0] > '0') {
 			target.SetInt(int64(number))
 			return nil
 		}
@@ -278,12 +317,7 @@ func decodeKind(data []byte, pointer any, target reflect.Value) error {
 				return err
 			}
 		}
-		return nil
-	case reflect.Map:
-		if string(data) == "{}" {
-			target.Set(reflect.MakeMap(target.Type()))
-			return nil
-		}
+		return walk.end()
 	}
 	return json.Unmarshal(data, pointer)
 }
@@ -306,58 +340,87 @@ func readParsed[T any](data []byte, to *T, parse func(string) (T, error)) error 
 	return err
 }
 
-// cursor walks over an object or a list, in JSON that is known to be valid.
+// cursor walks over an object or a list. What is not JSON ends it, and `end` has the error; each value is still to be checked by
+// who reads it.
 type cursor struct {
-	data []byte
-	at   int
+	data   []byte
+	at     int
+	inside bool
+	broken bool
+}
+
+// next is the next byte that is no white space; 0 at the end.
+func (c *cursor) next() byte {
+	for c.at < len(c.data) {
+		switch char := c.data[c.at]; char {
+		case ' ', '\n', '\t', '\r':
+			c.at++
+		default:
+			return char
+		}
+	}
+	return 0
+}
+
+func (c *cursor) skip(char byte) bool {
+	if c.next() != char {
+		c.broken = true
+		return false
+	}
+	c.at++
+	return true
 }
 
 // open goes into the object or the list; false: it isn't one.
-func (c *cursor) open(bracket byte) bool {
-	c.skipSpace()
-	opened := c.at < len(c.data) && c.data[c.at] == bracket
-	c.at++
-	return opened
-}
+func (c *cursor) open(bracket byte) bool { return c.skip(bracket) }
 
 // more goes to the next member or item; false: there is none.
 func (c *cursor) more(bracket byte) bool {
-	c.skipSpace()
-	if c.data[c.at] == ',' {
-		c.at++
-		c.skipSpace()
+	if c.broken {
+		return false
 	}
-	return c.data[c.at] != bracket
+	if c.next() == bracket {
+		c.at++
+		return false
+	}
+	first := !c.inside
+	c.inside = true
+	return first || c.skip(',')
 }
 
-// name is the member's; a name with escapes is none of the API's.
+// end is the error of what was walked over, and of what follows it.
+func (c *cursor) end() error {
+	if c.broken || c.next() != 0 || c.at < len(c.data) {
+		return errNotJSON
+	}
+	return nil
+}
+
+// name is the member's, as it is written.
 func (c *cursor) name() []byte {
-	name := c.value()
-	c.skipSpace()
-	c.at++ // the colon
-	c.skipSpace()
-	return name[1 : len(name)-1]
-}
-
-func (c *cursor) skipSpace() {
-	for c.at < len(c.data) && (c.data[c.at] == ' ' || c.data[c.at] == '\n' || c.data[c.at] == '\t' || c.data[c.at] == '\r') {
-		c.at++
+	if c.next() != '"' {
+		c.broken = true
+		return nil
 	}
+	name := c.value()
+	c.skip(':')
+	return name
 }
 
-// value is the next value, as it is written.
+// value is the next value, as it is written; empty if there is none.
 func (c *cursor) value() []byte {
+	c.next()
 	first, depth := c.at, 0
 	for ; c.at < len(c.data); c.at++ {
 		switch c.data[c.at] {
 		case '"':
-			for c.at++; c.data[c.at] != '"'; c.at++ {
+			for c.at++; c.at < len(c.data) && c.data[c.at] != '"'; c.at++ {
 				if c.data[c.at] == '\\' {
 					c.at++
 				}
 			}
 			if depth == 0 {
-				c.at++
+				c.at = min(c.at+1, len(c.data))
 				return c.data[first:c.at]
 			}
 		case '{', '[':
@@ -376,7 +439,8 @@ func (c *cursor) value() []byte {
 			}
 		}
 	}
-	return c.data[first:]
+	c.at = min(c.at, len(c.data))
+	return c.data[first:c.at]
 }
 
 // invalidArgument is the error of a request that can't be written.

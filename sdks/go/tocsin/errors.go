@@ -85,8 +85,8 @@ func (e *APIError) Error() string {
 	}
 	text := fmt.Sprintf("tocsin: %s (%d): %s", code, e.Status, e.Message)
 	for _, field := range e.Fields {
-		if said := field.Path + ": " + field.Reason; !strings.Contains(e.Message, said) {
-			text += "; " + said
+		if reason := field.Path + ": " + field.Reason; !strings.Contains(e.Message, reason) {
+			text += "; " + reason
 		}
 	}
 	if e.CorrelationID != "" {

@@ -35,7 +35,7 @@ const (
 type session struct {
 	url           string
 	authorization []string
-	http          *http.Client
+	send          func(*http.Request) (*http.Response, error)
 	hook          func(context.Context, http.Header)
 	onTry         func(Try)
 	log           *slog.Logger
@@ -207,7 +207,7 @@ func (s *session) try(
 	if s.hook != nil {
 		s.hook(ctx, request.Header)
 	}
-	response, err := s.http.Do(request)
+	response, err := s.send(request)
 	if err != nil {
 		return nil, lostAnswer(limited, link.maybeUsed(), err)
 	}
@@ -281,6 +281,7 @@ func (s *session) request(ctx context.Context, c *call, base string, retry int, 
 	if err != nil {
 		return nil, invalidArgument(err)
 	}
+	request.Header = make(http.Header, 8) // with room for those below
 	request.Header["Accept"], request.Header["User-Agent"] = jsonType, userAgent
 	if body != nil {
 		request.Header["Content-Type"] = jsonType

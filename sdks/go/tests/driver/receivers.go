@@ -14,13 +14,12 @@ import (
 	"time"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
-	_ "github.com/ncruces/go-sqlite3/embed"
 
 	"tocsin.dev/go/internal/rules"
 	"tocsin.dev/go/receiver"
 )
 
-// read is the vector of what a firing says.
+// read is the vector of what a firing has.
 func read(g given) (object, error) {
 	var body string
 	if err := json.Unmarshal(g.Body, &body); err != nil {
