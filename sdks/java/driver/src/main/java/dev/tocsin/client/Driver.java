@@ -1,8 +1,6 @@
 package dev.tocsin.client;
 
 import dev.tocsin.client.error.TocsinException;
-import dev.tocsin.client.model.CreateTimer;
-import dev.tocsin.client.model.Timer;
 import dev.tocsin.receiver.Answer;
 import dev.tocsin.receiver.Dedup;
 import dev.tocsin.receiver.Firing;
@@ -29,8 +27,6 @@ import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -141,10 +137,10 @@ public final class Driver {
     /** Runs one step against a server. */
     private static Json call(AsyncTocsinClient async, String family, String verb, Json given, Json step) throws Exception {
         if (verb.equals("batcher")) {
-            return batched(async, Reflection.timers(given.get("items")));
+            return Creates.batched(async, Reflection.timers(given.get("items")));
         }
         if (verb.equals("createEach")) {
-            return createEach(async, Reflection.timers(given.get("timers")), given.get("concurrency").asInt());
+            return Creates.each(async, ASYNC, Reflection.timers(given.get("timers")), given.get("concurrency").asInt());
         }
         Object client = ASYNC ? async : new TocsinClient(async);
         Object part = family.equals("calls")
@@ -204,32 +200,6 @@ public final class Driver {
             return Reflection.write(result);
         }
         return Json.object().with(byPage ? "pages" : "items", Reflection.write(found));
-    }
-
-    /** What became of timers that were created one by one, so many at a time. */
-    private static Json createEach(AsyncTocsinClient client, List<CreateTimer> timers, int concurrency) {
-        ExecutorService threads = Executors.newFixedThreadPool(concurrency);
-        TocsinClient blocking = new TocsinClient(client);
-        List<CompletableFuture<Json>> results = new ArrayList<>();
-        timers.forEach(each -> results.add(CompletableFuture.supplyAsync(() ->
-                ASYNC ? client.timers().create(each).join() : blocking.timers().create(each), threads).handle(Driver::settled)));
-        Json settled = Json.array(results, CompletableFuture::join);
-        threads.shutdown();
-        return settled;
-    }
-
-    private static Json settled(Timer timer, Throwable error) {
-        return error == null ? Json.object().with("timer", Reflection.write(timer))
-                : Json.object().with("error", failure(error));
-    }
-
-    /** What became of timers that were added to a batcher at once. */
-    private static Json batched(AsyncTocsinClient client, List<CreateTimer> timers) {
-        List<CompletableFuture<Json>> results = new ArrayList<>();
-        try (Batcher batcher = client.timers().batcher()) {
-            timers.forEach(each -> results.add(batcher.add(each).handle(Driver::settled)));
-        }
-        return Json.array(results, CompletableFuture::join);
     }
 
     /** Runs a request through a receiver. */

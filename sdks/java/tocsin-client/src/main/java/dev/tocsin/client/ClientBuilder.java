@@ -89,8 +89,8 @@ public final class ClientBuilder {
     }
 
     /**
-     * An HTTP client with your own proxy, executor, authenticator, TLS or connect timeout. Requests are HTTP/1.1 also if it
-     * prefers HTTP/2. It is not closed with this client.
+     * An HTTP client with your own proxy, executor, TLS or connect timeout. Requests are HTTP/1.1 also if it prefers HTTP/2. It
+     * is not closed with this client. With an authenticator, Java 17 drops the header that carries the API key.
      *
      * @param httpClient instead of one that obeys {@code HTTP_PROXY}, {@code HTTPS_PROXY} and {@code NO_PROXY}; it should
      *     not follow redirects

@@ -2,16 +2,14 @@ package dev.tocsin.client;
 
 import dev.tocsin.client.error.InvalidArgumentException;
 import java.io.IOException;
-import java.net.Authenticator;
 import java.net.InetSocketAddress;
-import java.net.PasswordAuthentication;
 import java.net.Proxy;
 import java.net.ProxySelector;
 import java.net.SocketAddress;
 import java.net.URI;
 import java.net.URLDecoder;
-import java.net.http.HttpClient;
 import java.nio.charset.StandardCharsets;
+import java.util.Base64;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -72,19 +70,28 @@ final class Proxies extends ProxySelector {
                 name.toUpperCase(Locale.ROOT) + ": is not the URL of an HTTP proxy, such as http://127.0.0.1:3128");
     }
 
-    void use(HttpClient.Builder builder) {
-        builder.proxy(this);
-        if (http != null && http.getRawUserInfo() != null || https != null && https.getRawUserInfo() != null) {
-            builder.authenticator(new Passwords());
-        }
+    /**
+     * The header for the proxy of this URL: its user and password; null: none is needed. An Authenticator would not do: with
+     * one, the JDK drops the header that has the API key.
+     */
+    String authorization(URI url) {
+        URI proxy = proxyOf(url);
+        return proxy == null || proxy.getRawUserInfo() == null ? null
+                : "Basic " + Base64.getEncoder().encodeToString(decoded(proxy.getRawUserInfo()).getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Null: the environment's is not used. */
+    private URI proxyOf(URI url) {
+        URI proxy = "https".equalsIgnoreCase(url.getScheme()) ? https : http;
+        boolean other = system != null && system.select(url).stream().anyMatch(each -> each.type() != Proxy.Type.DIRECT);
+        return proxy == null || other || isDirect(url) ? null : proxy;
     }
 
     @Override
     public List<Proxy> select(URI url) {
-        List<Proxy> known = system == null ? List.of(Proxy.NO_PROXY) : system.select(url);
-        URI proxy = "https".equalsIgnoreCase(url.getScheme()) ? https : http;
-        if (proxy == null || known.stream().anyMatch(each -> each.type() != Proxy.Type.DIRECT) || isDirect(url)) {
-            return known;
+        URI proxy = proxyOf(url);
+        if (proxy == null) {
+            return system == null ? List.of(Proxy.NO_PROXY) : system.select(url);
         }
         // Not resolved here: the HTTP client does that when it connects.
         return List.of(new Proxy(Proxy.Type.HTTP, InetSocketAddress.createUnresolved(proxy.getHost(), port(proxy))));
@@ -110,25 +117,6 @@ final class Proxies extends ProxySelector {
     @Override
     public void connectFailed(URI url, SocketAddress proxy, IOException reason) {
         // The request's error says it.
-    }
-
-    /** User and password of the proxies' URLs. */
-    private final class Passwords extends Authenticator {
-        @Override
-        protected PasswordAuthentication getPasswordAuthentication() {
-            if (getRequestorType() != RequestorType.PROXY) {
-                return null;
-            }
-            for (URI each : new URI[] {http, https}) {
-                boolean asks = each != null && each.getRawUserInfo() != null
-                        && each.getHost().equalsIgnoreCase(getRequestingHost()) && port(each) == getRequestingPort();
-                if (asks) {
-                    String[] parts = (each.getRawUserInfo() + ":").split(":", 3);
-                    return new PasswordAuthentication(decoded(parts[0]), decoded(parts[1]).toCharArray());
-                }
-            }
-            return null;
-        }
     }
 
     private static String decoded(String text) {

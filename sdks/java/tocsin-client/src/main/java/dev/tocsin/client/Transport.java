@@ -39,6 +39,8 @@ final class Transport {
     /** The user's; null: one is made. */
     private final HttpClient given;
     private final SSLContext sslContext;
+    /** Of the environment; null: it names none, or the user's client has its own. */
+    private final Proxies proxies;
     private final Map<String, Host> hosts = new HashMap<>();
     private HttpClient client;
     private long usedAt;
@@ -48,12 +50,13 @@ final class Transport {
     Transport(HttpClient given, SSLContext sslContext) {
         this.given = given;
         this.sslContext = sslContext;
+        this.proxies = given == null ? Proxies.ofEnvironment(System.getenv()).orElse(null) : null;
     }
 
     /** One request in this thread. The timeout covers everything from waiting for a connection to the last byte. */
     Reply sendNow(HttpRequest.Builder request, double timeoutSeconds) throws InterruptedException {
         long end = System.nanoTime() + (long) Math.ceil(timeoutSeconds * 1e9);
-        HttpRequest sent = request.timeout(Duration.ofNanos((long) Math.ceil(timeoutSeconds * 1e9))).build();
+        HttpRequest sent = built(request.timeout(Duration.ofNanos((long) Math.ceil(timeoutSeconds * 1e9))));
         HttpClient client = client();
         Host host = host(sent.uri());
         CompletableFuture<Void> turn = host.enter();
@@ -80,7 +83,7 @@ final class Transport {
 
     /** The same without a thread. */
     CompletableFuture<Reply> send(HttpRequest.Builder request, double timeoutSeconds) {
-        HttpRequest sent = request.build();
+        HttpRequest sent = built(request);
         CompletableFuture<Reply> reply = new CompletableFuture<>();
         reply.orTimeout((long) Math.ceil(timeoutSeconds * 1e6), TimeUnit.MICROSECONDS);
         CompletableFuture<Reply> result = new CompletableFuture<>();
@@ -105,6 +108,12 @@ final class Transport {
             }
         });
         return result;
+    }
+
+    private HttpRequest built(HttpRequest.Builder request) {
+        HttpRequest built = request.build();
+        String authorization = proxies == null ? null : proxies.authorization(built.uri());
+        return authorization == null ? built : request.setHeader("proxy-authorization", authorization).build();
     }
 
     private void exchange(HttpRequest request, CompletableFuture<Reply> reply, Host host) {
@@ -167,7 +176,9 @@ final class Transport {
             if (sslContext != null) {
                 builder.sslContext(sslContext);
             }
-            Proxies.ofEnvironment(System.getenv()).ifPresent(proxies -> proxies.use(builder));
+            if (proxies != null) {
+                builder.proxy(proxies);
+            }
             client = builder.build();
         }
         usedAt = now;
