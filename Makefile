@@ -288,6 +288,7 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --extra otel --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
+	@$(BIN)/uv pip compile examples/orders/python/requirements.in -c requirements/dev.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o examples/orders/python/requirements.txt $(ARGS)
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)
 	@$(BIN)/python scripts/audit.py $(ARGS)

@@ -15,7 +15,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 from tocsin_client.testing import TestServer
@@ -34,13 +33,7 @@ JVM = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp")
 
 
 @pytest.fixture(scope="module")
-def jars():
-    """Built by Maven, unless they are newer than their sources."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            lacking("java", f"there is no {program} (Debian: default-jdk-headless, maven)")
-    built = subprocess.run(["make", "sdk-java"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
+def jars(built):
     return JARS
 
 
