@@ -196,6 +196,20 @@ site-tools: $(SITE_TOOLS)/.ready
 site: $(SITE_TOOLS)/.ready ## build the documentation site into build/site
 	@$(SITE_TOOLS)/bin/python scripts/site.py build/site
 
+# Packages of the SDKs, and the programs that check them.
+RELEASE_TOOLS := build/release-tools
+
+$(RELEASE_TOOLS)/.ready: requirements/release.txt
+	@echo "Installing hatchling and twine …"
+	@$(PYTHON) -m venv --clear $(RELEASE_TOOLS)
+	@$(RELEASE_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
+	@touch $@
+
+.PHONY: release-check
+release-check: $(RELEASE_TOOLS)/.ready ## build the SDKs' packages from the last commit, and check them: make release-check ARGS=go
+	@if command -v npm >/dev/null && $(NODE_20); then $(MAKE) --no-print-directory --silent $(TYPESCRIPT)/node_modules/.package-lock.json; fi
+	@$(RELEASE_TOOLS)/bin/python scripts/release_check.py $(ARGS)
+
 .PHONY: test-alerts
 test-alerts: $(VENV)/.dev ## cause troubles on real nodes, and see that Prometheus raises their alerts
 	@$(BIN)/python -m pytest tests/crash/alerts_on_nodes.py $(ARGS)
@@ -288,6 +302,7 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --extra otel --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
+	@$(BIN)/uv pip compile requirements/release.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/release.txt $(ARGS)
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)
 	@$(BIN)/python scripts/audit.py $(ARGS)
