@@ -2,8 +2,8 @@
 
     python scripts/release_check.py [LANGUAGE …] [--tag TAG]
 
-The packages and their bills of materials are left in `build/release/LANGUAGE`. With `--tag`, such as `sdks/go/v0.2.0`, the tag has to
-be that of the language's version, and no release note may be outstanding.
+The packages and their bills of materials are left in `build/release/LANGUAGE`. With `--tag`, such as `sdks/go/v0.2.0`,
+the tag has to be that of the version, with which the changelog begins.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Failed(Exception):
 
 
 class Sdk(NamedTuple):
-    """What is checked of one language. `requires` are programs that it needs; `constant` is the file with the version that clients
-    send as their user agent, `mentions` are pages with versions in commands and fragments to copy."""
+    """What is checked of one language. `requires` are programs that it needs, `constant` is the file with the version that
+    clients send as their user agent, and how it is written there, `mentions` how README and the page of the docs write it."""
 
     check: Callable[[Path, Path, str], None]
     requires: tuple[str, ...]
@@ -277,7 +277,9 @@ def check_pom(project: dict[str, Any], version: str) -> None:
         require(project.get(member), f"{name} has no {member}")
     for member, needed in (("licenses", ("name", "url")), ("developers", ("name", "url"))):
         entries = project.get(member) or []
-        require(entries and all(one.get(part) for one in entries for part in needed), f"{name} has no complete {member}")
+        require(
+            entries and all(one.get(part) for one in entries for part in needed), f"{name} has no complete {member}"
+        )
     for part in ("connection", "developerConnection", "url"):
         address = project.get("scm", {}).get(part, "")
         require("github.com" in address and "tocsin-dev/tocsin" in address, f"{name} has no scm {part}")
