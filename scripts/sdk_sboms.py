@@ -1,7 +1,7 @@
 """Bills of materials of the SDKs' packages, in CycloneDX: the package, and what it needs of others.
 
-The SDKs have few dependencies or none, and name them as ranges. A component has the version with which the tests of the commit
-run, and the range as a property.
+The SDKs have few dependencies or none, and name them as ranges. A component has the version with which the tests of this
+commit run, and the range as a property.
 """
 
 from __future__ import annotations
