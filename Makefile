@@ -69,6 +69,12 @@ format: $(VENV)/.dev ## format the code
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
+.PHONY: lint-workflows
+lint-workflows: ## check .github/workflows with actionlint
+	@mkdir -p build
+	@cd tests/workflows && go build -o ../../build/actionlint github.com/rhysd/actionlint/cmd/actionlint
+	@build/actionlint -shellcheck= -pyflakes=
+
 .PHONY: lint-go race-go
 lint-go: ## check the Go SDK with gofmt, go vet and staticcheck
 	@cd sdks/go && test -z "$$(gofmt -l .)" || { gofmt -l sdks/go; exit 1; }

@@ -2,8 +2,8 @@
 
     python scripts/release_check.py [LANGUAGE …] [--tag TAG]
 
-The packages and their bills of materials are left in `build/release/LANGUAGE`. With `--tag`, such as `sdks/go/v0.2.0`,
-the tag has to be that of the version, with which the changelog begins.
+The packages are left in `build/release/LANGUAGE`, their bills of materials in `build/release/sboms`. With `--tag`, such as
+`sdks/go/v0.2.0`, the tag has to be that of the version, and the changelog has to begin with it.
 """
 
 from __future__ import annotations
@@ -67,6 +67,11 @@ def require(holds: object, problem: str) -> None:
         raise Failed(problem)
 
 
+def write_sbom(name: str, content: str) -> None:
+    (OUTPUT / "sboms").mkdir(exist_ok=True)
+    (OUTPUT / f"sboms/{name}.cdx.json").write_text(content)
+
+
 def version_of(folder: Path, sdk: Sdk) -> str:
     """The version that the client sends. Raises Failed unless the changelog's newest version is the same."""
     name, pattern = sdk.constant
@@ -111,9 +116,7 @@ def check_python(folder: Path, output: Path, version: str) -> None:
         metadata.get_all("Requires-Dist", []), (EXPORT / "requirements/dev.txt").read_text()
     )
     name = metadata["Name"]
-    (output / "sbom.cdx.json").write_text(
-        sdk_sboms.bill(f"pkg:pypi/{name}@{version}", name, version, metadata["Summary"], components)
-    )
+    write_sbom("python", sdk_sboms.bill(f"pkg:pypi/{name}@{version}", name, version, metadata["Summary"], components))
 
 
 def check_python_metadata(urls: list[str], classifiers: list[str]) -> None:
@@ -149,14 +152,15 @@ def check_typescript(folder: Path, output: Path, version: str) -> None:
     run(tools / "attw", "--profile", "node16", tarball, cwd=output)
     run("npm", "publish", "--dry-run", "--ignore-scripts", tarball, cwd=output)
     lock = json.loads((folder / "package-lock.json").read_text())
-    (output / "sbom.cdx.json").write_text(
+    write_sbom(
+        "typescript",
         sdk_sboms.bill(
             f"pkg:npm/{manifest['name']}@{version}",
             manifest["name"],
             version,
             manifest["description"],
             sdk_sboms.of_npm(manifest, lock),
-        )
+        ),
     )
 
 
@@ -199,14 +203,16 @@ def check_go(folder: Path, output: Path, version: str) -> None:
     public = {f"{GO_MODULE}/{name}" for name in ("tocsin", "receiver", "tocsintest")}
     require(public <= {*packages}, f"the module has the packages {packages}")
     run("go", "vet", *packages, cwd=user, env=env)
-    (output / "sbom.cdx.json").write_text(
+    shutil.rmtree(output / "modules")
+    write_sbom(
+        "go",
         sdk_sboms.bill(
             f"pkg:golang/{GO_MODULE}@v{version}",
             GO_MODULE,
             f"v{version}",
             "Client and webhook receiver for Tocsin, the durable timer service",
             sdk_sboms.of_go(module),
-        )
+        ),
     )
 
 
@@ -238,14 +244,15 @@ def check_java(folder: Path, output: Path, version: str) -> None:
             shutil.copy(jar, output)
         with zipfile.ZipFile(output / f"{name}-{version}.jar") as archive:
             require("META-INF/LICENSE" in archive.namelist(), f"{name} has no META-INF/LICENSE")
-        (output / f"{name}.cdx.json").write_text(
+        write_sbom(
+            name.replace("tocsin", "java", 1),
             sdk_sboms.bill(
                 f"pkg:maven/{project['groupId']}/{name}@{version}",
                 f"{project['groupId']}:{name}",
                 version,
                 project["description"],
                 sdk_sboms.of_maven(project.get("dependencies", [])),
-            )
+            ),
         )
     wanted = {"tocsin-parent", "tocsin-client", "tocsin-servlet"}
     require(released.keys() == wanted, f"released would be {sorted(released)}, not {sorted(wanted)}")
@@ -300,7 +307,7 @@ SDKS = {
     "go": Sdk(check_go, ("go",), ("tocsin/client.go", rf'Version = "({_VERSION})"')),
     "java": Sdk(
         check_java,
-        ("mvn", "javac"),
+        ("java", "javac", "mvn"),
         ("tocsin-client/src/main/java/dev/tocsin/client/Version.java", rf'TEXT = "({_VERSION})"'),
         rf"<artifactId>tocsin-[a-z]+</artifactId>\s*<version>({_VERSION})<",
     ),
@@ -321,12 +328,26 @@ def check(language: str, tag: str | None) -> str:
     return version
 
 
+def has(program: str) -> bool:
+    """Whether the machine has the program. Go and Node.js that are too old for the SDK count as none."""
+    if shutil.which(program) is None:
+        return False
+    old = {
+        "go": (["go", "list", "-m"], EXPORT / "sdks/go/tests"),
+        "node": (["node", "-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"], ROOT),
+    }
+    if program not in old:
+        return True
+    command, folder = old[program]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+
+
 def outcome(language: str, tag: str | None, *, named: bool) -> tuple[str, bool]:
     """What is reported of a language, and whether it is fine. A language that was not named may lack its toolchain, unless
     `TOCSIN_TEST_REQUIRE` has one of its programs."""
-    if missing := [program for program in SDKS[language].requires if shutil.which(program) is None]:
+    if missing := [program for program in SDKS[language].requires if not has(program)]:
         demanded = named or {*missing} & {*os.environ.get("TOCSIN_TEST_REQUIRE", "").split(",")}
-        return f"{language}: NOT CHECKED: {', '.join(missing)} not found", not demanded
+        return f"{language}: NOT CHECKED: {', '.join(missing)} not found, or too old", not demanded
     try:
         return f"{language}: {check(language, tag)} can be released", True
     except Failed as problem:
