@@ -190,7 +190,9 @@ def check_go(folder: Path, output: Path, version: str) -> None:
     with zipfile.ZipFile(proxied / f"v{version}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in module_files(folder):
             archive.write(path, f"{tagged}/{path.relative_to(folder)}")
-    # As a user's program gets it. Go checks the archive by its own rules, and vets the module's packages in there.
+    # `go vet` passes over packages of the module cache, so they are vetted where they are, and then built as a user gets them.
+    # There Go checks the archive by its own rules.
+    run("go", "vet", "./...", cwd=folder, env={"GOWORK": "off", "GOFLAGS": ""})
     user = output / "user"
     user.mkdir()
     env = {
@@ -202,7 +204,7 @@ def check_go(folder: Path, output: Path, version: str) -> None:
     packages = run("go", "list", f"{GO_MODULE}/...", cwd=user, env=env).split()
     public = {f"{GO_MODULE}/{name}" for name in ("tocsin", "receiver", "tocsintest")}
     require(public <= {*packages}, f"the module has the packages {packages}")
-    run("go", "vet", *packages, cwd=user, env=env)
+    run("go", "build", *packages, cwd=user, env=env)
     shutil.rmtree(output / "modules")
     write_sbom(
         "go",
@@ -228,11 +230,11 @@ def module_files(folder: Path) -> list[Path]:
 def check_java(folder: Path, output: Path, version: str) -> None:
     poms = output / "effective.xml"
     run("mvn", "--batch-mode", "--quiet", "-Prelease", "package", _EFFECTIVE_POM, f"-Doutput={poms}", cwd=folder)
-    released = {}
-    for project in projects(poms.read_text()):
-        name = project["artifactId"]
+    released = {project["artifactId"]: project for project in projects(poms.read_text())}
+    wanted = {"tocsin-parent", "tocsin-client", "tocsin-servlet"}
+    require(released.keys() == wanted, f"released would be {sorted(released)}, not {sorted(wanted)}")
+    for name, project in released.items():
         check_pom(project, version)
-        released[name] = project
         own = (folder / ("" if name == "tocsin-parent" else name) / "pom.xml").read_text()
         for element in ("repositories", "pluginRepositories", "distributionManagement"):
             require(f"<{element}>" not in own, f"{name} has {element}: where it goes is left to Maven's defaults")
@@ -254,8 +256,6 @@ def check_java(folder: Path, output: Path, version: str) -> None:
                 sdk_sboms.of_maven(project.get("dependencies", [])),
             ),
         )
-    wanted = {"tocsin-parent", "tocsin-client", "tocsin-servlet"}
-    require(released.keys() == wanted, f"released would be {sorted(released)}, not {sorted(wanted)}")
 
 
 def projects(poms: str) -> list[dict[str, Any]]:
