@@ -190,8 +190,8 @@ def check_go(folder: Path, output: Path, version: str) -> None:
     with zipfile.ZipFile(proxied / f"v{version}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in module_files(folder):
             archive.write(path, f"{tagged}/{path.relative_to(folder)}")
-    # `go vet` passes over packages of the module cache, so they are vetted where they are, and then built as a user gets them.
-    # There Go checks the archive by its own rules.
+    # `go vet` passes over packages of the module cache, so they are vetted here, and then built as a user gets them, when Go
+    # checks the archive by its own rules.
     run("go", "vet", "./...", cwd=folder, env={"GOWORK": "off", "GOFLAGS": ""})
     user = output / "user"
     user.mkdir()
