@@ -1,4 +1,4 @@
-"""What a release of an SDK rests on: the checks of `make release-check` find what they are for, workflows name what exists."""
+"""What a release of an SDK rests on: `make release-check` finds what it is for, workflows name what exists."""
 
 from __future__ import annotations
 
