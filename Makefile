@@ -252,16 +252,15 @@ sdks/java/target/.built: $(shell find sdks/java -name pom.xml -o -path '*/src/ma
 	@mvn --quiet --batch-mode --file sdks/java/pom.xml package
 	@mkdir -p $(@D) && touch $@
 
-# The TypeScript SDK: the compiler and what its tests use, and its modules in dist.
+# The TypeScript SDK: the compiler and what its tests use, and its modules in dist, as ES modules and as CommonJS.
 
 $(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/.npmrc
 	@echo "Installing the build tools of the TypeScript SDK …"
 	@cd $(TYPESCRIPT) && npm ci --silent
 	@touch $@
 
-$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/tsconfig.json $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
-	@rm -rf $(TYPESCRIPT)/dist
-	@cd $(TYPESCRIPT) && node_modules/.bin/tsc
+$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/package.json $(wildcard $(TYPESCRIPT)/tsconfig*.json) $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
+	@cd $(TYPESCRIPT) && npm run --silent build
 	@touch $@
 
 .PHONY: sdk-typescript lint-typescript

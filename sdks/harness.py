@@ -11,15 +11,17 @@ import argparse
 import asyncio
 import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sdks.scenario_runner.control import Control, DriverGone
 from sdks.scenario_runner.http import serving
@@ -83,58 +85,92 @@ def _has(program: str) -> bool:
     return program != "go" or not subprocess.run(in_module, cwd=SDKS / "go/tests", capture_output=True).returncode
 
 
+class Server:
+    """A server of its own process, with its data and log in a folder. `command` begins `tocsin`'s."""
+
+    def __init__(self, command: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
+        self._command = [*command, "--data-dir", str(folder / "data")]
+        self._log = folder / "server.log"
+        self._env = {**os.environ, **(env or {})}
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, port: int = 0) -> str:
+        """Starts it on the port, by default on a free one. Returns its URL when it serves."""
+        with self._log.open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, "--port", str(port), stdout=asyncio.subprocess.PIPE, stderr=output, env=self._env
+            )
+        assert self._process.stdout is not None
+        async with asyncio.timeout(_START_TIMEOUT_S):
+            while not (found := _READY.search(line := await self._process.stdout.readline())):
+                if not line:
+                    raise SystemExit(f"the server ended: {self._log.read_text()[-4000:]}")
+        return found[1].decode()
+
+    async def kill(self) -> None:
+        """As `kill -9` does."""
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        """Ends it if it runs."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
+
+
 @asynccontextmanager
-async def _server(command: list[str]) -> AsyncIterator[str]:
-    """A server whose clock can be moved, on a free port in a temporary folder; yields its URL."""
+async def _dev_server(command: list[str], admin_key: str) -> AsyncIterator[str]:
+    """A server whose clock can be moved; yields its URL. It requires no key, but the operations that always require one
+    accept this one."""
     with tempfile.TemporaryDirectory(prefix="tocsin-sdks-") as folder:
-        log = Path(folder) / "server.log"
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                *command, "dev", "--port", "0", "--data-dir", f"{folder}/data",
-                stdout=asyncio.subprocess.PIPE, stderr=output,
-            )  # fmt: skip
-        assert process.stdout is not None
+        key_file = Path(folder) / "admin-key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(admin_key)
+        env = {"TOCSIN_ADMIN_KEY_FILE": str(key_file), "TOCSIN_INSECURE": "true"}
+        server = Server([*command, "dev"], Path(folder), env)
         try:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                while not (found := _READY.search(line := await process.stdout.readline())):
-                    if not line:
-                        raise SystemExit(f"the server ended: {log.read_text()[-4000:]}")
-            yield found[1].decode()
+            yield await server.start()
         finally:
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
+            await server.stop()
 
 
-async def run(driver: Driver, command: list[str]) -> Results:
-    """Runs everything with one driver, which prints the results. Raises DriverGone."""
-    results = Results()
-    async with AsyncExitStack() as stack:
-        world = World(await stack.enter_async_context(_server(command)))
-        stack.push_async_callback(world.close)
-        await stack.enter_async_context(world.proxy.running())
-        world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}"
-        control = Control()
-        port = await stack.enter_async_context(serving(control))
+async def drive(driver: Driver, work: Callable[[Control], Coroutine[Any, Any, None]]) -> None:
+    """Starts the driver, has it do the work, and waits for its end. Raises DriverGone."""
+    control = Control()
+    async with serving(control) as port:
         process = await asyncio.create_subprocess_exec(
             *driver.command,
             cwd=SDKS / driver.folder,
             env={**os.environ, **driver.env, "TOCSIN_SDK_CONTROL": f"http://127.0.0.1:{port}"},
         )
         ended = asyncio.create_task(process.wait())
-        running = asyncio.create_task(_run(world, control, results))
+        working = asyncio.create_task(work(control))
         try:
-            await asyncio.wait((ended, running), return_when=asyncio.FIRST_COMPLETED)
-            if not running.done():
+            await asyncio.wait((ended, working), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
                 raise DriverGone(f"the driver ended early, with exit code {process.returncode}")
-            await running
+            await working
             async with asyncio.timeout(_END_TIMEOUT_S):
                 await ended
         finally:
-            running.cancel()
+            working.cancel()
             if process.returncode is None:
                 process.kill()
             await ended
+
+
+async def run(driver: Driver, command: list[str]) -> Results:
+    """Runs everything with one driver, which prints the results. Raises DriverGone."""
+    results = Results()
+    async with AsyncExitStack() as stack:
+        admin_key = secrets.token_hex(32)
+        world = World(await stack.enter_async_context(_dev_server(command, admin_key)), admin_key)
+        stack.push_async_callback(world.close)
+        await stack.enter_async_context(world.proxy.running())
+        world.hook = f"http://127.0.0.1:{await stack.enter_async_context(serving(world.receiver))}"
+        await drive(driver, lambda control: _run(world, control, results))
     return results
 
 
@@ -146,15 +182,31 @@ async def _run(world: World, control: Control, results: Results) -> None:
     control.end(results)
 
 
-def _run_reported(driver: Driver, command: list[str]) -> bool:
-    """Runs one driver; whether all went well. Names what it can't run."""
-    missing = [program for program in driver.requires if not _has(program)]
-    if missing:
-        print(f"{driver.name}: NOT RUN: {', '.join(missing)} not found", file=sys.stderr, flush=True)
-        return not set(missing).intersection(os.environ.get("TOCSIN_TEST_REQUIRE", "").split(","))
-    print(f"{driver.name}:", flush=True)
+def missing(driver: Driver) -> list[str]:
+    """Programs that the driver requires and the machine lacks. They are printed; with TOCSIN_TEST_REQUIRE, a list of
+    programs, the lack of one of those is the end."""
+    lacking = [program for program in driver.requires if not _has(program)]
+    if lacking:
+        print(f"{driver.name}: NOT RUN: {', '.join(lacking)} not found", file=sys.stderr, flush=True)
+        if set(lacking).intersection(os.environ.get("TOCSIN_TEST_REQUIRE", "").split(",")):
+            raise SystemExit(1)
+    return lacking
+
+
+def build(driver: Driver) -> bool:
+    """Builds the driver; whether that succeeded."""
     if driver.target and subprocess.run(["make", "--silent", driver.target], cwd=SDKS.parent, check=False).returncode:
         print(f"{driver.name}: FAILED: make {driver.target}", file=sys.stderr, flush=True)
+        return False
+    return True
+
+
+def _run_reported(driver: Driver, command: list[str]) -> bool:
+    """Runs one driver; whether all went well. Names what it can't run."""
+    if missing(driver):
+        return True
+    print(f"{driver.name}:", flush=True)
+    if not build(driver):
         return False
     try:
         return not asyncio.run(run(driver, command)).failures
@@ -163,18 +215,23 @@ def _run_reported(driver: Driver, command: list[str]) -> bool:
         return False
 
 
-def main() -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(description="Run the scenarios and vectors with the drivers of the SDKs.")
+def chosen(description: str) -> tuple[list[Driver], list[str]]:
+    """The drivers and the server's command that the command line names."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("language", nargs="*", help="which of them; by default all")
     parser.add_argument("--tocsin", default=f"{shlex.quote(sys.executable)} -m tocsin", help="the server's command")
     arguments = parser.parse_args()
     known = {driver.name for driver in DRIVERS}
     if unknown := set(arguments.language) - known:
         parser.error(f"there is no driver {', '.join(sorted(unknown))}; drivers are: {', '.join(sorted(known))}")
-    chosen = [driver for driver in DRIVERS if not arguments.language or driver.name in arguments.language]
-    command = shlex.split(arguments.tocsin)
-    succeeded = [_run_reported(driver, command) for driver in chosen]
+    drivers = [driver for driver in DRIVERS if not arguments.language or driver.name in arguments.language]
+    return drivers, shlex.split(arguments.tocsin)
+
+
+def main() -> int:
+    """Returns the exit code."""
+    drivers, command = chosen("Run the scenarios and vectors with the drivers of the SDKs.")
+    succeeded = [_run_reported(driver, command) for driver in drivers]
     return 0 if all(succeeded) else 1
 
 

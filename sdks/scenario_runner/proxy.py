@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from .expectations import differences
 from .http import Request, Response, json_response, serving
 
 #: Headers of one connection.
@@ -60,9 +61,9 @@ class Proxy:
         self._owners = []
 
     def add(self, fault: dict[str, Any]) -> None:
-        """Adds a fault: the next requests that it matches meet it, `times` of them (default 1). `sdks/README.md` lists the
-        actions."""
-        self._faults.append({"times": 1, **fault})
+        """Adds a fault: the next requests that it matches meet it, `times` of them (default 1) after `skip` (default 0).
+        `sdks/README.md` lists the actions."""
+        self._faults.append({"times": 1, "skip": 0, **fault})
 
     async def _serve(self, node: int, request: Request) -> Response | None:
         entry: dict[str, Any] = {
@@ -88,13 +89,20 @@ class Proxy:
             return None
         if action == "respond":
             headers = [(str(name), str(value)) for name, value in fault.get("headers", {}).items()]
-            response = json_response(fault["body"], fault["status"]) if "body" in fault else Response(fault["status"])
-            return Response(response.status, [*response.headers, *headers], response.body)
+            text = json.dumps(fault["body"]) if "body" in fault else fault.get("text", "")
+            if "body" in fault:
+                headers.append(("content-type", "application/json"))
+            return Response(fault["status"], headers, text.encode())
         if action == "owners":
             return await self._show_owners(fault)
         if action == "delay":
             await asyncio.sleep(fault["seconds"])
             return await self._forward(entry, request)
+        if action == "advance":
+            # Before the answer, whose instant is then past: no test needs to wait until the client has it.
+            answer = await self._forward(entry, request)
+            await self._advance(fault["by"])
+            return answer
         if action == "loseAnswer":
             await self._forward(entry, request)
             if "thenAdvance" in fault:
@@ -104,9 +112,13 @@ class Proxy:
 
     def _fault(self, entry: dict[str, Any]) -> dict[str, Any] | None:
         for fault in self._faults:
-            if fault["times"] and all(entry[key] == value for key, value in fault.get("match", {}).items()):
-                fault["times"] -= 1
-                return fault
+            if not fault["times"] or differences(fault.get("match", {}), entry):
+                continue
+            if fault["skip"]:
+                fault["skip"] -= 1
+                continue
+            fault["times"] -= 1
+            return fault
         return None
 
     async def _forward(self, entry: dict[str, Any], request: Request) -> Response:

@@ -54,9 +54,9 @@ def main() -> int:
 
 
 def _inside(page: str) -> int:
-    _prepare_system()
     machine = MACHINES.get(page, USUAL)
     with tempfile.TemporaryDirectory(prefix="tocsin-docs-") as folder:
+        _prepare_system(Path(folder))
         try:
             Reader(page, machine, Path(folder)).read()
         except CommandFailed as failed:
@@ -65,10 +65,10 @@ def _inside(page: str) -> int:
     return 0
 
 
-def _prepare_system() -> None:
+def _prepare_system(folder: Path) -> None:
     """Sets up loopback, the host names that pages use, and the folders of a distribution's packages."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    hosts = Path(tempfile.mkdtemp()) / "hosts"
+    hosts = folder / "hosts"
     hosts.write_text(f"127.0.0.1 localhost {' '.join(NAMES)}\n")
     subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/var/lib"], check=True)

@@ -28,6 +28,7 @@ class Terminal:
             ["bash", "--noprofile", "--norc"], cwd=folder, env=environment, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
         )  # fmt: skip
+        self._blocks = tempfile.TemporaryDirectory(prefix="tocsin-docs-")
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self.printed = ""
         threading.Thread(target=self._read, daemon=True).start()
@@ -54,9 +55,9 @@ class Terminal:
 
     def _run_until(self, text: str, awaited: str) -> str:
         # From a file, so that a command that reads its standard input doesn't get the rest of the block.
-        with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as block:
-            block.write(text)
-        self._type(f". {block.name} < /dev/null\necho {_END}")
+        block = Path(self._blocks.name) / "block.sh"
+        block.write_text(text)
+        self._type(f". {block} < /dev/null\necho {_END}")
         deadline, printed = time.monotonic() + PATIENCE_S, ""
         while awaited not in printed.lower():
             try:
@@ -84,3 +85,4 @@ class Terminal:
         self._process.stdin.close()
         os.killpg(self._process.pid, signal.SIGINT)
         self._process.wait(PATIENCE_S)
+        self._blocks.cleanup()

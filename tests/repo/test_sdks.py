@@ -13,8 +13,8 @@ from sdks.scenario_runner.scenarios import scenarios
 
 SDKS = Path(generate.SDKS)
 _MEMBERS = {"name", "since", "needs", "client", "namespace", "receiver", "steps"}
-_OF_STEP = {"do", "with", "client", "cancelAfterMs", "expect", "expectError", "save"}
-_PARTS = {"batcher", "calls", "cancel", "dedup", "receiver", "routing", "schedules"}
+_OF_STEP = {"do", "with", "client", "cancelAfterMs", "expect", "expectError", "repeat", "save"}
+_PARTS = {"audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules"}
 
 
 def test_generated_files_are_current() -> None:

@@ -7,6 +7,31 @@ import (
 	"time"
 )
 
+// AuditAction is an open enum: later servers may answer other values. The action that an entry records.
+type AuditAction string
+
+// The values of AuditAction.
+const (
+	AuditActionSignIn           AuditAction = "sign_in"
+	AuditActionSignInFailed     AuditAction = "sign_in_failed"
+	AuditActionSignOut          AuditAction = "sign_out"
+	AuditActionKeyCreated       AuditAction = "key_created"
+	AuditActionKeyDeleted       AuditAction = "key_deleted"
+	AuditActionNamespaceCreated AuditAction = "namespace_created"
+	AuditActionNamespaceChanged AuditAction = "namespace_changed"
+	AuditActionSecretRotated    AuditAction = "secret_rotated"
+)
+
+// AuditSource is an open enum: later servers may answer other values. Where a change came from.
+type AuditSource string
+
+// The values of AuditSource.
+const (
+	AuditSourceApi   AuditSource = "api"
+	AuditSourcePages AuditSource = "pages"
+	AuditSourceCli   AuditSource = "cli"
+)
+
 // CallbackAnswers is an open enum: later servers may answer other values. How responses to a namespace's callbacks
 // are interpreted.
 type CallbackAnswers string
@@ -76,6 +101,17 @@ const (
 	HistoryModeAll      HistoryMode = "all"
 	HistoryModeFailures HistoryMode = "failures"
 	HistoryModeNone     HistoryMode = "none"
+)
+
+// KeyRole is an open enum: later servers may answer other values. What an API key allows; each role includes the
+// previous ones.
+type KeyRole string
+
+// The values of KeyRole.
+const (
+	KeyRoleRead  KeyRole = "read"
+	KeyRoleWrite KeyRole = "write"
+	KeyRoleAdmin KeyRole = "admin"
 )
 
 // LiveScheduleStatus is an open enum: later servers may answer other values. The state of a schedule that has not
@@ -996,6 +1032,103 @@ func (v *RotateSecret) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
+// CreateKey: An API key to create. Without namespaces and tenants it has access to all of them, which only an
+// unlimited key can grant.
+type CreateKey struct {
+	// What the key allows; each role includes the previous ones.
+	Role KeyRole
+	// What the key is for.
+	Name string
+	// Limits the key to these namespaces.
+	Namespaces []string
+	// Limits the key to these tenants.
+	Tenants []string
+	// When the key expires; without it, never.
+	ExpiresAt time.Time
+}
+
+func (v *CreateKey) members() []member {
+	return []member{
+		{"role", &v.Role, true},
+		{"name", &v.Name, false},
+		{"namespaces", &v.Namespaces, false},
+		{"tenants", &v.Tenants, false},
+		{"expiresAt", &v.ExpiresAt, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CreateKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CreateKey) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// RevokeKey: The key to revoke.
+type RevokeKey struct {
+	// The key's id, the part between its first two underscores.
+	KeyID string
+}
+
+func (v *RevokeKey) members() []member {
+	return []member{
+		{"keyId", &v.KeyID, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v RevokeKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *RevokeKey) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ListAudit: Filters of a list of audit entries; an entry must match all of them.
+type ListAudit struct {
+	// An action, or several: entries with any of them match.
+	Action []AuditAction
+	// The key that acted.
+	KeyID string
+	// The object of the action: a namespace's name or a key's id.
+	Subject string
+	// Only entries at or after this instant.
+	After time.Time
+	// Only entries before this instant.
+	Before time.Time
+	// Maximum number of entries on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListAudit) members() []member {
+	return []member{
+		{"action", &v.Action, false},
+		{"keyId", &v.KeyID, false},
+		{"subject", &v.Subject, false},
+		{"after", &v.After, false},
+		{"before", &v.Before, false},
+		{"limit", &v.Limit, false},
+		{"cursor", &v.Cursor, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListAudit) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListAudit) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
 // SubmitServiceCall: A service call to submit.
 type SubmitServiceCall struct {
 	// A display name.
@@ -1899,6 +2032,177 @@ func (v RotatedSecret) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RotatedSecret) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// CreatedKey: A new API key. Only this response contains the key itself.
+type CreatedKey struct {
+	// The key's id, the part between its first two underscores.
+	KeyID string
+	// What the key allows; each role includes the previous ones.
+	Role KeyRole
+	// What the key is for; may be empty.
+	Name string
+	// Limits the key to these namespaces.
+	Namespaces []string
+	// Limits the key to these tenants. If both lists are empty, the key is not limited.
+	Tenants []string
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// The key; send it as Authorization: Bearer <key>.
+	Key string
+	// When the key expires; absent: never.
+	ExpiresAt time.Time
+}
+
+func (v *CreatedKey) members() []member {
+	return []member{
+		{"keyId", &v.KeyID, true},
+		{"role", &v.Role, true},
+		{"name", &v.Name, true},
+		{"namespaces", &v.Namespaces, true},
+		{"tenants", &v.Tenants, true},
+		{"createdAt", &v.CreatedAt, true},
+		{"key", &v.Key, true},
+		{"expiresAt", &v.ExpiresAt, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CreatedKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CreatedKey) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// KeyList: The API keys within the scope of the caller's key, oldest first, including expired ones.
+type KeyList struct {
+	Keys []ShownKey
+}
+
+func (v *KeyList) members() []member {
+	return []member{
+		{"keys", &v.Keys, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v KeyList) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *KeyList) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// ShownKey: An API key without its secret, of which only a hash is stored.
+type ShownKey struct {
+	// The key's id, the part between its first two underscores.
+	KeyID string
+	// What the key allows; each role includes the previous ones.
+	Role KeyRole
+	// What the key is for; may be empty.
+	Name string
+	// Limits the key to these namespaces.
+	Namespaces []string
+	// Limits the key to these tenants. If both lists are empty, the key is not limited.
+	Tenants []string
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// When the key expires; absent: never.
+	ExpiresAt time.Time
+}
+
+func (v *ShownKey) members() []member {
+	return []member{
+		{"keyId", &v.KeyID, true},
+		{"role", &v.Role, true},
+		{"name", &v.Name, true},
+		{"namespaces", &v.Namespaces, true},
+		{"tenants", &v.Tenants, true},
+		{"createdAt", &v.CreatedAt, true},
+		{"expiresAt", &v.ExpiresAt, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ShownKey) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ShownKey) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// AuditPage: A page of the audit trail, newest first.
+type AuditPage struct {
+	Entries []AuditEntry
+	// Cursor of the next page; absent on the last page.
+	NextCursor string
+}
+
+func (v *AuditPage) members() []member {
+	return []member{
+		{"entries", &v.Entries, true},
+		{"nextCursor", &v.NextCursor, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v AuditPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *AuditPage) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
+// AuditEntry: An entry of the audit trail: a change of keys or namespaces, or a sign-in.
+type AuditEntry struct {
+	// An RFC 3339 instant with a time zone.
+	At time.Time
+	// The action.
+	Action AuditAction
+	// The key that acted; null if none was required or the key was unknown.
+	KeyID Opt[string]
+	// The object of the action; empty for sign-ins.
+	Subject string
+	// Where the action came from: api, pages or cli.
+	Source AuditSource
+	// The client's address; empty for the command line.
+	Address string
+	// The node, or the machine on which the command ran.
+	Node string
+	// Additional facts, such as the changed fields. Never a secret.
+	Details map[string]json.RawMessage
+}
+
+func (v *AuditEntry) members() []member {
+	return []member{
+		{"at", &v.At, true},
+		{"action", &v.Action, true},
+		{"keyId", &v.KeyID, true},
+		{"subject", &v.Subject, true},
+		{"source", &v.Source, true},
+		{"address", &v.Address, true},
+		{"node", &v.Node, true},
+		{"details", &v.Details, true},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v AuditEntry) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *AuditEntry) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 

@@ -60,3 +60,16 @@ export const NEW = { namespace: "n", id: "t", callbackUrl: "http://x/", delay: "
 export function refusal(code, status) {
   return [status, { error: code, message: "no", status, errors: [] }];
 }
+
+export const NAMESPACE = {
+  name: "n",
+  numShards: 1,
+  history: "off",
+  retention: "7d",
+  paused: false,
+  signed: false,
+  answers: "standard",
+  retryPolicy: null,
+  createdAt: "2027-01-31T12:00:00Z",
+  updatedAt: "2027-01-31T12:00:00Z",
+};

@@ -63,6 +63,8 @@ class HttpServer:
                 proxy_headers=False,
                 backlog=2048,
                 timeout_keep_alive=keep_alive_timeout_s,
+                # As ApiProtocol announces it for the requests that it answers itself.
+                headers=[("keep-alive", f"timeout={keep_alive_timeout_s}")],
                 timeout_graceful_shutdown=_GRACE_S + write_timeout_us // 1_000_000,
             )
         )

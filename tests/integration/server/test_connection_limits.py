@@ -60,6 +60,26 @@ async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> N
     assert await server.stop() == 0
 
 
+async def test_answers_say_how_long_an_idle_connection_is_kept(tmp_path: Path) -> None:
+    """On the direct path, whose heads are known the second time, and on uvicorn's."""
+    server = ServerProcess(tmp_path / "data", env={"TOCSIN_KEEP_ALIVE_TIMEOUT": "2500ms"})
+    await server.start()
+    body = b'{"namespace": "default", "timerId": "nobody"}'
+    direct = POST + b"content-length: %d\r\n\r\n" % len(body) + body
+    reader, writer = await asyncio.open_connection(*server.address())
+    for request in (direct, direct, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"):
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.count(b"\r\nkeep-alive: timeout=3\r\n") == 1, head
+        assert b"connection:" not in head
+        length = next(line for line in head.splitlines() if line.startswith(b"content-length: "))
+        await reader.readexactly(int(length.split()[1]))
+    writer.close()
+    last = await exchange(server.address(), POST + b"connection: close\r\n" + direct.removeprefix(POST))
+    assert (last.status, last.headers["connection"]) == (404, "close")
+    assert await server.stop() == 0
+
+
 async def test_a_head_in_pieces_is_assembled_even_after_a_large_body(server: ServerProcess) -> None:
     body = b'{"namespace": "default", "timerId": "nobody"' + b" " * 200_000 + b"}"
     first = POST + b"content-length: %d\r\n\r\n" % len(body) + body

@@ -3,6 +3,12 @@
 
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
+/** The action that an entry records. */
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated";
+
+/** Where a change came from. */
+export type AuditSource = "api" | "pages" | "cli";
+
 /** How responses to a namespace's callbacks are interpreted. */
 export type CallbackAnswers = "standard" | "strict";
 
@@ -17,6 +23,9 @@ export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIM
 
 /** Which finished timers stay visible until retention removes them. */
 export type HistoryMode = "all" | "failures" | "none";
+
+/** What an API key allows; each role includes the previous ones. */
+export type KeyRole = "read" | "write" | "admin";
 
 /** The state of a schedule that has not ended. */
 export type LiveScheduleStatus = "active" | "paused";
@@ -473,6 +482,47 @@ export interface RotateSecret {
   readonly force?: boolean | undefined;
 }
 
+/**
+ * An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
+ * key can grant.
+ */
+export interface CreateKey {
+  /** What the key allows; each role includes the previous ones. */
+  readonly role: KeyRole;
+  /** What the key is for. */
+  readonly name?: string | undefined;
+  /** Limits the key to these namespaces. */
+  readonly namespaces?: readonly string[] | undefined;
+  /** Limits the key to these tenants. */
+  readonly tenants?: readonly string[] | undefined;
+  /** When the key expires; without it, never. */
+  readonly expiresAt?: InstantLike | undefined;
+}
+
+/** The key to revoke. */
+export interface RevokeKey {
+  /** The key's id, the part between its first two underscores. */
+  readonly keyId: string;
+}
+
+/** Filters of a list of audit entries; an entry must match all of them. */
+export interface ListAudit {
+  /** An action, or several: entries with any of them match. */
+  readonly action?: readonly AuditAction[] | undefined;
+  /** The key that acted. */
+  readonly keyId?: string | undefined;
+  /** The object of the action: a namespace's name or a key's id. */
+  readonly subject?: string | undefined;
+  /** Only entries at or after this instant. */
+  readonly after?: InstantLike | undefined;
+  /** Only entries before this instant. */
+  readonly before?: InstantLike | undefined;
+  /** Maximum number of entries on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
 /** A service call to submit. */
 export interface SubmitServiceCall {
   /** A display name. */
@@ -896,6 +946,76 @@ export interface RotatedSecret {
   secret: string;
   /** Until when the previous secret keeps signing; absent if only the new one signs. */
   previousUntil?: Instant;
+}
+
+/** A new API key. Only this response contains the key itself. */
+export interface CreatedKey {
+  /** The key's id, the part between its first two underscores. */
+  keyId: string;
+  /** What the key allows; each role includes the previous ones. */
+  role: Open<KeyRole>;
+  /** What the key is for; may be empty. */
+  name: string;
+  /** Limits the key to these namespaces. */
+  namespaces: string[];
+  /** Limits the key to these tenants. If both lists are empty, the key is not limited. */
+  tenants: string[];
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** The key; send it as `Authorization: Bearer <key>`. */
+  key: string;
+  /** When the key expires; absent: never. */
+  expiresAt?: Instant;
+}
+
+/** The API keys within the scope of the caller's key, oldest first, including expired ones. */
+export interface KeyList {
+  keys: ShownKey[];
+}
+
+/** An API key without its secret, of which only a hash is stored. */
+export interface ShownKey {
+  /** The key's id, the part between its first two underscores. */
+  keyId: string;
+  /** What the key allows; each role includes the previous ones. */
+  role: Open<KeyRole>;
+  /** What the key is for; may be empty. */
+  name: string;
+  /** Limits the key to these namespaces. */
+  namespaces: string[];
+  /** Limits the key to these tenants. If both lists are empty, the key is not limited. */
+  tenants: string[];
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** When the key expires; absent: never. */
+  expiresAt?: Instant;
+}
+
+/** A page of the audit trail, newest first. */
+export interface AuditPage {
+  entries: AuditEntry[];
+  /** Cursor of the next page; absent on the last page. */
+  nextCursor?: string;
+}
+
+/** An entry of the audit trail: a change of keys or namespaces, or a sign-in. */
+export interface AuditEntry {
+  /** An RFC 3339 instant with a time zone. */
+  at: Instant;
+  /** The action. */
+  action: Open<AuditAction>;
+  /** The key that acted; null if none was required or the key was unknown. */
+  keyId: string | null;
+  /** The object of the action; empty for sign-ins. */
+  subject: string;
+  /** Where the action came from: api, pages or cli. */
+  source: Open<AuditSource>;
+  /** The client's address; empty for the command line. */
+  address: string;
+  /** The node, or the machine on which the command ran. */
+  node: string;
+  /** Additional facts, such as the changed fields. Never a secret. */
+  details: Record<string, unknown>;
 }
 
 /** An accepted service call: from this request, or from the earlier one that it repeats. */

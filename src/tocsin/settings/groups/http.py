@@ -30,8 +30,8 @@ class Requests(Group):
     )
     keep_alive_timeout: Duration = Field(
         75 * US_PER_SECOND,
-        description="How long a client's idle connection is kept open. Keep it longer than the keep-alive timeout of "
-        "a proxy in front, so that the proxy is the side that closes.",
+        description="How long a client's idle connection is kept open; responses announce it, rounded up to seconds. "
+        "Keep it longer than the keep-alive timeout of a proxy in front, so that the proxy is the side that closes.",
     )
     api_request_head_timeout: Duration = Field(
         seconds(_API.request_head_timeout_s),

@@ -454,7 +454,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._clients.report("not HTTP", self)
         self._input_ended = True
         self._unparsed = b""
-        response = encoded(self._guard.refusal(error), close=True)
+        response = encoded(self._guard.refusal(error), CLOSE)
         request = self._request if self._phase is _BODY else None
         self._phase = _BETWEEN
         due = self.cycle is not None and not self.cycle.response_complete
@@ -480,13 +480,17 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def encoded(response: Response, *, close: bool) -> bytes:
-    """The bytes of a response; with `close` it announces that the connection closes."""
+#: How the head of a response ends after which the connection closes.
+CLOSE = b"connection: close\r\n\r\n"
+
+
+def encoded(response: Response, end_of_head: bytes) -> bytes:
+    """The bytes of a response. Its head ends with `end_of_head`, which says what becomes of the connection."""
     content = [STATUS_LINE[response.status]]
     for name, value in response.headers:
         if name != b"connection":
             content += (name, b": ", value, b"\r\n")
-    content += (b"connection: close\r\n\r\n" if close else b"\r\n", response.body)
+    content += (end_of_head, response.body)
     return b"".join(content)
 
 

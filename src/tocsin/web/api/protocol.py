@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tocsin.web.api.app import Api
-from tocsin.web.api.guard import GuardedProtocol, encoded
+from tocsin.web.api.guard import CLOSE, GuardedProtocol, encoded
 from tocsin.web.api.heads import Head
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Response
@@ -48,6 +48,8 @@ class ApiProtocol(GuardedProtocol):
     ) -> None:
         super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
+        # Clients that aren't told keep idle connections for a few seconds only: undici, which is Node's fetch, for four.
+        self._stays_open = b"keep-alive: timeout=%d\r\n\r\n" % config.timeout_keep_alive
         self._route: Route | None = None
         # The parts of the body of a request on the direct path, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
@@ -146,7 +148,7 @@ class ApiProtocol(GuardedProtocol):
         if self.transport.is_closing():
             self._settle()
             return
-        self.write(encoded(response, close=not exchange.keep_alive))
+        self.write(encoded(response, self._stays_open if exchange.keep_alive else CLOSE))
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()

@@ -10,6 +10,21 @@ from typing import Any, Literal, TypeAlias
 
 from tocsin_client._values import UNSET, JsonValue, Unset, format_duration, format_instant, parse_instant
 
+#: The action that an entry records.
+AuditAction: TypeAlias = Literal[
+    "sign_in",
+    "sign_in_failed",
+    "sign_out",
+    "key_created",
+    "key_deleted",
+    "namespace_created",
+    "namespace_changed",
+    "secret_rotated",
+]
+
+#: Where a change came from.
+AuditSource: TypeAlias = Literal["api", "pages", "cli"]
+
 #: How responses to a namespace's callbacks are interpreted.
 CallbackAnswers: TypeAlias = Literal["standard", "strict"]
 
@@ -42,6 +57,9 @@ FailureKind: TypeAlias = Literal[
 
 #: Which finished timers stay visible until retention removes them.
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
+
+#: What an API key allows; each role includes the previous ones.
+KeyRole: TypeAlias = Literal["read", "write", "admin"]
 
 #: The state of a schedule that has not ended.
 LiveScheduleStatus: TypeAlias = Literal["active", "paused"]
@@ -847,6 +865,92 @@ class RotateSecret:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CreateKey:
+    """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
+    key can grant."""
+
+    #: What the key allows; each role includes the previous ones.
+    role: KeyRole
+    #: What the key is for.
+    name: str | Unset = UNSET
+    #: Limits the key to these namespaces.
+    namespaces: Sequence[str] | Unset = UNSET
+    #: Limits the key to these tenants.
+    tenants: Sequence[str] | Unset = UNSET
+    #: When the key expires; without it, never.
+    expires_at: datetime | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "role": self.role,
+        }
+        if not isinstance(self.name, Unset):
+            sent["name"] = self.name
+        if not isinstance(self.namespaces, Unset):
+            sent["namespaces"] = list(self.namespaces)
+        if not isinstance(self.tenants, Unset):
+            sent["tenants"] = list(self.tenants)
+        if not isinstance(self.expires_at, Unset):
+            sent["expiresAt"] = format_instant(self.expires_at)
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RevokeKey:
+    """The key to revoke."""
+
+    #: The key's id, the part between its first two underscores.
+    key_id: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "keyId": self.key_id,
+        }
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListAudit:
+    """Filters of a list of audit entries; an entry must match all of them."""
+
+    #: An action, or several: entries with any of them match.
+    action: Sequence[AuditAction] | Unset = UNSET
+    #: The key that acted.
+    key_id: str | Unset = UNSET
+    #: The object of the action: a namespace's name or a key's id.
+    subject: str | Unset = UNSET
+    #: Only entries at or after this instant.
+    after: datetime | Unset = UNSET
+    #: Only entries before this instant.
+    before: datetime | Unset = UNSET
+    #: Maximum number of entries on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if not isinstance(self.action, Unset):
+            sent["action"] = list(self.action)
+        if not isinstance(self.key_id, Unset):
+            sent["keyId"] = self.key_id
+        if not isinstance(self.subject, Unset):
+            sent["subject"] = self.subject
+        if not isinstance(self.after, Unset):
+            sent["after"] = format_instant(self.after)
+        if not isinstance(self.before, Unset):
+            sent["before"] = format_instant(self.before)
+        if not isinstance(self.limit, Unset):
+            sent["limit"] = self.limit
+        if not isinstance(self.cursor, Unset):
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SubmitServiceCall:
     """A service call to submit."""
 
@@ -1597,6 +1701,142 @@ class RotatedSecret:
             name=source["name"],
             secret=source["secret"],
             previous_until=None if source.get("previousUntil") is None else parse_instant(source["previousUntil"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreatedKey:
+    """A new API key. Only this response contains the key itself."""
+
+    #: The key's id, the part between its first two underscores.
+    key_id: str
+    #: What the key allows; each role includes the previous ones.
+    role: KeyRole | str
+    #: What the key is for; may be empty.
+    name: str
+    #: Limits the key to these namespaces.
+    namespaces: list[str]
+    #: Limits the key to these tenants. If both lists are empty, the key is not limited.
+    tenants: list[str]
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: The key; send it as `Authorization: Bearer <key>`.
+    key: str
+    #: When the key expires; absent: never.
+    expires_at: datetime | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> CreatedKey:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            key_id=source["keyId"],
+            role=source["role"],
+            name=source["name"],
+            namespaces=source["namespaces"],
+            tenants=source["tenants"],
+            created_at=parse_instant(source["createdAt"]),
+            key=source["key"],
+            expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyList:
+    """The API keys within the scope of the caller's key, oldest first, including expired ones."""
+
+    keys: list[ShownKey]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> KeyList:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            keys=[ShownKey.from_json(each) for each in source["keys"]],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownKey:
+    """An API key without its secret, of which only a hash is stored."""
+
+    #: The key's id, the part between its first two underscores.
+    key_id: str
+    #: What the key allows; each role includes the previous ones.
+    role: KeyRole | str
+    #: What the key is for; may be empty.
+    name: str
+    #: Limits the key to these namespaces.
+    namespaces: list[str]
+    #: Limits the key to these tenants. If both lists are empty, the key is not limited.
+    tenants: list[str]
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: When the key expires; absent: never.
+    expires_at: datetime | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ShownKey:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            key_id=source["keyId"],
+            role=source["role"],
+            name=source["name"],
+            namespaces=source["namespaces"],
+            tenants=source["tenants"],
+            created_at=parse_instant(source["createdAt"]),
+            expires_at=None if source.get("expiresAt") is None else parse_instant(source["expiresAt"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditPage:
+    """A page of the audit trail, newest first."""
+
+    entries: list[AuditEntry]
+    #: Cursor of the next page; absent on the last page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> AuditPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            entries=[AuditEntry.from_json(each) for each in source["entries"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditEntry:
+    """An entry of the audit trail: a change of keys or namespaces, or a sign-in."""
+
+    #: An RFC 3339 instant with a time zone.
+    at: datetime
+    #: The action.
+    action: AuditAction | str
+    #: The key that acted; null if none was required or the key was unknown.
+    key_id: str | None
+    #: The object of the action; empty for sign-ins.
+    subject: str
+    #: Where the action came from: api, pages or cli.
+    source: AuditSource | str
+    #: The client's address; empty for the command line.
+    address: str
+    #: The node, or the machine on which the command ran.
+    node: str
+    #: Additional facts, such as the changed fields. Never a secret.
+    details: dict[str, Any]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> AuditEntry:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            at=parse_instant(source["at"]),
+            action=source["action"],
+            key_id=source["keyId"],
+            subject=source["subject"],
+            source=source["source"],
+            address=source["address"],
+            node=source["node"],
+            details=source["details"],
         )
 
 

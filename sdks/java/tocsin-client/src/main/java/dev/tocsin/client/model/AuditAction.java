@@ -1,0 +1,51 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import dev.tocsin.client.OpenEnum;
+
+/**
+ * The action that an entry records. Later servers may send values that have no constant here.
+ *
+ * @param value as the API writes it
+ */
+public record AuditAction(String value) implements OpenEnum {
+    /** sign_in. */
+    public static final AuditAction SIGN_IN = new AuditAction("sign_in");
+
+    /** sign_in_failed. */
+    public static final AuditAction SIGN_IN_FAILED = new AuditAction("sign_in_failed");
+
+    /** sign_out. */
+    public static final AuditAction SIGN_OUT = new AuditAction("sign_out");
+
+    /** key_created. */
+    public static final AuditAction KEY_CREATED = new AuditAction("key_created");
+
+    /** key_deleted. */
+    public static final AuditAction KEY_DELETED = new AuditAction("key_deleted");
+
+    /** namespace_created. */
+    public static final AuditAction NAMESPACE_CREATED = new AuditAction("namespace_created");
+
+    /** namespace_changed. */
+    public static final AuditAction NAMESPACE_CHANGED = new AuditAction("namespace_changed");
+
+    /** secret_rotated. */
+    public static final AuditAction SECRET_ROTATED = new AuditAction("secret_rotated");
+
+    /**
+     * Reads a value, known or not.
+     *
+     * @param source a JSON string
+     * @return the value
+     */
+    public static AuditAction fromJson(Json source) {
+        return new AuditAction(source.asString());
+    }
+
+    @Override
+    public String toString() {
+        return value;
+    }
+}

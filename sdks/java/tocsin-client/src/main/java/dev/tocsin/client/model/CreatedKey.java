@@ -1,0 +1,48 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Instant;
+import java.util.List;
+
+/**
+ * A new API key. Only this response contains the key itself.
+ *
+ * @param keyId The key's id, the part between its first two underscores.
+ * @param role What the key allows; each role includes the previous ones.
+ * @param name What the key is for; may be empty.
+ * @param namespaces Limits the key to these namespaces.
+ * @param tenants Limits the key to these tenants. If both lists are empty, the key is not limited.
+ * @param createdAt An RFC 3339 instant with a time zone.
+ * @param key The key; send it as <code>Authorization: Bearer &lt;key&gt;</code>.
+ * @param expiresAt When the key expires; absent: never. Null if absent.
+ */
+public record CreatedKey(
+        String keyId,
+        KeyRole role,
+        String name,
+        List<String> namespaces,
+        List<String> tenants,
+        Instant createdAt,
+        String key,
+        Instant expiresAt) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static CreatedKey fromJson(Json source) {
+        return new CreatedKey(
+                source.read("keyId", Json::asString),
+                source.read("role", KeyRole::fromJson),
+                source.read("name", Json::asString),
+                source.read("namespaces", json -> json.asList(Json::asString)),
+                source.read("tenants", json -> json.asList(Json::asString)),
+                source.read("createdAt", Values::toInstant),
+                source.read("key", Json::asString),
+                source.readOptional("expiresAt", Values::toInstant));
+    }
+}
