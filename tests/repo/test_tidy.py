@@ -64,6 +64,9 @@ def test_links_between_pages_resolve() -> None:
             if "://" in target:
                 continue
             path = (ROOT / page.parent / target).resolve() if target else ROOT / page
+            # API references, which the site's build makes, and where MkDocs checks the links.
+            if path.is_relative_to(ROOT / "docs/sdks/api"):
+                continue
             known = path.exists() and (
                 path.suffix != ".md" or not fragment or fragment in anchors(path.relative_to(ROOT))
             )
