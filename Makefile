@@ -73,6 +73,12 @@ test: $(VENV)/.dev ## run the tests on memory, SQLite and PostgreSQL, with one o
 test-all: $(VENV)/.dev ## run all tests: every database, language, page and deployment
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
+.PHONY: lint-workflows
+lint-workflows: ## check .github/workflows with actionlint
+	@mkdir -p build
+	@cd tests/workflows && go build -o ../../build/actionlint github.com/rhysd/actionlint/cmd/actionlint
+	@build/actionlint -shellcheck= -pyflakes=
+
 .PHONY: lint-go race-go
 lint-go: ## check the Go SDK with gofmt, go vet and staticcheck
 	@cd sdks/go && test -z "$$(gofmt -l .)" || { gofmt -l sdks/go; exit 1; }
@@ -187,6 +193,7 @@ $(TIDB_GRAMMAR): tests/tidb_grammar/go.mod tests/tidb_grammar/go.sum tests/tidb_
 tidb-grammar: $(TIDB_GRAMMAR) ## build TiDB's grammar, with which tests parse the MySQL store's statements
 
 # The documentation site, and the programs that build it.
+TYPESCRIPT := sdks/typescript
 SITE_TOOLS := build/site-tools
 
 $(SITE_TOOLS)/.ready: requirements/site.txt
@@ -195,11 +202,49 @@ $(SITE_TOOLS)/.ready: requirements/site.txt
 	@$(SITE_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
 	@touch $@
 
-.PHONY: site site-tools
+.PHONY: site site-tools references
 site-tools: $(SITE_TOOLS)/.ready
 
-site: $(SITE_TOOLS)/.ready ## build the documentation site into build/site
+site: $(SITE_TOOLS)/.ready references ## build the documentation site into build/site
 	@$(SITE_TOOLS)/bin/python scripts/site.py build/site
+
+# The API references of the SDKs, each made with the tools of its language; the site reads that of Python from the sources.
+REFERENCES := build/references
+NO_REFERENCE = echo "The site has no API reference of the $(1) SDK: $(2) was not found." >&2
+
+references:
+	@if command -v npm >/dev/null && $(NODE_20); then $(MAKE) --no-print-directory --silent $(REFERENCES)/typescript/.ready; \
+	else $(call NO_REFERENCE,TypeScript,Node.js 20 or newer with npm); fi
+	@if (cd sdks/go/tests && go list -m) >/dev/null 2>&1; then $(MAKE) --no-print-directory --silent $(REFERENCES)/go.md; \
+	else $(call NO_REFERENCE,Go,Go 1.25 or newer); fi
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then $(MAKE) --no-print-directory --silent $(REFERENCES)/java/.ready; \
+	else $(call NO_REFERENCE,Java,Maven with a JDK); fi
+
+$(REFERENCES)/typescript/.ready: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/typedoc.json $(shell find sdks/typescript/src -name '*.ts')
+	@rm -rf $(@D) && cd $(TYPESCRIPT) && node_modules/.bin/typedoc --logLevel Warn --out $(CURDIR)/$(@D)
+	@touch $@
+
+$(REFERENCES)/go.md: $(shell find sdks/go -name '*.go')
+	@mkdir -p $(@D) && cd sdks/go/tests && go run ./reference >$(CURDIR)/$@.part && mv $(CURDIR)/$@.part $(CURDIR)/$@
+
+$(REFERENCES)/java/.ready: sdks/java/target/.built
+	@rm -rf $(@D)
+	@for name in tocsin-client tocsin-servlet; do $(PYTHON) -m zipfile -e sdks/java/$$name/target/$$name-*-javadoc.jar $(@D)/$$name; done
+	@touch $@
+
+# Packages of the SDKs, and the programs that check them.
+RELEASE_TOOLS := build/release-tools
+
+$(RELEASE_TOOLS)/.ready: requirements/release.txt
+	@echo "Installing hatchling and twine …"
+	@$(PYTHON) -m venv --clear $(RELEASE_TOOLS)
+	@$(RELEASE_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
+	@touch $@
+
+.PHONY: release-check
+release-check: $(RELEASE_TOOLS)/.ready ## build the SDKs' packages from the last commit, and check them: make release-check ARGS=go
+	@if command -v npm >/dev/null && $(NODE_20); then $(MAKE) --no-print-directory --silent $(TYPESCRIPT)/node_modules/.package-lock.json; fi
+	@$(RELEASE_TOOLS)/bin/python scripts/release_check.py $(ARGS)
 
 .PHONY: test-alerts
 test-alerts: $(VENV)/.dev ## cause troubles on real nodes, and see that Prometheus raises their alerts
@@ -212,17 +257,15 @@ sdks/java/target/.built: $(shell find sdks/java -name pom.xml -o -path '*/src/ma
 	@mvn --quiet --batch-mode --file sdks/java/pom.xml package
 	@mkdir -p $(@D) && touch $@
 
-# The TypeScript SDK: the compiler and what its tests use, and its modules in dist.
-TYPESCRIPT := sdks/typescript
+# The TypeScript SDK: the compiler and what its tests use, and its modules in dist, as ES modules and as CommonJS.
 
 $(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/.npmrc
 	@echo "Installing the build tools of the TypeScript SDK …"
 	@cd $(TYPESCRIPT) && npm ci --silent
 	@touch $@
 
-$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/tsconfig.json $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
-	@rm -rf $(TYPESCRIPT)/dist
-	@cd $(TYPESCRIPT) && node_modules/.bin/tsc
+$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/package.json $(wildcard $(TYPESCRIPT)/tsconfig*.json) $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
+	@cd $(TYPESCRIPT) && npm run --silent build
 	@touch $@
 
 .PHONY: sdk-typescript lint-typescript
@@ -293,6 +336,8 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --extra otel --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
+	@$(BIN)/uv pip compile examples/orders/python/requirements.in -c requirements/dev.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o examples/orders/python/requirements.txt $(ARGS)
+	@$(BIN)/uv pip compile requirements/release.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/release.txt $(ARGS)
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)
 	@$(BIN)/python scripts/audit.py $(ARGS)

@@ -1,9 +1,10 @@
-"""`python -m bench [run|stages|compare REVISION]`: measures, prints tables, writes JSON. docs/explanation/performance.md
+"""`python -m bench [run|stages|compare REVISION|sdks]`: measures, prints tables, writes JSON. docs/explanation/performance.md
 explains the results.
 
     run       the measurements of --only, for each --store and --workers
     stages    CPU time and memory blocks of each stage of each operation, on SQLite and PostgreSQL
     compare   the present working tree beside another revision, in alternating runs
+    sdks      processor time of a single create by each SDK, beside a bare HTTP client of that language
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import agent, compare, database, limits, processes, scenarios, stages
+from bench import agent, clients, compare, database, limits, processes, scenarios, stages
 
 Plan = dict[str, Callable[[], dict[str, Any]]]
 
@@ -141,7 +142,19 @@ def _stages(args: argparse.Namespace, results: dict[str, Any]) -> None:
         stages.show(column, results[column])
 
 
-_COMMANDS = {"run": _run, "stages": _stages, "compare": _compare}
+def _sdks(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds what a create costs by language, with each number in flight."""
+    languages = args.only.split(",") if args.only else list(clients.LANGUAGES)
+    if unknown := [name for name in languages if name not in clients.LANGUAGES]:
+        raise SystemExit(f"--only: unknown {', '.join(unknown)}; languages are: {', '.join(clients.LANGUAGES)}")
+    for language in languages:
+        for in_flight in map(int, args.in_flight.split(",")):
+            print(f"measuring {language}, {in_flight} in flight …", file=sys.stderr, flush=True)
+            results[f"{language}, {in_flight}"] = clients.measure(language, in_flight, scale=0.2 if args.quick else 1.0)
+    clients.show(results)
+
+
+_COMMANDS = {"run": _run, "stages": _stages, "compare": _compare, "sdks": _sdks}
 
 
 def main() -> int:
@@ -152,11 +165,15 @@ def main() -> int:
     parser.add_argument("command", nargs="?", choices=_COMMANDS, default="run")
     parser.add_argument("revision", nargs="?", help="compare: a revision of this repository")
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
-    parser.add_argument("--only", help="some of the measurements, or stages: of the operations; separated by commas")
+    parser.add_argument(
+        "--only",
+        help="some of the measurements; stages: of the operations; sdks: of the languages; separated by commas",
+    )
     parser.add_argument("--rate", default="200,2000,5000", help="timers a second for steady, one or several")
     parser.add_argument("--schedules", type=int, default=100_000, help="schedules every minute")
     parser.add_argument("--pending", type=int, default=1_000_000, help="timers for pending")
     parser.add_argument("--rounds", type=int, default=5, help="compare: runs of each revision")
+    parser.add_argument("--in-flight", default="1,32", help="sdks: creates at a time, one or several numbers")
     parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     parser.add_argument(
         "--store",

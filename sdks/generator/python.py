@@ -11,16 +11,15 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from .document import Api, Type
+from .document import Api, Field, Type
 
 #: Characters of a line of a comment or docstring, without its indentation.
 _PROSE_CHARS = 115
 _SENT = {
     "string": "str", "integer": "int", "number": "float", "boolean": "bool", "code": "str",
-    "instant": "datetime", "duration": "timedelta | str", "json": "JsonValue",
+    "instant": "Instant", "duration": "Duration", "json": "JsonValue",
 }  # fmt: skip
-_ENCODERS = {"struct": "{}.to_json()", "instant": "format_instant({})", "duration": "format_duration({})"}
-_ANSWERED = {**_SENT, "duration": "str", "json": "Any"}
+_ANSWERED = {**_SENT, "instant": "datetime", "duration": "str", "json": "Any"}
 
 
 def snake(name: str) -> str:
@@ -44,14 +43,16 @@ def _annotation(type_: Type, scalars: dict[str, str], list_: str, map_: str, enu
         written = (list_ if type_.kind == "list" else map_).format(inner)
     elif type_.kind == "enum":
         written = enum.format(type_.name)
+    elif type_.kind == "struct" and scalars is _SENT:
+        written = f"{type_.name} | Mapping[str, Any]"
     else:
         written = scalars.get(type_.kind, type_.name)
     return f"{written} | None" if type_.nullable else written
 
 
-def encoded(type_: Type, value: str) -> str:
-    """The expression of what is sent for a value."""
-    return _converted(type_, value, _encoder(type_))
+def encoded(field: Field) -> str:
+    """The expression of what is sent for a member."""
+    return _converted(field.type, f"self.{snake(field.name)}", _encoder(field))
 
 
 def decoded(type_: Type, value: str) -> str:
@@ -66,15 +67,20 @@ def _converted(type_: Type, value: str, conversion: str) -> str:
     return f"None if {value} is None else {converted}" if type_.nullable else converted
 
 
-def _encoder(type_: Type) -> str:
+def _encoder(field: Field) -> str:
+    """Names the member in errors, as the caller of the SDK wrote it."""
+    name, type_ = snake(field.name), field.type
     if type_.of is not None:
-        inner = _encoder(type_.of)
-        if type_.kind == "map":
-            return "dict({})"
-        return "list({})" if inner == "{}" else f"[{inner.format('each')} for each in {{}}]"
-    return {"struct": "{}.to_json()", "instant": "format_instant({})", "duration": "format_duration({})"}.get(
-        type_.kind, "{}"
-    )
+        if type_.of.kind == "struct":
+            return f'[object_json("{name}", each, {type_.of.name}) for each in {{}}]'
+        return f'{type_.kind}_json("{name}", {{}})'
+    if type_.kind == "number" and name.endswith("_seconds"):
+        return f'seconds_of("{name}", {{}})'
+    return {
+        "struct": f'object_json("{name}", {{}}, {type_.name})',
+        "instant": f'instant_text("{name}", {{}})',
+        "duration": f'duration_text("{name}", {{}})',
+    }.get(type_.kind, "{}")
 
 
 def _decoder(type_: Type) -> str:

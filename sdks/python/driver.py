@@ -16,6 +16,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from inspect import isawaitable
@@ -25,29 +26,44 @@ from typing import Any
 import urllib3
 from vectors import VECTORS, answer_of, failure
 
-from tocsin_client import AsyncClient, Client, CreateTimer, ItemResult, RawBody, RetryPolicy
+from tocsin_client import AsyncClient, Client, CreateTimer, ItemResult, Try, errors
 from tocsin_client._values import format_instant, parse_instant
 from tocsin_client.receiver import Answer, Dedup, Firing, Receiver
 
 ASYNC = os.environ.get("TOCSIN_SDK_MODE") == "async"
-CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", *(["cancel"] if ASYNC else [])]
-INSTANTS = {
-    "executeAt",
-    "executeAfter",
-    "executeBefore",
-    "dueAt",
-    "startAt",
-    "endAt",
-    "anchor",
-    "after",
-    "before",
-    "from",
-    "to",
-}
+CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "keys", "audit", *(["cancel"] if ASYNC else [])]
 NAMED = {"timerId": "timer_id", "scheduleId": "schedule_id", "serviceCallId": "service_call_id", "from": "from_"}
 #: Clients by scenario and what it wants of them, and the folder of receivers' databases.
 CLIENTS: dict[tuple[str | None, str], Any] = {}
+#: The tries of all clients, and what was logged, since they were asked for or the scenario began.
+TRIES: list[dict[str, Any]] = []
+LINES: list[str] = []
 FOLDER = tempfile.TemporaryDirectory()
+
+
+class Lines(logging.Handler):
+    """Keeps the debug lines of the SDK; the rest of what scenarios cause is not shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno == logging.DEBUG:
+            LINES.append(record.getMessage())
+
+
+def record(made: Try) -> None:
+    TRIES.append({name: value for name, value in wire(made).items() if value is not None})
+
+
+def record_and_raise(made: Try) -> None:
+    record(made)
+    raise RuntimeError("as the scenario wants it")
+
+
+def tries() -> dict[str, Any]:
+    """What was recorded, once."""
+    shown = {"tries": TRIES[:], "lines": LINES[:]}
+    TRIES.clear()
+    LINES.clear()
+    return shown
 
 
 def snake(name: str) -> str:
@@ -64,15 +80,7 @@ def arguments(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 def argument(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if name in INSTANTS:
-        return parse_instant(value)
-    if name == "retryPolicy":
-        return RetryPolicy(**arguments(value))
-    if name == "body" and set(value) <= {"json", "text", "base64", "contentType"} and isinstance(value, dict):
-        return RawBody(**arguments(value))
-    return value
+    return float("nan") if value == {"$unencodable": True} else value
 
 
 def wire(value: Any) -> Any:
@@ -109,14 +117,35 @@ async def batched(client: Any, items: list[CreateTimer]) -> list[ItemResult]:
     return results
 
 
+async def created_each(client: Any, timers: list[CreateTimer], concurrency: int) -> list[ItemResult]:
+    """What became of timers that were created one by one, so many at a time."""
+    free = asyncio.Semaphore(concurrency)
+
+    async def create(timer: CreateTimer) -> ItemResult:
+        given = {each.name: getattr(timer, each.name) for each in fields(timer)}
+        async with free:
+            try:
+                if ASYNC:
+                    return ItemResult(timer=await client.timers.create(**given))
+                return ItemResult(timer=await asyncio.to_thread(client.timers.create, **given))
+            except errors.TocsinError as error:
+                return ItemResult(error=error)  # type: ignore[arg-type]
+
+    return await asyncio.gather(*map(create, timers))
+
+
 async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
     """Runs one step against a server."""
     family, _, verb = do.partition(".")
     given = dict(given)
-    part = client.calls(given.pop("tenantId")) if family == "calls" else getattr(client, family)
-    if do in ("timers.createMany", "timers.batcher"):
+    if do in ("timers.createMany", "timers.batcher", "timers.createEach"):
         timers = [CreateTimer(**arguments(each)) for each in given.get("timers", given.get("items", []))]
-        return await resolved(part.create_many(timers)) if verb == "createMany" else await batched(client, timers)
+        if verb == "createEach":
+            return await created_each(client, timers, given["concurrency"])
+        return (
+            await resolved(client.timers.create_many(timers)) if verb == "createMany" else await batched(client, timers)
+        )
+    part = client.calls(given.pop("tenantId")) if family == "calls" else getattr(client, family)
     if do == "calls.submit":
         spec = given.pop("requestSpec")
         # Any JSON: not the raw body of a timer.
@@ -126,7 +155,7 @@ async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
     if "timeoutSeconds" in given:
         given["timeout"] = given.pop("timeoutSeconds")
     result = getattr(part, snake(verb))(**arguments(given))
-    if verb in ("list", "history") and family != "namespaces":
+    if verb in ("list", "history") and family not in ("namespaces", "keys"):
         return await listed(result, by_page)
     return await resolved(result)
 
@@ -172,7 +201,9 @@ async def client_of(step: dict[str, Any]) -> Any:
     for key in [key for key in CLIENTS if key[0] != scenario]:
         await resolved(CLIENTS.pop(key).close())
     if (scenario, wanted) not in CLIENTS:
-        CLIENTS[scenario, wanted] = (AsyncClient if ASYNC else Client)(**step["client"])
+        options = dict(step["client"])
+        options["on_try"] = record_and_raise if options.pop("onTry", None) == "raise" else record
+        CLIENTS[scenario, wanted] = (AsyncClient if ASYNC else Client)(**options)
     return CLIENTS[scenario, wanted]
 
 
@@ -183,6 +214,8 @@ async def run(step: dict[str, Any]) -> dict[str, Any]:
     try:
         if family == "vectors":
             return {"value": VECTORS[name](given)}
+        if do == "tries":
+            return {"value": tries()}
         if do == "receiver.handle":
             return {"value": receive(given)}
         client = await client_of(step)
@@ -200,14 +233,22 @@ async def run(step: dict[str, Any]) -> dict[str, Any]:
 
 async def main() -> int:
     """Asks for steps until there are no more."""
-    logging.disable()  # scenarios cause what is logged
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
+    log = logging.getLogger("tocsin_client")
+    log.setLevel(logging.DEBUG)
+    log.propagate = False
+    log.addHandler(Lines())
     control = os.environ["TOCSIN_SDK_CONTROL"] + "/next"
+    scenario: str | None = None
     outcome: dict[str, Any] = {"hello": {"language": "python", "can": CAN}}
     while True:
         response = await asyncio.to_thread(urllib3.request, "POST", control, json=outcome, timeout=600, retries=False)
         step = json.loads(response.data)
         if step.get("done"):
             break
+        if step.get("scenario") != scenario:
+            scenario = step.get("scenario")
+            tries()
         outcome = await run(step)
     for client in CLIENTS.values():
         await resolved(client.close())

@@ -19,6 +19,8 @@ WORDS = (
     (r"\b_async\b", "_sync"),
     (r"_transport_aiohttp\b", "_transport_urllib3"),
     (r"\bAiohttpTransport\b", "Urllib3Transport"),
+    (r"\bimport aiohttp\b", "import urllib3"),
+    (r"\baiohttp\.ClientSession\b", "urllib3.PoolManager"),
 )
 
 

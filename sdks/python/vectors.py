@@ -9,13 +9,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from tocsin_client import errors
+from tocsin_client import Try, errors
+from tocsin_client._core.addresses import base_of, key_of
 from tocsin_client._core.answers import error_of
 from tocsin_client._core.ids import shard_of, timer_uuid
-from tocsin_client._core.retries import retry_delay
+from tocsin_client._core.retries import RETRY_COST, RetryBudget, retry_delay
 from tocsin_client._core.steps import Reply
 from tocsin_client._values import format_duration, format_instant, parse_duration, parse_instant
-from tocsin_client.receiver import Answer, Receiver, done, fail, reschedule_at, retry, sign_body
+from tocsin_client.receiver import Answer, Firing, Receiver, done, fail, reschedule_at, retry, sign_body
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -27,6 +28,8 @@ def failure(error: BaseException) -> dict[str, Any]:
     known: dict[str, Any] = {
         "classes": [each.__name__ for each in type(error).__mro__ if issubclass(each, errors.TocsinError)]
     }
+    if isinstance(error, errors.InvalidArgument):
+        known["message"] = str(error)
     if isinstance(error, errors.TransportError):
         known["maybeDone"] = error.maybe_done
     if isinstance(error, errors.ApiError):
@@ -66,6 +69,33 @@ def answered(given: dict[str, Any]) -> dict[str, Any]:
     return {"status": response.status, "headers": dict(response.headers), **body}
 
 
+def fired(given: dict[str, Any]) -> dict[str, Any]:
+    """What a receiver that checks no signature reads of a request."""
+    read = Receiver(unsigned=True).verify(given["headers"], given["body"].encode())
+    if not isinstance(read, Firing):
+        return {"error": read.body.decode()}
+    names = {"webhookId": read.webhook_id, "timerId": read.timer_id, "namespace": read.namespace}
+    instants = {"executeAt": format_instant(read.execute_at), "firedAt": format_instant(read.fired_at)}
+    return {**names, **instants, "attempt": read.attempt, "payload": read.payload}
+
+
+def budgeted(given: dict[str, Any]) -> dict[str, Any]:
+    budget, results = RetryBudget(), []
+    for event in given["events"]:
+        result = {}
+        if "retries" in event:
+            result["allowed"] = sum(budget.spend() for _ in range(event["retries"]))
+        for _ in range(event.get("successes", 0)):
+            budget.earn(event["paid"], event["paid"])
+        results.append({**result, "left": round(budget.left / RETRY_COST, 1)})
+    return {"results": results}
+
+
+def line_of(given: dict[str, Any]) -> dict[str, Any]:
+    known = {"status": None, "code": None, "error": None, "pauseSeconds": None, **given}
+    return {"line": str(Try(pause_seconds=known.pop("pauseSeconds"), **known))}
+
+
 def delayed(given: dict[str, Any]) -> dict[str, Any]:
     delay = retry_delay(given["attempt"], given.get("retryAfter"), given["leftSeconds"], lambda: given["random"])
     return {"error": "give up"} if delay is None else {"delaySeconds": delay}
@@ -96,4 +126,9 @@ VECTORS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "answers": answered,
     "errors": lambda given: failure(error_of(reply_of(given))),
     "retries": delayed,
+    "firings": fired,
+    "budget": budgeted,
+    "tries": line_of,
+    "keys": lambda given: {"key": key_of(given["key"])},
+    "urls": lambda given: {"base": base_of(given["url"])},
 }

@@ -142,7 +142,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     (
         "docs/sdks/java.md",
         "mvn -q -f sdks/java/pom.xml",
-    ): "needs Maven's plugins from a registry; sdks/java/tests/test_java_docs.py checks that it names what is built",
+    ): "needs Maven's plugins from a registry; test_sdk_installation.py types it where they are",
     (
         "docs/sdks/java.md",
         "mvn -q compile org.codehaus.mojo:exec-maven-plugin:3.5.0:java -Dexec.mainClass=FirstTimer",
@@ -156,7 +156,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     (
         "docs/sdks/typescript.md",
         'npm install "$TOCSIN/sdks/typescript/',
-    ): "npm ci needs a package registry; sdks/typescript/tests/conftest.py packs the package of this name and installs it",
+    ): "npm ci needs a package registry; test_sdk_installation.py types it where its packages are",
     (
         "docs/sdks/typescript.md",
         "node first-timer.mjs",

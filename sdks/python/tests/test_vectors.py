@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,8 +26,11 @@ def test_vector(name, case):
     expected = case["expect"]
     try:
         result = VECTORS[name](case["with"])
-    except ValueError:
-        assert "error" in expected
+    except ValueError as raised:
+        wanted = expected["error"]
+        if isinstance(wanted, dict):
+            assert type(raised).__name__ == wanted["classes"]["$contains"]
+            assert re.search(wanted["message"]["$matches"], str(raised))
         return
     if "error" in expected:
         assert "error" in result

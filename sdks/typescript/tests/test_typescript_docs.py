@@ -21,6 +21,25 @@ from typescript_tools import ROOT, run
 
 PAGE = (ROOT / "docs/sdks/typescript.md").read_text()
 PROGRAMS = dict(re.findall(r"^```js\n// ([\w.-]+\.mjs)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+#: A proxy that prints where its connections go.
+PROXY = """
+import { createServer } from "node:http";
+import { connect } from "node:net";
+
+const server = createServer();
+server.on("connect", (request, client, head) => {
+  const [host, port] = request.url.split(":");
+  const target = connect(port, host, () => {
+    console.log(`to ${request.url}`);
+    client.write("HTTP/1.1 200 OK\\r\\n\\r\\n");
+    target.write(head);
+    target.pipe(client).pipe(target);
+  });
+  target.on("error", () => client.destroy());
+  client.on("error", () => target.destroy());
+});
+server.listen(9000, "127.0.0.1");
+"""
 #: The server of `billing.mjs`, killed once between the work and its answer.
 KILLED = """
 import { existsSync, writeFileSync } from "node:fs";
@@ -113,6 +132,25 @@ def test_programs_without_a_receiver(project):
         assert run("node", "charge.mjs", cwd=folder) == "Scheduled\n"
 
 
+def test_a_proxy(folder, server):
+    (folder / "proxy-server.mjs").write_text(PROXY)
+    with serving(folder, "proxy-server") as (url, output):
+        assert run("node", "proxy.mjs", cwd=folder, HTTPS_PROXY=url) == "true\n"
+        assert f"to {server.url.removeprefix('http://')}" in output.read_text()
+
+
+def test_keys(project, tmp_path, monkeypatch):
+    file, key = tmp_path / "admin-key", f"tk_{'0' * 12}_{'1' * 40}"
+    file.touch(mode=0o600)
+    file.write_text(key)
+    monkeypatch.setenv("TOCSIN_ADMIN_KEY_FILE", str(file))
+    monkeypatch.setenv("TOCSIN_INSECURE", "true")
+    with TestServer("--log-level", "warning") as server:
+        written(project, server)
+        made, count, *actions = run("node", "keys.mjs", cwd=project, TOCSIN_KEY=key).split()
+    assert (made, actions) == ("tk_", ["key_deleted", "key_created"]) and int(count) >= 1
+
+
 @pytest.mark.parametrize("name", ["express-app", "fastify-app", "hono-app"])
 def test_receivers(folder, server, name):
     with serving(folder, name) as (url, output), server.client() as client:
@@ -137,6 +175,14 @@ def test_a_chain_that_bills_once_a_month(folder, server, database_url):
         "node", "--test", "billing.test.mjs", cwd=folder, DATABASE_URL=database_url, TOCSIN_SECRET=SECRET
     )
     assert asyncio.run(invoices(database_url, "customer-4")) == [1]
+    # The same tests of the same receiver in a transaction of another library, for another customer.
+    text = (folder / "billing.test.mjs").read_text()
+    text = text.replace("./billing.mjs", "./billing-kysely.mjs").replace("customer-4", "customer-6")
+    (folder / "kysely.test.mjs").write_text(text)
+    assert "pass 2" in run(
+        "node", "--test", "kysely.test.mjs", cwd=folder, DATABASE_URL=database_url, TOCSIN_SECRET=SECRET
+    )
+    assert asyncio.run(invoices(database_url, "customer-6")) == [1]
 
 
 def test_work_whose_receiver_is_killed_before_its_answer_is_done_once(folder, server, database_url):

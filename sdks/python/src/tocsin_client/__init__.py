@@ -14,12 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tocsin_client._core.batches import ItemResult
+from tocsin_client._core.tries import Try
 from tocsin_client._error_bases import ApiError, TocsinError, TransportError
 from tocsin_client._generated.models import CreateTimer, RawBody, RetryPolicy, Schedule, ServiceCall, Timer
 from tocsin_client._sync.batcher import Batcher
 from tocsin_client._sync.client import Client
 from tocsin_client._sync.pages import Pages
-from tocsin_client._values import UNSET, JsonValue, Unset
+from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset
 from tocsin_client._version import __version__
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ __all__ = [
     "Batcher",
     "Client",
     "CreateTimer",
+    "Duration",
+    "Instant",
     "ItemResult",
     "JsonValue",
     "Pages",
@@ -49,6 +52,7 @@ __all__ = [
     "Timer",
     "TocsinError",
     "TransportError",
+    "Try",
     "Unset",
     "__version__",
 ]

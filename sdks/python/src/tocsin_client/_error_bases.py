@@ -9,6 +9,14 @@ class TocsinError(Exception):
     """Base of everything that this package raises on its own account."""
 
 
+class InvalidArgument(TocsinError, ValueError):
+    """An argument that can't be sent; the message names it, and what to give instead. Nothing was sent."""
+
+
+class InvalidType(InvalidArgument, TypeError):
+    """An argument of a type that can't be sent."""
+
+
 class TransportError(TocsinError):
     """No answer arrived. With `maybe_done` the server may have received and executed the request; otherwise it was never
     sent completely."""

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from types import SimpleNamespace
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 
 from tocsin_client._core.steps import Reply, Result, Send, Steps
-from tocsin_client._error_bases import TransportError
+from tocsin_client._error_bases import InvalidArgument, TransportError
+from tocsin_client._forks import leave_to_parent, renew_after_fork
+from tocsin_client._proxies import proxy_of
 
 CONNECTIONS_PER_HOST = 64
 #: Below the 75 s after which the server closes idle connections.
 IDLE_S_MAX = 60.0
+#: The server can't have received the request.
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class AiohttpTransport:
     """For one event loop. A canceled task's request ends at once."""
 
-    def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext | None, http_client: aiohttp.ClientSession | None) -> None:
         self._ssl: ssl.SSLContext | bool = True if ssl_context is None else ssl_context
-        self._session: aiohttp.ClientSession | None = None
+        self._given = http_client
+        self._session: aiohttp.ClientSession | None = http_client
+        #: The proxy for each base URL. aiohttp itself would ask the environment in a thread for each request.
+        self._proxies: dict[str, str | None] = {}
+        renew_after_fork(self)
 
     async def run(self, steps: Steps[Result]) -> Result:
         """Does what the steps ask for until they return or raise."""
@@ -44,50 +52,62 @@ class AiohttpTransport:
             steps.close()
 
     async def close(self) -> None:
-        """Closes the connections."""
-        if self._session is not None:
+        """Closes the connections, but not those of a session that was given."""
+        if self._session is not None and self._given is None:
             await self._session.close()
 
+    def renew_in_child(self) -> None:
+        """The parent goes on using its connections, and its event loop."""
+        leave_to_parent(self._session, self._given)
+        self._session = None
+
     async def _send(self, step: Send) -> Reply:
-        sending = _Sending()
-        session = self._opened()
+        session = self._session or self._opened()
+        body = None if step.body is None else _Body(step.body)
         try:
             async with session.request(
                 step.method,
                 step.url,
-                data=step.body,
-                headers=dict(step.headers),
+                data=body,
+                headers=step.headers,
                 allow_redirects=False,
+                raise_for_status=False,
                 ssl=self._ssl,
+                proxy=self._proxy(step.base),
                 timeout=aiohttp.ClientTimeout(total=step.timeout_s, sock_connect=step.connect_timeout_s),
-                trace_request_ctx=sending,
             ) as response:
-                body = await response.read()
+                answer = await response.read()
         except (aiohttp.ClientError, asyncio.TimeoutError) as failed:
             why = f"{type(failed).__name__}: {failed}" if str(failed) else type(failed).__name__
-            raise TransportError(f"{step.method} {step.url}: {why}", maybe_done=sending.begun) from failed
-        return Reply(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
+            begun = not isinstance(failed, _NOT_SENT) if body is None else body.begun
+            raise TransportError(f"{step.method} {step.url}: {why}", maybe_done=begun) from failed
+        return Reply(response.status, response.headers, answer)
+
+    def _proxy(self, base: str) -> str | None:
+        if self._given is not None:
+            return None
+        if base not in self._proxies:
+            self._proxies[base] = proxy_of(base)
+        return self._proxies[base]
 
     def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            trace = aiohttp.TraceConfig()
-            trace.on_request_headers_sent.append(_begin)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, limit_per_host=CONNECTIONS_PER_HOST, keepalive_timeout=IDLE_S_MAX
-                ),
-                # Cookies are no part of the API.
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trace_configs=[trace],
+        if self._given is not None:
+            raise InvalidArgument(
+                "http_client: its session was made before this process was forked; make client and session in each process"
             )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, limit_per_host=CONNECTIONS_PER_HOST, keepalive_timeout=IDLE_S_MAX),
+            # Cookies are no part of the API.
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
         return self._session
 
 
-class _Sending:
-    """Whether the server can have received something of a request."""
+class _Body(aiohttp.BytesPayload):
+    """A request's body that knows whether the server can have received something of it."""
 
     begun = False
 
-
-async def _begin(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
-    context.trace_request_ctx.begun = True
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self.begun = True
+        await super().write_with_length(writer, content_length)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 from urllib3.exceptions import (
@@ -12,28 +15,37 @@ from urllib3.exceptions import (
     HTTPError,
     NameResolutionError,
     NewConnectionError,
+    ProxyError,
 )
-from urllib3.util import Timeout
+from urllib3.util import Retry, Timeout, make_headers
 
 from tocsin_client._core.steps import Reply, Result, Send, Steps
 from tocsin_client._error_bases import TransportError
+from tocsin_client._forks import leave_to_parent, renew_after_fork
+from tocsin_client._proxies import credentials_of, proxy_of
 
 CONNECTIONS_PER_HOST = 64
 #: Below the 75 s after which the server closes idle connections.
 IDLE_S_MAX = 60.0
 _CHUNK_BYTES = 65_536
 #: The server can't have received the request.
-_NOT_SENT = (ConnectTimeoutError, EmptyPoolError, NewConnectionError, NameResolutionError)
+_NOT_SENT = (ConnectTimeoutError, EmptyPoolError, NewConnectionError, NameResolutionError, ProxyError)
+_NO_RETRIES = Retry(False)
+
+#: urllib3's `urlopen` of a pool or of a manager.
+_Open = Callable[..., urllib3.BaseHTTPResponse]
 
 
 class Urllib3Transport:
     """Blocking; any number of threads may share it."""
 
-    def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
-        self._pools = urllib3.PoolManager(
-            maxsize=CONNECTIONS_PER_HOST, block=True, retries=False, ssl_context=ssl_context
-        )
+    def __init__(self, ssl_context: ssl.SSLContext | None, http_client: urllib3.PoolManager | None) -> None:
+        self._ssl_context = ssl_context
+        self._given = http_client
+        #: How requests are sent to each base URL, and what their targets begin with.
+        self._routes: dict[str, tuple[_Open, str]] = {}
         self._used_at = time.monotonic()
+        renew_after_fork(self)
 
     def run(self, steps: Steps[Result]) -> Result:
         """Does what the steps ask for until they return or raise."""
@@ -56,29 +68,43 @@ class Urllib3Transport:
             steps.close()
 
     def close(self) -> None:
-        """Closes the connections."""
-        self._pools.clear()
+        """Closes the connections, but not those of a pool that was given."""
+        self._routes = {}
+
+    def renew_in_child(self) -> None:
+        """The parent goes on using its connections, so this process makes its own."""
+        leave_to_parent(self._routes)
+        self._routes = {}
+        if self._given is not None:
+            pools = self._given.pools
+            leave_to_parent(pools)
+            self._given.pools = type(pools)(pools._maxsize)
 
     def _send(self, step: Send) -> Reply:
         now = time.monotonic()
         if now - self._used_at > IDLE_S_MAX:
-            self._pools.clear()
+            self.close()
         self._used_at = now
-        end = now + step.timeout_s
         try:
-            response = self._pools.request(
+            route = self._routes.get(step.base)
+            if route is None:
+                # Of two threads that come here at once, one gets a pool that serves this request only.
+                route = self._routes[step.base] = self._route(step.base)
+            urlopen, prefix = route
+            response = urlopen(
                 step.method,
-                step.url,
+                prefix + step.target,
                 body=step.body,
-                headers=dict(step.headers),
+                headers=step.headers,
                 timeout=Timeout(connect=step.connect_timeout_s, total=step.timeout_s),
+                retries=_NO_RETRIES,
                 redirect=False,
                 preload_content=False,
                 # Waiting for a free connection is part of the time, too.
                 pool_timeout=step.timeout_s,
             )
             try:
-                body = _read(response, end)
+                body = _read(response, now + step.timeout_s)
             except BaseException:
                 response.close()  # the rest of the answer makes the connection useless
                 raise
@@ -87,7 +113,24 @@ class Urllib3Transport:
             raise TransportError(
                 f"{step.method} {step.url}: {failed}", maybe_done=not isinstance(failed, _NOT_SENT)
             ) from failed
-        return Reply(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
+        return Reply(response.status, response.headers, body)
+
+    def _route(self, base: str) -> tuple[_Open, str]:
+        if self._given is not None:
+            return self._given.urlopen, base
+        options: dict[str, Any] = {
+            "maxsize": CONNECTIONS_PER_HOST,
+            "block": True,
+            "ssl_context": self._ssl_context,
+        }
+        proxy = proxy_of(base)
+        if proxy is not None:
+            credentials = credentials_of(proxy)
+            headers = make_headers(proxy_basic_auth=":".join(credentials)) if credentials else None
+            return urllib3.ProxyManager(proxy, proxy_headers=headers, **options).urlopen, base
+        # Asked for once: to find the pool of a URL takes longer than to encode the request.
+        pool = urllib3.PoolManager(**options).connection_from_url(base)
+        return pool.urlopen, urlsplit(base).path
 
 
 def _read(response: urllib3.BaseHTTPResponse, end: float) -> bytes:

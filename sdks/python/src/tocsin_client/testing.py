@@ -13,15 +13,17 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 import urllib3
 
+from tocsin_client._core.ids import timer_uuid
 from tocsin_client._error_bases import TocsinError
 from tocsin_client._sync.client import Client
-from tocsin_client._values import JsonValue, format_duration, format_instant, parse_instant
+from tocsin_client._values import Duration, JsonValue, duration_text, format_instant, parse_instant
 from tocsin_client.receiver import Firing, sign_body
 
 _LINE = re.compile(r"serves on (http://\S+)")
@@ -92,10 +94,10 @@ class TestServer:
         """What the server's clock shows."""
         return parse_instant(self._clock("get", {})["now"])
 
-    def advance(self, by: timedelta | str) -> int:
+    def advance(self, by: Duration) -> int:
         """Moves the clock from one due instant to the next until so much time has passed. Returns when everything that was
         due has been answered and stored, with the number of instants. ServerFailed: something came to no end."""
-        return int(self._clock("advance", {"by": format_duration(by)})["steps"])
+        return int(self._clock("advance", {"by": duration_text("by", by)})["steps"])
 
     def _clock(self, operation: str, body: Mapping[str, JsonValue]) -> dict[str, str]:
         response = urllib3.request(
@@ -132,9 +134,10 @@ def firing(
     execute_at: datetime | None = None,
     webhook_id: str | None = None,
 ) -> Firing:
-    """A firing for a handler's test."""
+    """A firing for a handler's test. A `webhook_id` of your own has to be one of this timer: receivers compare."""
     at = execute_at or datetime.now(timezone.utc)
-    return Firing(webhook_id or f"msg_{uuid.uuid4().hex}", namespace, timer_id, at, at, attempt, payload, b"", {})
+    made = f"msg_{timer_uuid(namespace, timer_id).hex}_{uuid.uuid4().hex}"
+    return Firing(webhook_id or made, namespace, timer_id, at, at, attempt, payload, b"", {})
 
 
 def sign(firing: Firing, secret: str) -> SignedRequest:
@@ -153,7 +156,9 @@ def sign(firing: Firing, secret: str) -> SignedRequest:
         ).encode()
     )
     timestamp_s = int(time.time())
+    of_raw_body = {"tocsin-namespace": firing.namespace, "tocsin-timer-id": quote(firing.timer_id, safe="")}
     headers = {
+        **(of_raw_body if firing.body else {}),
         **firing.headers,
         "content-type": firing.headers.get("content-type", "application/json"),
         "webhook-id": firing.webhook_id,

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from tocsin_client._async.runner import Runner
 from tocsin_client._core.batch_queue import BatchQueue, Entry
 from tocsin_client._core.batches import ItemResult, create_chunk, item_of
-from tocsin_client._error_bases import BatcherClosed, BatcherFull
+from tocsin_client._error_bases import BatcherClosed, BatcherFull, InvalidArgument
+from tocsin_client._forks import leave_to_parent, renew_after_fork
 from tocsin_client._generated.models import CreateTimer, Timer
 
 
 class AsyncBatcher:
-    """Timers that any number of tasks add are sent together: 500 in a request, or those of 5 ms."""
+    """Timers that any number of tasks add are sent together: 500 in a request, or those of 5 ms.
+
+    A forked process has its part of the batcher for itself: what waited at the fork is sent by the parent alone, which alone
+    learns the results.
+    """
 
     def __init__(self, runner: Runner, *, block: bool) -> None:
         self._runner = runner
         self._block = block
+        self._begin()
+        renew_after_fork(self)
+
+    def _begin(self) -> None:
         self._queue: BatchQueue[asyncio.Future[Timer]] = BatchQueue()
         self._changed = asyncio.Condition()
         self._requests: set[asyncio.Task[None]] = set()
         self._dispatcher: asyncio.Task[None] | None = None
 
-    async def add(self, timer: CreateTimer) -> asyncio.Future[Timer]:
+    def renew_in_child(self) -> None:
+        """The parent's event loop, and who waits in it, are not in this process."""
+        former = self._queue
+        leave_to_parent(former, self._changed, self._requests, self._dispatcher)
+        self._begin()
+        self._queue.closing = former.closing
+
+    async def add(self, timer: CreateTimer | Mapping[str, Any]) -> asyncio.Future[Timer]:
         """The future of the timer: its result is the timer as created, or the error. Waits while 10,000 wait."""
-        item = item_of(timer)
         loop = asyncio.get_running_loop()
+        future: asyncio.Future[Timer] = loop.create_future()
+        try:
+            item = item_of(timer)
+        except InvalidArgument as error:
+            future.set_exception(error)
+            return future
         router = self._runner.session.router
         async with self._changed:
             while self._queue.full and not self._queue.closing:
@@ -35,7 +58,6 @@ class AsyncBatcher:
                 await self._changed.wait()
             if self._queue.closing:
                 raise BatcherClosed("the batcher is closed; make another")
-            future: asyncio.Future[Timer] = loop.create_future()
             owner = "" if router is None else router.url_of(item.place)
             self._queue.add(item, future, owner, loop.time())
             if self._dispatcher is None:

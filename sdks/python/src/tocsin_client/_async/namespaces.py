@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from datetime import timedelta
+from collections.abc import Mapping
+from typing import Any
 
 from tocsin_client._async.part import Part
 from tocsin_client._generated.models import (
@@ -18,7 +19,7 @@ from tocsin_client._generated.models import (
     RotateSecret,
     UpdateNamespace,
 )
-from tocsin_client._values import UNSET, Unset
+from tocsin_client._values import UNSET, Duration, Unset
 
 
 class AsyncNamespaces(Part):
@@ -30,10 +31,10 @@ class AsyncNamespaces(Part):
         *,
         num_shards: int | Unset = UNSET,
         history: HistoryMode | Unset = UNSET,
-        retention: timedelta | str | Unset = UNSET,
+        retention: Duration | Unset = UNSET,
         secret: str | Unset = UNSET,
         answers: CallbackAnswers | Unset = UNSET,
-        retry_policy: RetryPolicy | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
     ) -> Namespace:
         """Creates a namespace. NamespaceExists: there is one of this name. A lost answer is not followed by a retry:
         TransportError with `maybe_done`."""
@@ -53,11 +54,11 @@ class AsyncNamespaces(Part):
         name: str,
         *,
         history: HistoryMode | Unset = UNSET,
-        retention: timedelta | str | Unset = UNSET,
+        retention: Duration | Unset = UNSET,
         secret: str | None | Unset = UNSET,
         paused: bool | Unset = UNSET,
         answers: CallbackAnswers | Unset = UNSET,
-        retry_policy: RetryPolicy | None | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Namespace:
         """Changes the given fields; None removes `secret` and `retry_policy`."""
         change = UpdateNamespace(
@@ -76,7 +77,7 @@ class AsyncNamespaces(Part):
         name: str,
         *,
         secret: str | Unset = UNSET,
-        grace: timedelta | str | Unset = UNSET,
+        grace: Duration | Unset = UNSET,
         force: bool | Unset = UNSET,
     ) -> RotatedSecret:
         """Signs with a new secret, and during `grace` with the former one, too. Only this answer shows the secret."""

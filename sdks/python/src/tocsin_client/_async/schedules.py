@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from typing import Any
 
 from tocsin_client._async.pages import AsyncPages
 from tocsin_client._async.part import Part
@@ -27,7 +27,7 @@ from tocsin_client._generated.models import (
     SchedulePage,
     UpdateSchedule,
 )
-from tocsin_client._values import UNSET, JsonValue, Unset
+from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset
 
 
 class AsyncSchedules(Part):
@@ -41,22 +41,22 @@ class AsyncSchedules(Part):
         *,
         cron: str | Unset = UNSET,
         time_zone: str | Unset = UNSET,
-        every: timedelta | str | Unset = UNSET,
-        anchor: datetime | Unset = UNSET,
-        start_at: datetime | Unset = UNSET,
-        end_at: datetime | Unset = UNSET,
+        every: Duration | Unset = UNSET,
+        anchor: Instant | Unset = UNSET,
+        start_at: Instant | Unset = UNSET,
+        end_at: Instant | Unset = UNSET,
         max_occurrences: int | Unset = UNSET,
-        jitter: timedelta | str | Unset = UNSET,
+        jitter: Duration | Unset = UNSET,
         catch_up: CatchUp | Unset = UNSET,
-        catch_up_window: timedelta | str | Unset = UNSET,
+        catch_up_window: Duration | Unset = UNSET,
         pause_after_failures: int | Unset = UNSET,
         payload: JsonValue | Unset = UNSET,
-        body: RawBody | Unset = UNSET,
+        body: RawBody | Mapping[str, Any] | Unset = UNSET,
         method: CallbackMethod | Unset = UNSET,
         headers: Mapping[str, str] | Unset = UNSET,
-        retry_policy: RetryPolicy | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
         callback_timeout_seconds: float | Unset = UNSET,
-        expire_after: timedelta | str | Unset = UNSET,
+        expire_after: Duration | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
@@ -99,22 +99,22 @@ class AsyncSchedules(Part):
         callback_url: str | Unset = UNSET,
         cron: str | Unset = UNSET,
         time_zone: str | Unset = UNSET,
-        every: timedelta | str | Unset = UNSET,
-        anchor: datetime | None | Unset = UNSET,
-        start_at: datetime | None | Unset = UNSET,
-        end_at: datetime | None | Unset = UNSET,
+        every: Duration | Unset = UNSET,
+        anchor: Instant | None | Unset = UNSET,
+        start_at: Instant | None | Unset = UNSET,
+        end_at: Instant | None | Unset = UNSET,
         max_occurrences: int | None | Unset = UNSET,
-        jitter: timedelta | str | Unset = UNSET,
+        jitter: Duration | Unset = UNSET,
         catch_up: CatchUp | Unset = UNSET,
-        catch_up_window: timedelta | str | None | Unset = UNSET,
+        catch_up_window: Duration | None | Unset = UNSET,
         pause_after_failures: int | Unset = UNSET,
         payload: JsonValue | Unset = UNSET,
-        body: RawBody | Unset = UNSET,
+        body: RawBody | Mapping[str, Any] | Unset = UNSET,
         method: CallbackMethod | Unset = UNSET,
         headers: Mapping[str, str] | None | Unset = UNSET,
-        retry_policy: RetryPolicy | None | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
         callback_timeout_seconds: float | Unset = UNSET,
-        expire_after: timedelta | str | None | Unset = UNSET,
+        expire_after: Duration | None | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
@@ -172,7 +172,7 @@ class AsyncSchedules(Part):
         `maybe_done`."""
         return await self._run(self._named("triggerSchedule", namespace, schedule_id, safe=False))
 
-    async def backfill(self, namespace: str, schedule_id: str, *, after: datetime, before: datetime) -> Schedule:
+    async def backfill(self, namespace: str, schedule_id: str, *, after: Instant, before: Instant) -> Schedule:
         """Fires the instants of a time in the past. A lost answer is not followed by a retry, as in `trigger`."""
         range_ = BackfillSchedule(namespace=namespace, schedule_id=schedule_id, after=after, before=before)
         return await self._run(self._ask("backfillSchedule", Schedule.from_json, range_.to_json(), safe=False))
@@ -184,10 +184,10 @@ class AsyncSchedules(Part):
         *,
         cron: str | Unset = UNSET,
         time_zone: str | Unset = UNSET,
-        every: timedelta | str | Unset = UNSET,
-        anchor: datetime | Unset = UNSET,
-        start_at: datetime | Unset = UNSET,
-        end_at: datetime | Unset = UNSET,
+        every: Duration | Unset = UNSET,
+        anchor: Instant | Unset = UNSET,
+        start_at: Instant | Unset = UNSET,
+        end_at: Instant | Unset = UNSET,
         count: int | Unset = UNSET,
     ) -> Preview:
         """The next instants of an existing schedule, or of a definition that is only tried."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from tocsin_client._core.steps import Reply
 from tocsin_client._error_bases import (
@@ -22,6 +22,8 @@ from tocsin_client._error_bases import (
 from tocsin_client._generated.errors import CODES
 from tocsin_client._generated.models import ItemError
 
+Answer = TypeVar("Answer")
+
 #: For codes that this version doesn't know.
 _KINDS: dict[int, type[ApiError]] = {
     401: Unauthenticated,
@@ -37,16 +39,26 @@ _KINDS: dict[int, type[ApiError]] = {
 _MESSAGE_CHARS_MAX = 200
 
 
-def read_json(reply: Reply) -> Any:
-    """The answer's JSON. ServerError: it has none, as when a proxy answers instead."""
+def read_answer(reply: Reply, read: Callable[[Any], Answer]) -> Answer:
+    """The answer that a 2xx contains. ServerError: it is not Tocsin's, as when a proxy or another service answers."""
     try:
-        return json.loads(reply.body)
-    except ValueError:
-        raise ServerError(
-            f"the answer is not JSON: {_start_of(reply)!r}; check that the URL is that of a Tocsin server",
-            status=reply.status,
-            code="",
-        ) from None
+        return read(json.loads(reply.body.decode()))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _foreign(reply) from None
+
+
+def check_empty(reply: Reply, expected_status: int) -> None:
+    """ServerError: the answer is not the one that Tocsin gives where there is nothing to say."""
+    if reply.status != expected_status:
+        raise _foreign(reply)
+
+
+def _foreign(reply: Reply) -> ServerError:
+    return ServerError(
+        f"the answer is not Tocsin's: {_start_of(reply)!r}; check that the URL is that of a Tocsin server",
+        status=reply.status,
+        code="",
+    )
 
 
 def error_of(reply: Reply) -> ApiError:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from tocsin_client._core.answers import error_of_item, read_json
+from tocsin_client._core.answers import error_of_item, read_answer
 from tocsin_client._core.flows import FIRST_TRY
-from tocsin_client._core.retries import is_repeated, retry_delay
+from tocsin_client._core.ids import new_key
+from tocsin_client._core.retries import is_repeated, maybe_done, retry_delay
 from tocsin_client._core.routing import Place
-from tocsin_client._core.session import Call, Options, Session, encode, remaining
+from tocsin_client._core.session import Call, Options, Session, remaining
 from tocsin_client._core.steps import Sleep, Steps
-from tocsin_client._error_bases import ApiError, TransportError
+from tocsin_client._error_bases import ApiError, InvalidArgument, TransportError
 from tocsin_client._generated.models import BatchResult, CreateTimer, Timer
-from tocsin_client._values import JsonValue, Unset
+from tocsin_client._values import JsonValue, encode, object_json
 
 ITEMS_MAX = 1_000
 BYTES_MAX = 8 * 1024 * 1024
@@ -40,7 +40,7 @@ class ItemResult:
     """What became of one timer of a batch: exactly one of `timer` and `error`."""
 
     timer: Timer | None = None
-    error: ApiError | TransportError | None = None
+    error: ApiError | TransportError | InvalidArgument | None = None
     #: With `on_conflict="keep"`: the timer existed, and nothing was written.
     existing: bool = False
     #: An earlier request with the same idempotency key has created it.
@@ -58,43 +58,47 @@ class ItemResult:
 Settle: TypeAlias = Callable[[int, ItemResult], None]
 
 
-def item_of(timer: CreateTimer) -> Item:
-    """Gives the timer a key, if it has none. ValueError, TypeError: a field can't be written as JSON."""
-    automatic = isinstance(timer.idempotency_key, Unset)
-    keyed = replace(timer, idempotency_key=str(uuid.uuid4())) if automatic else timer
-    body = keyed.to_json()
-    return Item(Place(timer.namespace, timer.id), body, len(encode(body)) + 1, automatic)
+def item_of(timer: CreateTimer | Mapping[str, Any]) -> Item:
+    """Gives the timer a key, if it has none. InvalidArgument: it can't be sent."""
+    body = object_json("timer", timer, CreateTimer)
+    automatic = "idempotencyKey" not in body
+    if automatic:
+        body["idempotencyKey"] = new_key()
+    place = Place(str(body["namespace"]), str(body["id"]))
+    return Item(place, body, len(encode(body)) + 1, automatic)
 
 
-def chunks(timers: Iterable[CreateTimer]) -> Iterator[list[Item]]:
-    """The timers in lists that fit a request each."""
-    chunk: list[Item] = []
+def chunks(timers: Iterable[CreateTimer | Mapping[str, Any]], settle: Settle) -> Iterator[list[tuple[int, Item]]]:
+    """The timers in lists that fit a request each, with their places among all. What can't be sent is settled."""
+    chunk: list[tuple[int, Item]] = []
     size_bytes = ENVELOPE_BYTES
-    for timer in timers:
-        item = item_of(timer)
+    for index, timer in enumerate(timers):
+        try:
+            item = item_of(timer)
+        except InvalidArgument as error:
+            settle(index, ItemResult(error=error))
+            continue
         if chunk and (len(chunk) == ITEMS_MAX or size_bytes + item.size_bytes > BYTES_MAX):
             yield chunk
             chunk, size_bytes = [], ENVELOPE_BYTES
-        chunk.append(item)
+        chunk.append((index, item))
         size_bytes += item.size_bytes
     if chunk:
         yield chunk
 
 
 def create_many(
-    session: Session, timers: Iterable[CreateTimer], options: Options | None = None
+    session: Session, timers: Iterable[CreateTimer | Mapping[str, Any]], options: Options | None = None
 ) -> Steps[list[ItemResult]]:
     """The results, in the timers' order. A failed request is the result of all its timers, and the next one follows."""
-    results: list[ItemResult] = []
-    for chunk in chunks(timers):
-        first = len(results)
-        results += [ItemResult()] * len(chunk)
+    results: dict[int, ItemResult] = {}
+    for chunk in chunks(timers, results.__setitem__):
 
-        def settle(index: int, result: ItemResult, start: int = first) -> None:
-            results[start + index] = result  # noqa: B023 (the one list of this call)
+        def settle(index: int, result: ItemResult, chunk: list[tuple[int, Item]] = chunk) -> None:
+            results[chunk[index][0]] = result
 
-        yield from create_chunk(session, chunk, settle, options)
-    return results
+        yield from create_chunk(session, [item for _, item in chunk], settle, options)
+    return [results[index] for index in range(len(results))]
 
 
 def create_chunk(
@@ -115,7 +119,7 @@ def _create(
 ) -> Steps[None]:
     """Timers that are refused for the moment go again, without those that have a result."""
     started = session.monotonic()
-    retry = 0
+    retry = paid = 0
     while True:
         elapsed_s = session.monotonic() - started
         left = replace(limits, timeout_s=max(limits.timeout_s - elapsed_s, 0.001))
@@ -125,16 +129,23 @@ def _create(
             for index in waiting:
                 settle(index, ItemResult(error=error))
             return
-        left_s = limits.timeout_s - (session.monotonic() - started)
-        pause_s = retry_delay(retry, None, left_s, session.uniform) if retry < limits.retries else None
-        refused = [i for i, result in zip(waiting, answered, strict=True) if result.error and is_repeated(result.error)]
-        again = set(refused) if refused and pause_s is not None and session.budget.spend() else set()
+        refused = {i: r.error for i, r in zip(waiting, answered, strict=True) if r.error and is_repeated(r.error)}
+        pause_s = None
+        if refused and limits.allow(retry):
+            pause_s = retry_delay(retry, None, started + limits.timeout_s - session.monotonic(), session.uniform)
+        if pause_s is not None and any(map(maybe_done, refused.values())):
+            if session.budget.spend():
+                paid += 1
+            else:
+                pause_s = None
         for index, result in zip(waiting, answered, strict=True):
-            if index not in again:
+            if pause_s is None or index not in refused:
                 settle(index, result)
-        if not again or pause_s is None:
+        if pause_s is None:
+            if paid and not refused:
+                session.budget.earn(paid, retry)
             return
-        waiting = [i for i in waiting if i in again]
+        waiting = list(refused)
         yield Sleep(pause_s)
         retry += 1
 
@@ -151,7 +162,7 @@ def _request(
         place=None if retry else items[0].place,
     )
     reply = yield from session.perform(call, options)
-    answered = [_result_of(BatchResult.from_json(each)) for each in read_json(reply)["results"]]
+    answered = read_answer(reply, lambda answer: _results_of(answer, len(items)))
     if session.router is not None:
         for item, result in zip(items, answered, strict=True):
             if result.timer is not None:
@@ -159,7 +170,17 @@ def _request(
     return answered
 
 
+def _results_of(answer: Mapping[str, Any], number: int) -> list[ItemResult]:
+    """ValueError: there is not one for each timer."""
+    results = [_result_of(BatchResult.from_json(each)) for each in answer["results"]]
+    if len(results) != number:
+        raise ValueError(f"{len(results)} results of {number} timers")
+    return results
+
+
 def _result_of(answer: BatchResult) -> ItemResult:
     if answer.error is not None:
         return ItemResult(error=error_of_item(answer.error))
+    if answer.timer is None:
+        raise ValueError("a result has neither a timer nor an error")
     return ItemResult(timer=answer.timer, existing=bool(answer.existing), replayed=bool(answer.replayed))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from tocsin_client._core.answers import read_json
-from tocsin_client._core.ids import uuid7
+from tocsin_client._core.answers import check_empty, read_answer
+from tocsin_client._core.ids import new_key, uuid7
 from tocsin_client._core.routing import Place
 from tocsin_client._core.session import Call, Options, Session, Tries
 from tocsin_client._core.steps import Reply, Sleep, Steps
 from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
 from tocsin_client._generated.models import (
     CreateTimer,
+    RevokeKey,
     ScheduleName,
     ServiceCall,
     SubmitServiceCall,
@@ -24,7 +24,8 @@ from tocsin_client._generated.models import (
     TimerName,
     UpdateTimer,
 )
-from tocsin_client._values import JsonValue, Unset, parse_instant
+from tocsin_client._generated.operations import OPERATIONS
+from tocsin_client._values import UNSET, Duration, JsonValue, parse_instant, seconds_of
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +35,8 @@ WAIT_POLL_FIRST_S = 0.1
 WAIT_POLL_S_MAX = 2.0
 #: Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ.
 WAIT_SLEEP_S_MAX = 30.0
+#: The same with a clock that a test may move meanwhile.
+WAIT_MOVABLE_SLEEP_S_MAX = 1.0
 FINISHED_CALLS = frozenset({"Succeeded", "Failed"})
 
 
@@ -51,26 +54,28 @@ def ask(
     """One request and its answer."""
     call = Call(operation, body, path=path or {}, query=query or {}, safe=safe)
     reply = yield from session.perform(call, options)
-    return read(read_json(reply))
+    return read_answer(reply, read)
 
 
 def order(
     session: Session, operation: str, *, options: Options | None = None, path: Mapping[str, str] | None = None
 ) -> Steps[None]:
     """One request that is answered by nothing."""
-    yield from session.perform(Call(operation, path=path or {}), options)
+    reply = yield from session.perform(Call(operation, path=path or {}), options)
+    check_empty(reply, OPERATIONS[operation].status)
 
 
 def create_timer(session: Session, timer: CreateTimer, options: Options | None = None) -> Steps[Timer]:
     """Creates it once, however often its answer is lost."""
-    automatic = isinstance(timer.idempotency_key, Unset)
+    automatic = timer.idempotency_key is UNSET
+    body = timer.to_json()
     if automatic:
-        timer = replace(timer, idempotency_key=str(uuid.uuid4()))
+        body["idempotencyKey"] = new_key()
     place = Place(timer.namespace, timer.id)
     # The key stands in the body: the server keeps heads of requests that come again, and this one then does.
-    call = Call("createTimer", timer.to_json(), first_headers=FIRST_TRY if automatic else {}, place=place)
+    call = Call("createTimer", body, first_headers=FIRST_TRY if automatic else {}, place=place)
     reply = yield from session.perform(call, options)
-    created = Timer.from_json(read_json(reply))
+    created = read_answer(reply, Timer.from_json)
     if session.router is not None:
         session.router.check(place, created.shard_id)
     return created
@@ -80,7 +85,7 @@ def update_timer(session: Session, change: UpdateTimer, options: Options | None 
     """Changes a pending timer."""
     call = Call("updateTimer", change.to_json(), place=Place(change.namespace, change.timer_id))
     reply = yield from session.perform(call, options)
-    return Timer.from_json(read_json(reply))
+    return read_answer(reply, Timer.from_json)
 
 
 def delete_timer(session: Session, name: TimerName, options: Options | None = None) -> Steps[None]:
@@ -104,6 +109,18 @@ def delete_schedule(session: Session, name: ScheduleName, options: Options | Non
     )
 
 
+def revoke_key(session: Session, key_id: str, options: Options | None = None) -> Steps[None]:
+    """Revokes a key; where an earlier try's answer was lost, that it is gone means success."""
+    tries = Tries()
+    try:
+        reply = yield from session.perform(Call("revokeKey", RevokeKey(key_id=key_id).to_json()), options, tries)
+    except NotFound:
+        if not tries.maybe_done:
+            raise
+    else:
+        check_empty(reply, OPERATIONS["revokeKey"].status)
+
+
 def delete_call(session: Session, path: Mapping[str, str], options: Options | None = None) -> Steps[None]:
     """Deletes a service call that has not started."""
 
@@ -125,7 +142,8 @@ def _delete(
     """Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded."""
     tries = Tries()
     try:
-        yield from session.perform(call, options, tries)
+        reply = yield from session.perform(call, options, tries)
+        check_empty(reply, OPERATIONS[call.operation].status)
     except (NotFound, Conflict):
         if not tries.maybe_done:
             raise
@@ -133,7 +151,7 @@ def _delete(
             reply = yield from session.perform(get, options)
         except NotFound:
             return
-        if not is_gone(read_json(reply)):
+        if not read_answer(reply, is_gone):
             raise
 
 
@@ -141,34 +159,34 @@ def submit_call(
     session: Session, tenant_id: str, submission: SubmitServiceCall, options: Options | None = None
 ) -> Steps[SubmittedServiceCall]:
     """Submits it once, however often its answer is lost: the id is made here."""
-    if isinstance(submission.service_call_id, Unset):
+    if submission.service_call_id is UNSET:
         submission = replace(submission, service_call_id=str(uuid7(int(session.now() * 1000))))
     call = Call("submitServiceCall", submission.to_json(), path={"tenantId": tenant_id})
     reply = yield from session.perform(call, options)
-    return SubmittedServiceCall.from_json(read_json(reply))
+    return read_answer(reply, SubmittedServiceCall.from_json)
 
 
 def wait_for_timer(
-    session: Session, name: TimerName, timeout_s: float | None, options: Options | None = None
+    session: Session, name: TimerName, timeout: Duration | None, options: Options | None = None
 ) -> Steps[Timer]:
     """Returns the timer once it has finished."""
-    until = _Waiting(session, timeout_s, f"timer {name.timer_id} in {name.namespace}")
+    until = _Waiting(session, timeout, f"timer {name.timer_id} in {name.namespace}")
     while True:
         reply = yield from session.perform(Call("getTimer", name.to_json()), options)
-        timer = Timer.from_json(read_json(reply))
+        timer = read_answer(reply, Timer.from_json)
         if timer.status != "pending":
             return timer
         yield until.next(timer.next_attempt_at or timer.execute_at, reply)
 
 
 def wait_for_call(
-    session: Session, path: Mapping[str, str], timeout_s: float | None, options: Options | None = None
+    session: Session, path: Mapping[str, str], timeout: Duration | None, options: Options | None = None
 ) -> Steps[ServiceCall]:
     """Returns the service call once it has succeeded or failed."""
-    until = _Waiting(session, timeout_s, f"service call {path['serviceCallId']}")
+    until = _Waiting(session, timeout, f"service call {path['serviceCallId']}")
     while True:
         reply = yield from session.perform(Call("getServiceCall", path=path), options)
-        found = ServiceCall.from_json(read_json(reply))
+        found = read_answer(reply, ServiceCall.from_json)
         if found.status in FINISHED_CALLS:
             return found
         yield until.next(found.next_attempt_at or found.due_at, reply)
@@ -177,22 +195,23 @@ def wait_for_call(
 class _Waiting:
     """When something that is awaited is read again."""
 
-    def __init__(self, session: Session, timeout_s: float | None, what: str) -> None:
+    def __init__(self, session: Session, timeout: Duration | None, what: str) -> None:
         self._session = session
-        self._end = None if timeout_s is None else session.monotonic() + timeout_s
+        self._end = None if timeout is None else session.monotonic() + seconds_of("timeout", timeout)
         self._pause_s = WAIT_POLL_FIRST_S
         self._what = what
 
     def next(self, instant: datetime, reply: Reply) -> Sleep:
         """Until the instant, if it is ahead, then ever longer. WaitTimeout: the time is over."""
-        # Only `tocsin dev` sends it, whose clock was moved.
+        # Only `tocsin dev` sends it, whose clock can be moved.
         shown = reply.headers.get("tocsin-now")
         now_s = self._session.now() if shown is None else parse_instant(shown).timestamp()
         ahead_s = instant.timestamp() - now_s
+        sleep_s_max = WAIT_SLEEP_S_MAX if shown is None else WAIT_MOVABLE_SLEEP_S_MAX
         if ahead_s > 0:
-            pause_s, self._pause_s = min(ahead_s, WAIT_SLEEP_S_MAX), WAIT_POLL_FIRST_S
+            pause_s, self._pause_s = min(ahead_s, sleep_s_max), WAIT_POLL_FIRST_S
         else:
-            pause_s, self._pause_s = self._pause_s, min(self._pause_s * 2, WAIT_POLL_S_MAX)
+            pause_s, self._pause_s = min(self._pause_s, sleep_s_max), min(self._pause_s * 2, WAIT_POLL_S_MAX)
         if self._end is None:
             return Sleep(pause_s)
         left_s = self._end - self._session.monotonic()

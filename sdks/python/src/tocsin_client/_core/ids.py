@@ -14,6 +14,16 @@ def timer_uuid(namespace: str, timer_id: str) -> uuid.UUID:
     return uuid.uuid5(_TIMERS, f"{namespace}\0{timer_id}")
 
 
+def schedule_uuid(namespace: str, schedule_id: str) -> uuid.UUID:
+    """The UUID of the schedule with this id."""
+    return uuid.uuid5(_TIMERS, f"{namespace}\0schedule\0{schedule_id}")
+
+
+def new_key() -> str:
+    """An idempotency key that nobody has used: a random UUID."""
+    return str(uuid.uuid4())
+
+
 def shard_of(namespace: str, timer_id: str, num_shards: int, total_shards: int) -> int:
     """The shard that has the timer: the n-th of its namespace's, which follow one another."""
     first = int.from_bytes(hashlib.sha1(namespace.encode(), usedforsecurity=False).digest()[:4], "big")

@@ -7,19 +7,22 @@ from collections.abc import Callable
 from tocsin_client._error_bases import ApiError, TransportError
 
 FIRST_DELAY_S = 0.1
-DELAY_S_MAX = 5.0
-#: In tenths of a retry: 20 retries over all calls of a client while nothing succeeds, and one more for ten successes.
-BUDGET_MAX = 200
+DELAY_S_MAX = 2.0
+#: From this retry on the pause is the longest one; doubling further would end beyond what a float holds.
+_DOUBLINGS_MAX = 10
+#: In tenths of a retry: 100 retries over all calls of a client while nothing succeeds, and one more for ten successes.
+BUDGET_MAX = 1_000
 RETRY_COST = 10
 SUCCESS_GAIN = 1
 #: 500 is missing: what failed once by a defect fails again.
 REPEATED_STATUSES = frozenset({408, 429, 502, 503, 504})
-#: After these nothing was executed.
-REFUSED_STATUSES = frozenset({408, 429})
+#: Codes of 503 after which nothing was executed; after the others it may have been.
+REFUSED_CODES = frozenset({"NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY", "CLUSTER_UPGRADING"})
 
 
 class RetryBudget:
-    """Bounds the retries of a client: if most tries fail, repeating each of them makes an overload worse."""
+    """Bounds the retries of a client that may make the server do something twice: if most tries fail, repeating each of
+    them makes an overload worse."""
 
     def __init__(self) -> None:
         self.left: int = BUDGET_MAX
@@ -31,21 +34,24 @@ class RetryBudget:
         self.left -= RETRY_COST
         return True
 
-    def earn(self) -> None:
-        """A try succeeded."""
-        self.left = min(BUDGET_MAX, self.left + SUCCESS_GAIN)
+    def earn(self, paid: int, retries: int) -> None:
+        """A call succeeded after so many retries, of which so many were paid for: these are given back."""
+        gain = paid * RETRY_COST if retries else SUCCESS_GAIN
+        self.left = min(BUDGET_MAX, self.left + gain)
 
 
-def is_repeated(error: ApiError | TransportError) -> bool:
+def is_repeated(error: Exception) -> bool:
     """Whether the same request could succeed later."""
-    return isinstance(error, TransportError) or error.status in REPEATED_STATUSES
+    return isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status in REPEATED_STATUSES)
 
 
-def maybe_done(error: ApiError | TransportError) -> bool:
+def maybe_done(error: Exception) -> bool:
     """Whether the request may have been executed all the same."""
     if isinstance(error, TransportError):
         return error.maybe_done
-    return error.status >= 500
+    if not isinstance(error, ApiError) or error.status < 500:
+        return False
+    return not (error.status == 503 and error.code in REFUSED_CODES)
 
 
 def retry_delay(retry: int, retry_after: float | None, left_s: float, random: Callable[[], float]) -> float | None:
@@ -54,5 +60,5 @@ def retry_delay(retry: int, retry_after: float | None, left_s: float, random: Ca
     if retry_after is not None:
         delay = retry_after * (1 + random() / 2)
     else:
-        delay = min(DELAY_S_MAX, FIRST_DELAY_S * 2.0**retry) * random()
+        delay = min(DELAY_S_MAX, FIRST_DELAY_S * 2.0 ** min(retry, _DOUBLINGS_MAX)) * random()
     return delay if delay < left_s else None

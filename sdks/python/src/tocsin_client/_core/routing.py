@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tocsin_client._core.answers import read_json
+from tocsin_client._core.answers import read_answer
 from tocsin_client._core.ids import shard_of
 from tocsin_client._core.steps import Outcome, Reply, Steps
-from tocsin_client._error_bases import ApiError, TransportError
+from tocsin_client._error_bases import ApiError, ServerError, TransportError
 
 if TYPE_CHECKING:
     from tocsin_client._core.session import Call
@@ -48,7 +48,7 @@ class Router:
     """Reads the map when a write needs it, and forgets it as soon as something contradicts it."""
 
     def __init__(self, base: str, monotonic: Callable[[], float], uniform: Callable[[], float]) -> None:
-        self._base = base.rstrip("/")
+        self._base = base
         self._monotonic = monotonic
         self._uniform = uniform
         self._map: OwnerMap | None = None
@@ -117,12 +117,19 @@ class Router:
         elif not isinstance(view, Reply) or not isinstance(names, Reply):
             self._due = self._monotonic() + RENEWALS_APART_S
         else:
-            numbers = {each["name"]: each["numShards"] for each in read_json(names)["namespaces"]}
-            if view.status == 304 and self._map is not None:
-                self._map = OwnerMap(self._map.total_shards, self._map.urls, numbers)
-            else:
-                self._map = _map_of(read_json(view), numbers)
-                self._etag = view.headers.get("etag")
+            try:
+                numbers = read_answer(names, _num_shards)
+                if view.status == 304 and self._map is not None:
+                    self._map = OwnerMap(self._map.total_shards, self._map.urls, numbers)
+                else:
+                    self._map = read_answer(view, lambda owners: _map_of(owners, numbers))
+                    self._etag = view.headers.get("etag")
+            except ServerError as foreign:
+                self._disable(f"the owners of shards can't be read: {foreign}")
+
+
+def _num_shards(answer: Mapping[str, Any]) -> dict[str, int]:
+    return {each["name"]: each["numShards"] for each in answer["namespaces"]}
 
 
 def _map_of(view: Mapping[str, Any], num_shards: Mapping[str, int]) -> OwnerMap:

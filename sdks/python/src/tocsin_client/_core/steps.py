@@ -11,28 +11,36 @@ from tocsin_client._error_bases import TransportError
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Send:
     """Send one request. `timeout_s` covers everything from connecting to the last byte."""
 
     method: str
-    url: str
+    #: Scheme, host, port and the prefix of all paths.
+    base: str
+    #: The rest of the URL.
+    target: str
     headers: Mapping[str, str]
     body: bytes | None
     connect_timeout_s: float
     timeout_s: float
 
+    @property
+    def url(self) -> str:
+        """The whole URL."""
+        return self.base + self.target
 
-@dataclass(frozen=True)
+
+@dataclass(slots=True)
 class Sleep:
     """Do nothing for a while."""
 
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Reply:
-    """What was answered. The headers' names are in lower case."""
+    """What was answered. The headers are looked up by their names in lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)

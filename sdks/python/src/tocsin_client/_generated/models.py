@@ -5,10 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from tocsin_client._values import UNSET, JsonValue, Unset, format_duration, format_instant, parse_instant
+from tocsin_client._values import (
+    UNSET,
+    Duration,
+    Instant,
+    JsonValue,
+    Unset,
+    duration_text,
+    instant_text,
+    list_json,
+    map_json,
+    object_json,
+    parse_instant,
+    seconds_of,
+)
 
 #: The action that an entry records.
 AuditAction: TypeAlias = Literal[
@@ -116,27 +129,27 @@ class CreateTimer:
     #: The timer's id, unique in its namespace.
     id: str
     #: An RFC 3339 instant with a time zone.
-    execute_at: datetime | Unset = UNSET
+    execute_at: Instant | Unset = UNSET
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
-    delay: timedelta | str | Unset = UNSET
+    delay: Duration | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
-    body: RawBody | Unset = UNSET
+    body: RawBody | Mapping[str, Any] | Unset = UNSET
     #: The HTTP method of the callback.
     method: CallbackMethod | Unset = UNSET
     #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
     headers: Mapping[str, str] | None | Unset = UNSET
     #: Without one, each attempt uses the namespace's current policy.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
     #: Timeout of one attempt, in seconds. Default 10.
     callback_timeout_seconds: float | Unset = UNSET
     #: Labels to filter lists by.
     tags: Sequence[str] | Unset = UNSET
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
-    expire_after: timedelta | str | Unset = UNSET
+    expire_after: Duration | Unset = UNSET
     #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it and
     #: return it, or reject the request.
     on_conflict: OnConflict | Unset = UNSET
@@ -151,29 +164,31 @@ class CreateTimer:
             "callbackUrl": self.callback_url,
             "id": self.id,
         }
-        if not isinstance(self.execute_at, Unset):
-            sent["executeAt"] = format_instant(self.execute_at)
-        if not isinstance(self.delay, Unset):
-            sent["delay"] = format_duration(self.delay)
-        if not isinstance(self.payload, Unset):
+        if self.execute_at is not UNSET:
+            sent["executeAt"] = instant_text("execute_at", self.execute_at)
+        if self.delay is not UNSET:
+            sent["delay"] = duration_text("delay", self.delay)
+        if self.payload is not UNSET:
             sent["payload"] = self.payload
-        if not isinstance(self.body, Unset):
-            sent["body"] = self.body.to_json()
-        if not isinstance(self.method, Unset):
+        if self.body is not UNSET:
+            sent["body"] = object_json("body", self.body, RawBody)
+        if self.method is not UNSET:
             sent["method"] = self.method
-        if not isinstance(self.headers, Unset):
-            sent["headers"] = None if self.headers is None else dict(self.headers)
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
-        if not isinstance(self.callback_timeout_seconds, Unset):
-            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
-        if not isinstance(self.tags, Unset):
-            sent["tags"] = list(self.tags)
-        if not isinstance(self.expire_after, Unset):
-            sent["expireAfter"] = format_duration(self.expire_after)
-        if not isinstance(self.on_conflict, Unset):
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
+        if self.callback_timeout_seconds is not UNSET:
+            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.expire_after is not UNSET:
+            sent["expireAfter"] = duration_text("expire_after", self.expire_after)
+        if self.on_conflict is not UNSET:
             sent["onConflict"] = self.on_conflict
-        if not isinstance(self.idempotency_key, Unset):
+        if self.idempotency_key is not UNSET:
             sent["idempotencyKey"] = self.idempotency_key
         return sent
 
@@ -196,13 +211,13 @@ class RawBody:
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {}
-        if not isinstance(self.json, Unset):
+        if self.json is not UNSET:
             sent["json"] = self.json
-        if not isinstance(self.text, Unset):
+        if self.text is not UNSET:
             sent["text"] = self.text
-        if not isinstance(self.base64, Unset):
+        if self.base64 is not UNSET:
             sent["base64"] = self.base64
-        if not isinstance(self.content_type, Unset):
+        if self.content_type is not UNSET:
             sent["contentType"] = self.content_type
         return sent
 
@@ -215,29 +230,31 @@ class RetryPolicy:
     #: Maximum number of attempts, including the first. Default 10.
     max_attempts: int | Unset = UNSET
     #: No attempt starts later than this after the first.
-    max_attempts_duration: timedelta | str | None | Unset = UNSET
+    max_attempts_duration: Duration | None | Unset = UNSET
     #: Delay before the second attempt. Default 5s, or maxInterval if shorter.
-    initial_interval: timedelta | str | Unset = UNSET
+    initial_interval: Duration | Unset = UNSET
     #: Factor by which each delay grows. Default 3.
     backoff_multiplier: float | Unset = UNSET
     #: Maximum delay. Default 4h, or initialInterval if longer.
-    max_interval: timedelta | str | Unset = UNSET
+    max_interval: Duration | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {}
-        if not isinstance(self.max_attempts, Unset):
+        if self.max_attempts is not UNSET:
             sent["maxAttempts"] = self.max_attempts
-        if not isinstance(self.max_attempts_duration, Unset):
+        if self.max_attempts_duration is not UNSET:
             sent["maxAttemptsDuration"] = (
-                None if self.max_attempts_duration is None else format_duration(self.max_attempts_duration)
+                None
+                if self.max_attempts_duration is None
+                else duration_text("max_attempts_duration", self.max_attempts_duration)
             )
-        if not isinstance(self.initial_interval, Unset):
-            sent["initialInterval"] = format_duration(self.initial_interval)
-        if not isinstance(self.backoff_multiplier, Unset):
+        if self.initial_interval is not UNSET:
+            sent["initialInterval"] = duration_text("initial_interval", self.initial_interval)
+        if self.backoff_multiplier is not UNSET:
             sent["backoffMultiplier"] = self.backoff_multiplier
-        if not isinstance(self.max_interval, Unset):
-            sent["maxInterval"] = format_duration(self.max_interval)
+        if self.max_interval is not UNSET:
+            sent["maxInterval"] = duration_text("max_interval", self.max_interval)
         return sent
 
 
@@ -278,9 +295,9 @@ class TimerHistory:
             "namespace": self.namespace,
             "timerId": self.timer_id,
         }
-        if not isinstance(self.limit, Unset):
+        if self.limit is not UNSET:
             sent["limit"] = self.limit
-        if not isinstance(self.cursor, Unset):
+        if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
         return sent
 
@@ -296,28 +313,28 @@ class UpdateTimer:
     #: The timer's id, unique in its namespace.
     timer_id: str
     #: An RFC 3339 instant with a time zone.
-    execute_at: datetime | Unset = UNSET
+    execute_at: Instant | Unset = UNSET
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
-    delay: timedelta | str | Unset = UNSET
+    delay: Duration | Unset = UNSET
     #: The http or https URL to call. Responses redact its secrets.
     callback_url: str | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
-    body: RawBody | Unset = UNSET
+    body: RawBody | Mapping[str, Any] | Unset = UNSET
     #: The HTTP method of the callback.
     method: CallbackMethod | Unset = UNSET
     #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
     headers: Mapping[str, str] | None | Unset = UNSET
     #: Without one, each attempt uses the namespace's current policy.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
     #: Timeout of one attempt, in seconds. Default 10.
     callback_timeout_seconds: float | Unset = UNSET
     #: Labels to filter lists by.
     tags: Sequence[str] | Unset = UNSET
     #: No attempt begins later than this after executeAt; null removes the limit.
-    expire_after: timedelta | str | None | Unset = UNSET
+    expire_after: Duration | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -325,28 +342,32 @@ class UpdateTimer:
             "namespace": self.namespace,
             "timerId": self.timer_id,
         }
-        if not isinstance(self.execute_at, Unset):
-            sent["executeAt"] = format_instant(self.execute_at)
-        if not isinstance(self.delay, Unset):
-            sent["delay"] = format_duration(self.delay)
-        if not isinstance(self.callback_url, Unset):
+        if self.execute_at is not UNSET:
+            sent["executeAt"] = instant_text("execute_at", self.execute_at)
+        if self.delay is not UNSET:
+            sent["delay"] = duration_text("delay", self.delay)
+        if self.callback_url is not UNSET:
             sent["callbackUrl"] = self.callback_url
-        if not isinstance(self.payload, Unset):
+        if self.payload is not UNSET:
             sent["payload"] = self.payload
-        if not isinstance(self.body, Unset):
-            sent["body"] = self.body.to_json()
-        if not isinstance(self.method, Unset):
+        if self.body is not UNSET:
+            sent["body"] = object_json("body", self.body, RawBody)
+        if self.method is not UNSET:
             sent["method"] = self.method
-        if not isinstance(self.headers, Unset):
-            sent["headers"] = None if self.headers is None else dict(self.headers)
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
-        if not isinstance(self.callback_timeout_seconds, Unset):
-            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
-        if not isinstance(self.tags, Unset):
-            sent["tags"] = list(self.tags)
-        if not isinstance(self.expire_after, Unset):
-            sent["expireAfter"] = None if self.expire_after is None else format_duration(self.expire_after)
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
+        if self.callback_timeout_seconds is not UNSET:
+            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.expire_after is not UNSET:
+            sent["expireAfter"] = (
+                None if self.expire_after is None else duration_text("expire_after", self.expire_after)
+            )
         return sent
 
 
@@ -363,9 +384,9 @@ class ListTimers:
     #: Prefix of the timers' ids.
     id_prefix: str | Unset = UNSET
     #: An RFC 3339 instant with a time zone.
-    execute_after: datetime | Unset = UNSET
+    execute_after: Instant | Unset = UNSET
     #: An RFC 3339 instant with a time zone.
-    execute_before: datetime | Unset = UNSET
+    execute_before: Instant | Unset = UNSET
     #: Maximum number of timers on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -376,19 +397,19 @@ class ListTimers:
         sent: dict[str, JsonValue] = {
             "namespace": self.namespace,
         }
-        if not isinstance(self.status, Unset):
-            sent["status"] = list(self.status)
-        if not isinstance(self.tags, Unset):
-            sent["tags"] = list(self.tags)
-        if not isinstance(self.id_prefix, Unset):
+        if self.status is not UNSET:
+            sent["status"] = list_json("status", self.status)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.id_prefix is not UNSET:
             sent["idPrefix"] = self.id_prefix
-        if not isinstance(self.execute_after, Unset):
-            sent["executeAfter"] = format_instant(self.execute_after)
-        if not isinstance(self.execute_before, Unset):
-            sent["executeBefore"] = format_instant(self.execute_before)
-        if not isinstance(self.limit, Unset):
+        if self.execute_after is not UNSET:
+            sent["executeAfter"] = instant_text("execute_after", self.execute_after)
+        if self.execute_before is not UNSET:
+            sent["executeBefore"] = instant_text("execute_before", self.execute_before)
+        if self.limit is not UNSET:
             sent["limit"] = self.limit
-        if not isinstance(self.cursor, Unset):
+        if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
         return sent
 
@@ -398,12 +419,12 @@ class BatchCreateTimers:
     """Timers to create in one request; an invalid one fails without affecting the others."""
 
     #: The timers to create.
-    timers: Sequence[CreateTimer]
+    timers: Sequence[CreateTimer | Mapping[str, Any]]
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
-            "timers": [each.to_json() for each in self.timers],
+            "timers": [object_json("timers", each, CreateTimer) for each in self.timers],
         }
         return sent
 
@@ -424,41 +445,41 @@ class CreateSchedule:
     #: The IANA time zone of cron. Default UTC.
     time_zone: str | Unset = UNSET
     #: An interval of 1s to 366d, by elapsed time, instead of cron.
-    every: timedelta | str | Unset = UNSET
+    every: Duration | Unset = UNSET
     #: An instant from which every counts, in both directions. Default: the schedule's creation.
-    anchor: datetime | Unset = UNSET
+    anchor: Instant | Unset = UNSET
     #: No instant is earlier than this.
-    start_at: datetime | Unset = UNSET
+    start_at: Instant | Unset = UNSET
     #: All instants are earlier than this.
-    end_at: datetime | Unset = UNSET
+    end_at: Instant | Unset = UNSET
     #: How many instants it has; afterwards it ends.
     max_occurrences: int | Unset = UNSET
     #: Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
     #: instant. Default 0s.
-    jitter: timedelta | str | Unset = UNSET
+    jitter: Duration | Unset = UNSET
     #: What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
     #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
-    catch_up_window: timedelta | str | Unset = UNSET
+    catch_up_window: Duration | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
-    body: RawBody | Unset = UNSET
+    body: RawBody | Mapping[str, Any] | Unset = UNSET
     #: The HTTP method of the callback.
     method: CallbackMethod | Unset = UNSET
     #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
     headers: Mapping[str, str] | None | Unset = UNSET
     #: Without one, each attempt uses the namespace's current policy.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
     #: Timeout of one attempt, in seconds. Default 10.
     callback_timeout_seconds: float | Unset = UNSET
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
-    expire_after: timedelta | str | Unset = UNSET
+    expire_after: Duration | Unset = UNSET
     #: Labels to filter lists by.
     tags: Sequence[str] | Unset = UNSET
 
@@ -469,44 +490,46 @@ class CreateSchedule:
             "id": self.id,
             "callbackUrl": self.callback_url,
         }
-        if not isinstance(self.cron, Unset):
+        if self.cron is not UNSET:
             sent["cron"] = self.cron
-        if not isinstance(self.time_zone, Unset):
+        if self.time_zone is not UNSET:
             sent["timeZone"] = self.time_zone
-        if not isinstance(self.every, Unset):
-            sent["every"] = format_duration(self.every)
-        if not isinstance(self.anchor, Unset):
-            sent["anchor"] = format_instant(self.anchor)
-        if not isinstance(self.start_at, Unset):
-            sent["startAt"] = format_instant(self.start_at)
-        if not isinstance(self.end_at, Unset):
-            sent["endAt"] = format_instant(self.end_at)
-        if not isinstance(self.max_occurrences, Unset):
+        if self.every is not UNSET:
+            sent["every"] = duration_text("every", self.every)
+        if self.anchor is not UNSET:
+            sent["anchor"] = instant_text("anchor", self.anchor)
+        if self.start_at is not UNSET:
+            sent["startAt"] = instant_text("start_at", self.start_at)
+        if self.end_at is not UNSET:
+            sent["endAt"] = instant_text("end_at", self.end_at)
+        if self.max_occurrences is not UNSET:
             sent["maxOccurrences"] = self.max_occurrences
-        if not isinstance(self.jitter, Unset):
-            sent["jitter"] = format_duration(self.jitter)
-        if not isinstance(self.catch_up, Unset):
+        if self.jitter is not UNSET:
+            sent["jitter"] = duration_text("jitter", self.jitter)
+        if self.catch_up is not UNSET:
             sent["catchUp"] = self.catch_up
-        if not isinstance(self.catch_up_window, Unset):
-            sent["catchUpWindow"] = format_duration(self.catch_up_window)
-        if not isinstance(self.pause_after_failures, Unset):
+        if self.catch_up_window is not UNSET:
+            sent["catchUpWindow"] = duration_text("catch_up_window", self.catch_up_window)
+        if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
-        if not isinstance(self.payload, Unset):
+        if self.payload is not UNSET:
             sent["payload"] = self.payload
-        if not isinstance(self.body, Unset):
-            sent["body"] = self.body.to_json()
-        if not isinstance(self.method, Unset):
+        if self.body is not UNSET:
+            sent["body"] = object_json("body", self.body, RawBody)
+        if self.method is not UNSET:
             sent["method"] = self.method
-        if not isinstance(self.headers, Unset):
-            sent["headers"] = None if self.headers is None else dict(self.headers)
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
-        if not isinstance(self.callback_timeout_seconds, Unset):
-            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
-        if not isinstance(self.expire_after, Unset):
-            sent["expireAfter"] = format_duration(self.expire_after)
-        if not isinstance(self.tags, Unset):
-            sent["tags"] = list(self.tags)
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
+        if self.callback_timeout_seconds is not UNSET:
+            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
+        if self.expire_after is not UNSET:
+            sent["expireAfter"] = duration_text("expire_after", self.expire_after)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
         return sent
 
 
@@ -546,40 +569,40 @@ class UpdateSchedule:
     #: The IANA time zone of cron. Default UTC.
     time_zone: str | Unset = UNSET
     #: An interval of 1s to 366d, by elapsed time, instead of cron.
-    every: timedelta | str | Unset = UNSET
+    every: Duration | Unset = UNSET
     #: An instant from which every counts, in both directions. Default: the schedule's creation.
-    anchor: datetime | None | Unset = UNSET
+    anchor: Instant | None | Unset = UNSET
     #: No instant is earlier than this.
-    start_at: datetime | None | Unset = UNSET
+    start_at: Instant | None | Unset = UNSET
     #: All instants are earlier than this.
-    end_at: datetime | None | Unset = UNSET
+    end_at: Instant | None | Unset = UNSET
     #: How many instants it has; afterwards it ends.
     max_occurrences: int | None | Unset = UNSET
     #: Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the
     #: instant. Default 0s.
-    jitter: timedelta | str | Unset = UNSET
+    jitter: Duration | Unset = UNSET
     #: What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not
     #: finished. latest: the last of them fires (the default); all: each fires; none: none fires.
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
-    catch_up_window: timedelta | str | None | Unset = UNSET
+    catch_up_window: Duration | None | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
     #: The whole body of the callback, instead of the envelope with the payload.
-    body: RawBody | Unset = UNSET
+    body: RawBody | Mapping[str, Any] | Unset = UNSET
     #: The HTTP method of the callback.
     method: CallbackMethod | Unset = UNSET
     #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
     headers: Mapping[str, str] | None | Unset = UNSET
     #: Without one, each attempt uses the namespace's current policy.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
     #: Timeout of one attempt, in seconds. Default 10.
     callback_timeout_seconds: float | Unset = UNSET
     #: No attempt begins later than this after its instant; null: however late.
-    expire_after: timedelta | str | None | Unset = UNSET
+    expire_after: Duration | None | Unset = UNSET
     #: Labels to filter lists by.
     tags: Sequence[str] | Unset = UNSET
 
@@ -589,46 +612,52 @@ class UpdateSchedule:
             "namespace": self.namespace,
             "scheduleId": self.schedule_id,
         }
-        if not isinstance(self.callback_url, Unset):
+        if self.callback_url is not UNSET:
             sent["callbackUrl"] = self.callback_url
-        if not isinstance(self.cron, Unset):
+        if self.cron is not UNSET:
             sent["cron"] = self.cron
-        if not isinstance(self.time_zone, Unset):
+        if self.time_zone is not UNSET:
             sent["timeZone"] = self.time_zone
-        if not isinstance(self.every, Unset):
-            sent["every"] = format_duration(self.every)
-        if not isinstance(self.anchor, Unset):
-            sent["anchor"] = None if self.anchor is None else format_instant(self.anchor)
-        if not isinstance(self.start_at, Unset):
-            sent["startAt"] = None if self.start_at is None else format_instant(self.start_at)
-        if not isinstance(self.end_at, Unset):
-            sent["endAt"] = None if self.end_at is None else format_instant(self.end_at)
-        if not isinstance(self.max_occurrences, Unset):
+        if self.every is not UNSET:
+            sent["every"] = duration_text("every", self.every)
+        if self.anchor is not UNSET:
+            sent["anchor"] = None if self.anchor is None else instant_text("anchor", self.anchor)
+        if self.start_at is not UNSET:
+            sent["startAt"] = None if self.start_at is None else instant_text("start_at", self.start_at)
+        if self.end_at is not UNSET:
+            sent["endAt"] = None if self.end_at is None else instant_text("end_at", self.end_at)
+        if self.max_occurrences is not UNSET:
             sent["maxOccurrences"] = self.max_occurrences
-        if not isinstance(self.jitter, Unset):
-            sent["jitter"] = format_duration(self.jitter)
-        if not isinstance(self.catch_up, Unset):
+        if self.jitter is not UNSET:
+            sent["jitter"] = duration_text("jitter", self.jitter)
+        if self.catch_up is not UNSET:
             sent["catchUp"] = self.catch_up
-        if not isinstance(self.catch_up_window, Unset):
-            sent["catchUpWindow"] = None if self.catch_up_window is None else format_duration(self.catch_up_window)
-        if not isinstance(self.pause_after_failures, Unset):
+        if self.catch_up_window is not UNSET:
+            sent["catchUpWindow"] = (
+                None if self.catch_up_window is None else duration_text("catch_up_window", self.catch_up_window)
+            )
+        if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
-        if not isinstance(self.payload, Unset):
+        if self.payload is not UNSET:
             sent["payload"] = self.payload
-        if not isinstance(self.body, Unset):
-            sent["body"] = self.body.to_json()
-        if not isinstance(self.method, Unset):
+        if self.body is not UNSET:
+            sent["body"] = object_json("body", self.body, RawBody)
+        if self.method is not UNSET:
             sent["method"] = self.method
-        if not isinstance(self.headers, Unset):
-            sent["headers"] = None if self.headers is None else dict(self.headers)
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
-        if not isinstance(self.callback_timeout_seconds, Unset):
-            sent["callbackTimeoutSeconds"] = self.callback_timeout_seconds
-        if not isinstance(self.expire_after, Unset):
-            sent["expireAfter"] = None if self.expire_after is None else format_duration(self.expire_after)
-        if not isinstance(self.tags, Unset):
-            sent["tags"] = list(self.tags)
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
+        if self.callback_timeout_seconds is not UNSET:
+            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
+        if self.expire_after is not UNSET:
+            sent["expireAfter"] = (
+                None if self.expire_after is None else duration_text("expire_after", self.expire_after)
+            )
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
         return sent
 
 
@@ -650,11 +679,11 @@ class ListSchedules:
         sent: dict[str, JsonValue] = {
             "namespace": self.namespace,
         }
-        if not isinstance(self.status, Unset):
+        if self.status is not UNSET:
             sent["status"] = self.status
-        if not isinstance(self.limit, Unset):
+        if self.limit is not UNSET:
             sent["limit"] = self.limit
-        if not isinstance(self.cursor, Unset):
+        if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
         return sent
 
@@ -668,17 +697,17 @@ class BackfillSchedule:
     #: The schedule's id, unique among its namespace's schedules.
     schedule_id: str
     #: Only instants at or after this one.
-    after: datetime
+    after: Instant
     #: Only instants before this one.
-    before: datetime
+    before: Instant
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
             "namespace": self.namespace,
             "scheduleId": self.schedule_id,
-            "after": format_instant(self.after),
-            "before": format_instant(self.before),
+            "after": instant_text("after", self.after),
+            "before": instant_text("before", self.before),
         }
         return sent
 
@@ -697,36 +726,36 @@ class PreviewSchedule:
     #: The IANA time zone of cron. Default UTC.
     time_zone: str | Unset = UNSET
     #: An interval of 1s to 366d, by elapsed time, instead of cron.
-    every: timedelta | str | Unset = UNSET
+    every: Duration | Unset = UNSET
     #: An instant from which every counts, in both directions. Default: the schedule's creation.
-    anchor: datetime | Unset = UNSET
+    anchor: Instant | Unset = UNSET
     #: No instant is earlier than this.
-    start_at: datetime | Unset = UNSET
+    start_at: Instant | Unset = UNSET
     #: All instants are earlier than this.
-    end_at: datetime | Unset = UNSET
+    end_at: Instant | Unset = UNSET
     #: Maximum number of instants. Default 10.
     count: int | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {}
-        if not isinstance(self.namespace, Unset):
+        if self.namespace is not UNSET:
             sent["namespace"] = self.namespace
-        if not isinstance(self.schedule_id, Unset):
+        if self.schedule_id is not UNSET:
             sent["scheduleId"] = self.schedule_id
-        if not isinstance(self.cron, Unset):
+        if self.cron is not UNSET:
             sent["cron"] = self.cron
-        if not isinstance(self.time_zone, Unset):
+        if self.time_zone is not UNSET:
             sent["timeZone"] = self.time_zone
-        if not isinstance(self.every, Unset):
-            sent["every"] = format_duration(self.every)
-        if not isinstance(self.anchor, Unset):
-            sent["anchor"] = format_instant(self.anchor)
-        if not isinstance(self.start_at, Unset):
-            sent["startAt"] = format_instant(self.start_at)
-        if not isinstance(self.end_at, Unset):
-            sent["endAt"] = format_instant(self.end_at)
-        if not isinstance(self.count, Unset):
+        if self.every is not UNSET:
+            sent["every"] = duration_text("every", self.every)
+        if self.anchor is not UNSET:
+            sent["anchor"] = instant_text("anchor", self.anchor)
+        if self.start_at is not UNSET:
+            sent["startAt"] = instant_text("start_at", self.start_at)
+        if self.end_at is not UNSET:
+            sent["endAt"] = instant_text("end_at", self.end_at)
+        if self.count is not UNSET:
             sent["count"] = self.count
         return sent
 
@@ -750,9 +779,9 @@ class ScheduleHistory:
             "namespace": self.namespace,
             "scheduleId": self.schedule_id,
         }
-        if not isinstance(self.limit, Unset):
+        if self.limit is not UNSET:
             sent["limit"] = self.limit
-        if not isinstance(self.cursor, Unset):
+        if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
         return sent
 
@@ -768,32 +797,34 @@ class CreateNamespace:
     #: Which finished timers stay visible.
     history: HistoryMode | Unset = UNSET
     #: How long finished timers stay visible; at most 3653d.
-    retention: timedelta | str | Unset = UNSET
+    retention: Duration | Unset = UNSET
     #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
     secret: str | Unset = UNSET
     #: What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
     #: nextExecuteAt. strict: success only with an empty body or ok: true.
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
             "name": self.name,
         }
-        if not isinstance(self.num_shards, Unset):
+        if self.num_shards is not UNSET:
             sent["numShards"] = self.num_shards
-        if not isinstance(self.history, Unset):
+        if self.history is not UNSET:
             sent["history"] = self.history
-        if not isinstance(self.retention, Unset):
-            sent["retention"] = format_duration(self.retention)
-        if not isinstance(self.secret, Unset):
+        if self.retention is not UNSET:
+            sent["retention"] = duration_text("retention", self.retention)
+        if self.secret is not UNSET:
             sent["secret"] = self.secret
-        if not isinstance(self.answers, Unset):
+        if self.answers is not UNSET:
             sent["answers"] = self.answers
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
         return sent
 
 
@@ -806,7 +837,7 @@ class UpdateNamespace:
     #: Which finished timers stay visible.
     history: HistoryMode | Unset = UNSET
     #: How long finished timers stay visible; at most 3653d.
-    retention: timedelta | str | Unset = UNSET
+    retention: Duration | Unset = UNSET
     #: A new signing secret; null removes the secret.
     secret: str | None | Unset = UNSET
     #: While true, none of its timers fires.
@@ -815,25 +846,27 @@ class UpdateNamespace:
     #: nextExecuteAt. strict: success only with an empty body or ok: true.
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
             "name": self.name,
         }
-        if not isinstance(self.history, Unset):
+        if self.history is not UNSET:
             sent["history"] = self.history
-        if not isinstance(self.retention, Unset):
-            sent["retention"] = format_duration(self.retention)
-        if not isinstance(self.secret, Unset):
+        if self.retention is not UNSET:
+            sent["retention"] = duration_text("retention", self.retention)
+        if self.secret is not UNSET:
             sent["secret"] = self.secret
-        if not isinstance(self.paused, Unset):
+        if self.paused is not UNSET:
             sent["paused"] = self.paused
-        if not isinstance(self.answers, Unset):
+        if self.answers is not UNSET:
             sent["answers"] = self.answers
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
         return sent
 
 
@@ -846,7 +879,7 @@ class RotateSecret:
     #: The new secret: whsec_ and base64. Without one, the server generates it.
     secret: str | Unset = UNSET
     #: How long the previous secret keeps signing: at most 30d; 0s: not at all. Default 24h.
-    grace: timedelta | str | Unset = UNSET
+    grace: Duration | Unset = UNSET
     #: Rotate even during the grace period of an earlier rotation. Default false.
     force: bool | Unset = UNSET
 
@@ -855,11 +888,11 @@ class RotateSecret:
         sent: dict[str, JsonValue] = {
             "name": self.name,
         }
-        if not isinstance(self.secret, Unset):
+        if self.secret is not UNSET:
             sent["secret"] = self.secret
-        if not isinstance(self.grace, Unset):
-            sent["grace"] = format_duration(self.grace)
-        if not isinstance(self.force, Unset):
+        if self.grace is not UNSET:
+            sent["grace"] = duration_text("grace", self.grace)
+        if self.force is not UNSET:
             sent["force"] = self.force
         return sent
 
@@ -878,21 +911,21 @@ class CreateKey:
     #: Limits the key to these tenants.
     tenants: Sequence[str] | Unset = UNSET
     #: When the key expires; without it, never.
-    expires_at: datetime | Unset = UNSET
+    expires_at: Instant | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
             "role": self.role,
         }
-        if not isinstance(self.name, Unset):
+        if self.name is not UNSET:
             sent["name"] = self.name
-        if not isinstance(self.namespaces, Unset):
-            sent["namespaces"] = list(self.namespaces)
-        if not isinstance(self.tenants, Unset):
-            sent["tenants"] = list(self.tenants)
-        if not isinstance(self.expires_at, Unset):
-            sent["expiresAt"] = format_instant(self.expires_at)
+        if self.namespaces is not UNSET:
+            sent["namespaces"] = list_json("namespaces", self.namespaces)
+        if self.tenants is not UNSET:
+            sent["tenants"] = list_json("tenants", self.tenants)
+        if self.expires_at is not UNSET:
+            sent["expiresAt"] = instant_text("expires_at", self.expires_at)
         return sent
 
 
@@ -922,9 +955,9 @@ class ListAudit:
     #: The object of the action: a namespace's name or a key's id.
     subject: str | Unset = UNSET
     #: Only entries at or after this instant.
-    after: datetime | Unset = UNSET
+    after: Instant | Unset = UNSET
     #: Only entries before this instant.
-    before: datetime | Unset = UNSET
+    before: Instant | Unset = UNSET
     #: Maximum number of entries on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -933,19 +966,19 @@ class ListAudit:
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {}
-        if not isinstance(self.action, Unset):
-            sent["action"] = list(self.action)
-        if not isinstance(self.key_id, Unset):
+        if self.action is not UNSET:
+            sent["action"] = list_json("action", self.action)
+        if self.key_id is not UNSET:
             sent["keyId"] = self.key_id
-        if not isinstance(self.subject, Unset):
+        if self.subject is not UNSET:
             sent["subject"] = self.subject
-        if not isinstance(self.after, Unset):
-            sent["after"] = format_instant(self.after)
-        if not isinstance(self.before, Unset):
-            sent["before"] = format_instant(self.before)
-        if not isinstance(self.limit, Unset):
+        if self.after is not UNSET:
+            sent["after"] = instant_text("after", self.after)
+        if self.before is not UNSET:
+            sent["before"] = instant_text("before", self.before)
+        if self.limit is not UNSET:
             sent["limit"] = self.limit
-        if not isinstance(self.cursor, Unset):
+        if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
         return sent
 
@@ -956,12 +989,12 @@ class SubmitServiceCall:
 
     #: A display name.
     name: str
-    request_spec: RequestSpec
+    request_spec: RequestSpec | Mapping[str, Any]
     #: When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or neither `dueAt` nor
     #: `delay` is given: now.
-    due_at: datetime | Unset = UNSET
+    due_at: Instant | Unset = UNSET
     #: Delay from now, instead of `dueAt`.
-    delay: timedelta | str | Unset = UNSET
+    delay: Duration | Unset = UNSET
     #: Labels to filter lists by.
     tags: Sequence[str] | Unset = UNSET
     #: The call's id, a UUID of version 7. Without one, the server generates it.
@@ -973,17 +1006,17 @@ class SubmitServiceCall:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
             "name": self.name,
-            "requestSpec": self.request_spec.to_json(),
+            "requestSpec": object_json("request_spec", self.request_spec, RequestSpec),
         }
-        if not isinstance(self.due_at, Unset):
-            sent["dueAt"] = format_instant(self.due_at)
-        if not isinstance(self.delay, Unset):
-            sent["delay"] = format_duration(self.delay)
-        if not isinstance(self.tags, Unset):
-            sent["tags"] = list(self.tags)
-        if not isinstance(self.service_call_id, Unset):
+        if self.due_at is not UNSET:
+            sent["dueAt"] = instant_text("due_at", self.due_at)
+        if self.delay is not UNSET:
+            sent["delay"] = duration_text("delay", self.delay)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.service_call_id is not UNSET:
             sent["serviceCallId"] = self.service_call_id
-        if not isinstance(self.idempotency_key, Unset):
+        if self.idempotency_key is not UNSET:
             sent["idempotencyKey"] = self.idempotency_key
         return sent
 
@@ -1002,7 +1035,7 @@ class RequestSpec:
     body: JsonValue | Unset = UNSET
     #: When a failed attempt is retried. Without a policy, or with null, there is a single attempt: a service may not
     #: tolerate repeated requests. Omitted members get their defaults when the call is submitted.
-    retry_policy: RetryPolicy | None | Unset = UNSET
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1010,12 +1043,14 @@ class RequestSpec:
             "method": self.method,
             "url": self.url,
         }
-        if not isinstance(self.headers, Unset):
-            sent["headers"] = None if self.headers is None else dict(self.headers)
-        if not isinstance(self.body, Unset):
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.body is not UNSET:
             sent["body"] = self.body
-        if not isinstance(self.retry_policy, Unset):
-            sent["retryPolicy"] = None if self.retry_policy is None else self.retry_policy.to_json()
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
         return sent
 
 

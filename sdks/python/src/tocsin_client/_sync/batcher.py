@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
+from typing import Any
 
 from tocsin_client._core.batch_queue import BatchQueue, Entry
 from tocsin_client._core.batches import ItemResult, create_chunk, item_of
-from tocsin_client._error_bases import BatcherClosed, BatcherFull
+from tocsin_client._error_bases import BatcherClosed, BatcherFull, InvalidArgument
+from tocsin_client._forks import leave_to_parent, renew_after_fork
 from tocsin_client._generated.models import CreateTimer, Timer
 from tocsin_client._sync.runner import Runner
 
@@ -18,22 +21,40 @@ REQUESTS_MAX = 16
 
 
 class Batcher:
-    """Timers that any number of threads add are sent together: 500 in a request, or those of 5 ms."""
+    """Timers that any number of threads add are sent together: 500 in a request, or those of 5 ms.
+
+    A forked process has its part of the batcher for itself: what waited at the fork is sent by the parent alone, which alone
+    learns the results.
+    """
 
     def __init__(self, runner: Runner, *, block: bool) -> None:
         self._runner = runner
         self._block = block
+        self._begin()
+        renew_after_fork(self)
+
+    def _begin(self) -> None:
         self._queue: BatchQueue[Future[Timer]] = BatchQueue()
         self._changed = threading.Condition()
         self._requests = ThreadPoolExecutor(REQUESTS_MAX, thread_name_prefix="tocsin-batch")
-        self._dispatcher = threading.Thread(target=self._dispatch, name="tocsin-batcher", daemon=True)
-        self._dispatcher.start()
+        self._dispatcher: threading.Thread | None = None
 
-    def add(self, timer: CreateTimer) -> Future[Timer]:
+    def renew_in_child(self) -> None:
+        """The parent's thread, and who waits for it, are not in this process."""
+        former = self._queue
+        leave_to_parent(former, self._changed, self._requests, self._dispatcher)
+        self._begin()
+        self._queue.closing = former.closing
+
+    def add(self, timer: CreateTimer | Mapping[str, Any]) -> Future[Timer]:
         """The future of the timer: its result is the timer as created, or the error. Blocks while 10,000 wait."""
-        item = item_of(timer)
         future: Future[Timer] = Future()
         future.set_running_or_notify_cancel()  # what is on its way can't be canceled
+        try:
+            item = item_of(timer)
+        except InvalidArgument as error:
+            future.set_exception(error)
+            return future
         router = self._runner.session.router
         with self._changed:
             while self._queue.full and not self._queue.closing:
@@ -42,6 +63,9 @@ class Batcher:
                 self._changed.wait()
             if self._queue.closing:
                 raise BatcherClosed("the batcher is closed; make another")
+            if self._dispatcher is None:
+                self._dispatcher = threading.Thread(target=self._dispatch, name="tocsin-batcher", daemon=True)
+                self._dispatcher.start()
             owner = "" if router is None else router.url_of(item.place)
             self._queue.add(item, future, owner, time.monotonic())
             self._changed.notify_all()
@@ -52,7 +76,8 @@ class Batcher:
         with self._changed:
             self._queue.closing = True
             self._changed.notify_all()
-        self._dispatcher.join()
+        if self._dispatcher is not None:
+            self._dispatcher.join()
         self._requests.shutdown()
 
     def __enter__(self) -> Batcher:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from typing import Any
 
 from tocsin_client._sync.pages import Pages
 from tocsin_client._sync.part import Part
@@ -23,7 +23,7 @@ from tocsin_client._generated.models import (
     SubmitServiceCall,
     SubmittedServiceCall,
 )
-from tocsin_client._values import UNSET, JsonValue, Unset, format_instant
+from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset, instant_text
 
 
 class Calls(Part):
@@ -41,9 +41,9 @@ class Calls(Part):
         *,
         headers: Mapping[str, str] | Unset = UNSET,
         body: JsonValue | Unset = UNSET,
-        retry_policy: RetryPolicy | Unset = UNSET,
-        due_at: datetime | Unset = UNSET,
-        delay: timedelta | str | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
+        due_at: Instant | Unset = UNSET,
+        delay: Duration | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         service_call_id: str | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
@@ -86,7 +86,7 @@ class Calls(Part):
             self._ask("traceServiceCall", ServiceCallTrace.from_json, path=self._path(service_call_id))
         )
 
-    def wait(self, service_call_id: str, *, timeout: float | None = None) -> ServiceCall:
+    def wait(self, service_call_id: str, *, timeout: Duration | None = None) -> ServiceCall:
         """Returns the call once it has succeeded or failed. WaitTimeout: that took longer than so many seconds."""
         return self._run(flows.wait_for_call(self._session, self._path(service_call_id), timeout, self._options))
 
@@ -97,8 +97,8 @@ class Calls(Part):
         tag: str | None = None,
         name: str | None = None,
         correlation_id: str | None = None,
-        from_: datetime | None = None,
-        to: datetime | None = None,
+        from_: Instant | None = None,
+        to: Instant | None = None,
         limit: int | None = None,
     ) -> Pages[ServiceCallSummary]:
         """All calls that match, newest first; `limit` is the size of a page."""
@@ -107,8 +107,8 @@ class Calls(Part):
             "tag": tag,
             "name": name,
             "correlationId": correlation_id,
-            "from": None if from_ is None else format_instant(from_),
-            "to": None if to is None else format_instant(to),
+            "from": None if from_ is None else instant_text("from_", from_),
+            "to": None if to is None else instant_text("to", to),
             "limit": None if limit is None else str(limit),
         }
         query = {parameter: value for parameter, value in filters.items() if value is not None}

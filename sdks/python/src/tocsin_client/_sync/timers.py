@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from typing import Any
 
 from tocsin_client._sync.batcher import Batcher
 from tocsin_client._sync.pages import Pages
@@ -30,7 +30,7 @@ from tocsin_client._generated.models import (
     TimerStatus,
     UpdateTimer,
 )
-from tocsin_client._values import UNSET, JsonValue, Unset
+from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset
 
 
 class Timers(Part):
@@ -42,16 +42,16 @@ class Timers(Part):
         id: str,
         callback_url: str,
         *,
-        execute_at: datetime | Unset = UNSET,
-        delay: timedelta | str | Unset = UNSET,
+        execute_at: Instant | Unset = UNSET,
+        delay: Duration | Unset = UNSET,
         payload: JsonValue | Unset = UNSET,
-        body: RawBody | Unset = UNSET,
+        body: RawBody | Mapping[str, Any] | Unset = UNSET,
         method: CallbackMethod | Unset = UNSET,
         headers: Mapping[str, str] | Unset = UNSET,
-        retry_policy: RetryPolicy | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
         callback_timeout_seconds: float | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
-        expire_after: timedelta | str | Unset = UNSET,
+        expire_after: Duration | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
@@ -90,17 +90,17 @@ class Timers(Part):
         namespace: str,
         timer_id: str,
         *,
-        execute_at: datetime | Unset = UNSET,
-        delay: timedelta | str | Unset = UNSET,
+        execute_at: Instant | Unset = UNSET,
+        delay: Duration | Unset = UNSET,
         callback_url: str | Unset = UNSET,
         payload: JsonValue | Unset = UNSET,
-        body: RawBody | Unset = UNSET,
+        body: RawBody | Mapping[str, Any] | Unset = UNSET,
         method: CallbackMethod | Unset = UNSET,
         headers: Mapping[str, str] | None | Unset = UNSET,
-        retry_policy: RetryPolicy | None | Unset = UNSET,
+        retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
         callback_timeout_seconds: float | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
-        expire_after: timedelta | str | None | Unset = UNSET,
+        expire_after: Duration | None | Unset = UNSET,
     ) -> Timer:
         """Changes the given fields of a pending timer; None removes `headers`, `retry_policy` and `expire_after`.
         TimerNotPending: it has finished."""
@@ -133,8 +133,8 @@ class Timers(Part):
         status: TimerStatus | Sequence[TimerStatus] | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         id_prefix: str | Unset = UNSET,
-        execute_after: datetime | Unset = UNSET,
-        execute_before: datetime | Unset = UNSET,
+        execute_after: Instant | Unset = UNSET,
+        execute_before: Instant | Unset = UNSET,
         limit: int | Unset = UNSET,
     ) -> Pages[Timer]:
         """All timers that match, ordered by `execute_at`; `limit` is the size of a page."""
@@ -171,7 +171,7 @@ class Timers(Part):
 
         return Pages(self._runner, fetch)
 
-    def create_many(self, timers: Iterable[CreateTimer]) -> builtins.list[ItemResult]:
+    def create_many(self, timers: Iterable[CreateTimer | Mapping[str, Any]]) -> builtins.list[ItemResult]:
         """Creates any number of timers; the results are in their order. One that can't be created does not affect the
         others, and its result has the error. Each has an idempotency key, as in `create`."""
         return self._run(create_many(self._session, timers, self._options))
@@ -181,7 +181,7 @@ class Timers(Part):
         adding another blocks, or raises BatcherFull if `block` is False."""
         return Batcher(self._runner, block=block)
 
-    def wait(self, namespace: str, timer_id: str, *, timeout: float | None = None) -> Timer:
+    def wait(self, namespace: str, timer_id: str, *, timeout: Duration | None = None) -> Timer:
         """Returns the timer once it has finished. WaitTimeout: that took longer than so many seconds."""
         name = TimerName(namespace=namespace, timer_id=timer_id)
         return self._run(flows.wait_for_timer(self._session, name, timeout, self._options))

@@ -6,10 +6,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
-from tocsin_client._core.session import encode
-from tocsin_client._values import UNSET, JsonValue, Unset, format_instant
+from tocsin_client._error_bases import InvalidArgument
+from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset, encode, instant_text, seconds_of
 
 
 @dataclass(frozen=True)
@@ -41,22 +40,23 @@ def done() -> Answer:
     return _json(200, {"ok": True})
 
 
-def reschedule_at(instant: datetime, payload: JsonValue | Unset = UNSET) -> Answer:
-    """The work is done for now: the timer fires again at the instant, with the payload if one is given. ValueError: the
-    instant has no time zone."""
-    answer: dict[str, JsonValue] = {"nextExecuteAt": format_instant(instant)}
+def reschedule_at(instant: Instant, payload: JsonValue | Unset = UNSET) -> Answer:
+    """The work is done for now: the timer fires again at the instant, with the payload if one is given. InvalidArgument: the
+    instant has no time zone, or the payload can't be written as JSON."""
+    answer: dict[str, JsonValue] = {"nextExecuteAt": instant_text("instant", instant)}
     if not isinstance(payload, Unset):
         answer["payload"] = payload
     return _json(200, answer)
 
 
-def retry(after: timedelta | float | None = None) -> Answer:
-    """The work could not be done: the timer's policy retries it, no earlier than after so many seconds."""
+def retry(after: Duration | None = None) -> Answer:
+    """The work could not be done: the timer's policy retries it, no earlier than `after`, given in seconds, as a
+    timedelta, or as a text such as 30s."""
     if after is None:
         return Answer(503)
-    seconds = after.total_seconds() if isinstance(after, timedelta) else after
-    if seconds < 0:
-        raise ValueError(f"after: {after!r} is negative; give the seconds to wait, or leave it out")
+    seconds = seconds_of("after", after)
+    if not 0 <= seconds < math.inf:
+        raise InvalidArgument(f"after: {after!r} is not a time to wait; give seconds, or leave it out")
     return Answer(503, {"retry-after": str(math.ceil(seconds))})
 
 

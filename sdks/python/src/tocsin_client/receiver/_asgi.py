@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from tocsin_client.receiver._answers import Answer
 from tocsin_client.receiver._receiver import BODY_BYTES_MAX, AsyncHandler, Handler, Receiver
@@ -19,7 +17,7 @@ AsgiApp: TypeAlias = Callable[
 
 
 def asgi_app(receiver: Receiver, handler: Handler | AsyncHandler) -> AsgiApp:
-    """The application. A handler that is an ordinary function runs in a thread."""
+    """The application. A handler that is not asynchronous runs in a thread."""
 
     async def app(
         scope: MutableMapping[str, Any],
@@ -38,11 +36,7 @@ def asgi_app(receiver: Receiver, handler: Handler | AsyncHandler) -> AsgiApp:
             if len(body) <= BODY_BYTES_MAX:  # what is longer is refused, and need not be kept
                 body += message.get("body", b"")
             more = message.get("more_body", False)
-        if inspect.iscoroutinefunction(handler):
-            answer = await receiver.handle_async(headers, bytes(body), cast(AsyncHandler, handler))
-        else:
-            answer = await asyncio.to_thread(receiver.handle, headers, bytes(body), cast(Handler, handler))
-        await _respond(answer, send)
+        await _respond(await receiver.handle_async(headers, bytes(body), handler), send)
 
     return app
 

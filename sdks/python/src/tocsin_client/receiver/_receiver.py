@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from tocsin_client._values import Duration, seconds_of
 from tocsin_client.receiver._answers import Answer
-from tocsin_client.receiver._firing import Firing
+from tocsin_client.receiver._firing import Firing, is_timestamp
 from tocsin_client.receiver._signatures import is_signed, key_of
 
 if TYPE_CHECKING:
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("tocsin_client")
 
 BODY_BYTES_MAX = 1024 * 1024
+#: More than a percent-encoded id, or ten signatures, have.
+HEADER_CHARS_MAX = 8_192
+_SIGNATURE_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
+_READ_HEADERS = (*_SIGNATURE_HEADERS, "tocsin-namespace", "tocsin-timer-id")
 TOLERANCE_S = 300.0
 
 Handler: TypeAlias = Callable[[Firing], Answer]
@@ -31,39 +38,44 @@ class Receiver:
 
     `secrets` is one or several, or a function that returns them; it is called for each request, so that nothing is needed
     when the program is only imported. Without secrets every request is refused, unless `unsigned` is True: then anybody who
-    reaches the receiver can call it. `tolerance` is how many seconds the sender's clock may differ.
+    reaches the receiver can call it. `tolerance` is how far the sender's clock may differ, in seconds
+    or as a timedelta or text.
     """
 
     def __init__(
         self,
         secrets: str | Sequence[str] | Callable[[], str | Sequence[str]] = (),
         *,
-        tolerance: float = TOLERANCE_S,
+        tolerance: Duration = TOLERANCE_S,
         unsigned: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._secrets = secrets
-        self._tolerance = tolerance
+        self._tolerance = seconds_of("tolerance", tolerance)
         self._unsigned = unsigned
         self._now = now
 
-    def handle(self, headers: Headers, body: bytes, handler: Handler) -> Response:
-        """The response to a request. An exception of the handler is logged, and answered 500: the server calls again."""
+    def handle(self, headers: Headers, body: bytes, handler: Handler | AsyncHandler) -> Response:
+        """The response to a request. An exception of the handler is logged, and answered 500: the server calls again. What
+        an asynchronous handler returns runs in an event loop of its own."""
         firing = self.verify(headers, body)
         if not isinstance(firing, Firing):
             return firing
         try:
-            return _checked(handler(firing))
+            answer = handler(firing)
+            return _checked(asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer)
         except Exception:  # noqa: BLE001 (logged, and answered)
             return _crashed(firing)
 
-    async def handle_async(self, headers: Headers, body: bytes, handler: AsyncHandler) -> Response:
-        """The same for a handler that is a coroutine function."""
+    async def handle_async(self, headers: Headers, body: bytes, handler: Handler | AsyncHandler) -> Response:
+        """The same in an event loop, which a handler that is not asynchronous does not block: it runs in a thread."""
         firing = self.verify(headers, body)
         if not isinstance(firing, Firing):
             return firing
         try:
-            return _checked(await handler(firing))
+            # Only its call shows what a function or an object returns; a coroutine function can be called here.
+            answer = handler(firing) if is_asynchronous(handler) else await asyncio.to_thread(handler, firing)
+            return _checked(await answer if inspect.isawaitable(answer) else answer)
         except Exception:  # noqa: BLE001 (logged, and answered)
             return _crashed(firing)
 
@@ -78,21 +90,22 @@ class Receiver:
             return _refused(413, "the body is too large for a callback")
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         named = {name.lower(): value for name, value in pairs}
+        if any(len(named.get(name, "")) > HEADER_CHARS_MAX for name in _READ_HEADERS):
+            return _refused(503, "a header of the request is too long")
         refusal = None if self._unsigned else self._refusal(named, body)
         if refusal is not None:
             return refusal
         try:
             return Firing.read(named, body)
-        except ValueError as wrong:
-            _log.error("callback can't be read: %s", wrong, extra={"webhook_id": named.get("webhook-id")})
-            return _refused(500, "the callback can't be read; the receiver's log has the reason")
+        except (ValueError, OverflowError, OSError) as wrong:
+            _log.warning("callback refused: %s", wrong, extra={"webhook_id": named.get("webhook-id")})
+            return _refused(503, "the request is not the callback that its webhook-id names")
 
     def _refusal(self, headers: Mapping[str, str], body: bytes) -> Response | None:
         """Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails."""
-        names = ("webhook-id", "webhook-timestamp", "webhook-signature")
-        if any(name not in headers for name in names):
+        if any(name not in headers for name in _SIGNATURE_HEADERS):
             return _refused(401, "the request is not signed")
-        webhook_id, timestamp, signatures = (headers[name] for name in names)
+        webhook_id, timestamp, signatures = (headers[name] for name in _SIGNATURE_HEADERS)
         try:
             keys = [key_of(secret) for secret in self._resolved()]
         except Exception:  # noqa: BLE001 (the function is the user's)
@@ -101,12 +114,12 @@ class Receiver:
         if not keys:
             _log.error("receiver has no signing secret; give one, or unsigned=True")
             return _refused(503, "the receiver has no secret")
-        if not (timestamp.isascii() and timestamp.isdigit()):
+        if not is_timestamp(timestamp):
             return _refused(503, "the request's timestamp is not a number")
         if abs(self._now() - int(timestamp)) > self._tolerance:
             _log.warning("callback refused: timestamp is outside the tolerance", extra={"webhook_id": webhook_id})
             return _refused(503, "the request's timestamp is outside the tolerance; check both clocks")
-        if not is_signed(keys, webhook_id, int(timestamp), body, signatures):
+        if not is_signed(keys, webhook_id, timestamp, body, signatures):
             _log.warning("callback refused: wrong signature", extra={"webhook_id": webhook_id})
             return _refused(503, "no signature is of this receiver's secrets")
         return None
@@ -121,13 +134,13 @@ class Receiver:
 
         return asgi_app(self, handler)
 
-    def django(self, handler: Handler) -> DjangoView:
-        """A view for Django's `path()`."""
+    def django(self, handler: Handler | AsyncHandler) -> DjangoView:
+        """A view for Django's `path()`; asynchronous, if the handler is."""
         from tocsin_client.receiver._django import django_view
 
         return django_view(self, handler)
 
-    def flask(self, handler: Handler) -> FlaskView:
+    def flask(self, handler: Handler | AsyncHandler) -> FlaskView:
         """A view function for Flask's `add_url_rule()`."""
         from tocsin_client.receiver._flask import flask_view
 
@@ -137,7 +150,16 @@ class Receiver:
 Headers: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 
 
-def _checked(answer: Answer) -> Answer:
+def is_asynchronous(handler: Handler | AsyncHandler) -> bool:
+    """Whether it is a coroutine function, a partial of one, or an object that is called like one."""
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004
+
+
+async def _awaited(answer: Awaitable[Answer]) -> Answer:
+    return await answer
+
+
+def _checked(answer: object) -> Answer:
     if not isinstance(answer, Answer):
         raise TypeError(f"the handler returned {answer!r}; return done(), reschedule_at(), retry() or fail()")
     return answer
