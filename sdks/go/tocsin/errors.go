@@ -182,7 +182,7 @@ func isRepeated(err error) bool {
 }
 
 // refusals are codes of 503 that are answered instead of executing the request.
-var refusals = map[string]bool{"NOT_READY": true, "REQUEST_EXPIRED": true, "NO_ROOM_FOR_BODY": true, "CLUSTER_UPGRADING": true}
+var refusals = map[string]bool{"NOT_READY": true, "REQUEST_EXPIRED": true, "NO_ROOM_FOR_BODY": true}
 
 // maybeDone reports whether the request may have been executed all the same.
 func maybeDone(err error) bool {

@@ -11,12 +11,7 @@ const SUCCESS_GAIN = 1;
 /** 500 is missing: what failed once by a defect fails again. */
 const REPEATED_STATUSES: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 /** Of answers 503 that the server gives before it does anything. */
-const NOT_BEGUN: ReadonlySet<string> = new Set([
-  "NOT_READY",
-  "REQUEST_EXPIRED",
-  "NO_ROOM_FOR_BODY",
-  "CLUSTER_UPGRADING",
-]);
+const NOT_BEGUN: ReadonlySet<string> = new Set(["NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY"]);
 
 /** What became of a try that did not succeed. */
 export type Failure = ApiError | TransportError;

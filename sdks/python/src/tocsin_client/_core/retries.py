@@ -17,7 +17,7 @@ SUCCESS_GAIN = 1
 #: 500 is missing: what failed once by a defect fails again.
 REPEATED_STATUSES = frozenset({408, 429, 502, 503, 504})
 #: Codes of 503 after which nothing was executed; after the others it may have been.
-REFUSED_CODES = frozenset({"NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY", "CLUSTER_UPGRADING"})
+REFUSED_CODES = frozenset({"NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY"})
 
 
 class RetryBudget:

@@ -17,7 +17,7 @@ final class Retries {
     /** Answered before anything was executed. */
     private static final Set<Integer> REFUSED_STATUSES = Set.of(408, 429);
     private static final Set<String> REFUSED_CODES =
-            Set.of("NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY", "CLUSTER_UPGRADING");
+            Set.of("NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY");
     /** 500 is missing: what failed once by a defect fails again. */
     private static final Set<Integer> UNCERTAIN_STATUSES = Set.of(502, 503, 504);
 
