@@ -121,7 +121,8 @@ def asynchronous(url):
         names = [f"{number}-{each}" for each in range(CREATES)]
         calls = [client.timers.create("default", name, HOOK, delay="30d") for name in names]
         added = [await kept["batcher"].add(timer(f"batch-{name}")) for name in names]
-        for name, made in zip(names + [f"batch-{name}" for name in names], await asyncio.gather(*calls, *added)):
+        wanted = names + [f"batch-{name}" for name in names]
+        for name, made in zip(wanted, await asyncio.gather(*calls, *added), strict=True):
             if made.id != name:
                 print(f"{name} got {made.id}", flush=True)
 
