@@ -2,7 +2,7 @@
 
     python -m sdks.restart [LANGUAGE …] [--tocsin COMMAND]
 
-No create may fail, and what the server has stored must be exactly what the clients were told.
+No create may fail, and what the server has stored must be exactly what the drivers created.
 """
 
 from __future__ import annotations

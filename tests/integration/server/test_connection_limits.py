@@ -60,7 +60,7 @@ async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> N
     assert await server.stop() == 0
 
 
-async def test_answers_say_how_long_an_idle_connection_is_kept(tmp_path: Path) -> None:
+async def test_answers_announce_how_long_an_idle_connection_is_kept(tmp_path: Path) -> None:
     """On the direct path, whose heads are known the second time, and on uvicorn's."""
     server = ServerProcess(tmp_path / "data", env={"TOCSIN_KEEP_ALIVE_TIMEOUT": "2500ms"})
     await server.start()

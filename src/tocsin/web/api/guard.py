@@ -485,7 +485,7 @@ CLOSE = b"connection: close\r\n\r\n"
 
 
 def encoded(response: Response, end_of_head: bytes) -> bytes:
-    """The bytes of a response. Its head ends with `end_of_head`, which says what becomes of the connection."""
+    """The bytes of a response. Its head ends with `end_of_head`, which announces what becomes of the connection."""
     content = [STATUS_LINE[response.status]]
     for name, value in response.headers:
         if name != b"connection":

@@ -48,7 +48,7 @@ class ApiProtocol(GuardedProtocol):
     ) -> None:
         super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
-        # Clients that aren't told keep idle connections for a few seconds only: undici, which is Node's fetch, for four.
+        # Without it, clients keep idle connections for a few seconds only: undici, which is Node's fetch, for four.
         self._stays_open = b"keep-alive: timeout=%d\r\n\r\n" % config.timeout_keep_alive
         self._route: Route | None = None
         # The parts of the body of a request on the direct path, until it is complete; None for any other request.
