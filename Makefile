@@ -208,7 +208,7 @@ sdks/java/target/.built: $(shell find sdks/java -name pom.xml -o -path '*/src/ma
 	@mvn --quiet --batch-mode --file sdks/java/pom.xml package
 	@mkdir -p $(@D) && touch $@
 
-# The TypeScript SDK: the compiler and what its tests use, and its modules in dist.
+# The TypeScript SDK: the compiler and what its tests use, and its modules in dist, as ES modules and as CommonJS.
 TYPESCRIPT := sdks/typescript
 
 $(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/.npmrc
@@ -216,9 +216,8 @@ $(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package-lock.json $
 	@cd $(TYPESCRIPT) && npm ci --silent
 	@touch $@
 
-$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/tsconfig.json $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
-	@rm -rf $(TYPESCRIPT)/dist
-	@cd $(TYPESCRIPT) && node_modules/.bin/tsc
+$(TYPESCRIPT)/dist/index.js: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/package.json $(wildcard $(TYPESCRIPT)/tsconfig*.json) $(shell find $(TYPESCRIPT)/src -name '*.ts' 2>/dev/null)
+	@cd $(TYPESCRIPT) && npm run --silent build
 	@touch $@
 
 .PHONY: sdk-typescript lint-typescript
@@ -289,6 +288,7 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --extra otel --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
+	@$(BIN)/uv pip compile examples/orders/python/requirements.in -c requirements/dev.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o examples/orders/python/requirements.txt $(ARGS)
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)
 	@$(BIN)/python scripts/audit.py $(ARGS)

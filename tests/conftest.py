@@ -60,6 +60,7 @@ _SLOW = {
     "tests/properties/": 1.0,
     "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
+    "sdks/python/tests/test_example.py": 3.0,
     "sdks/python/tests/test_migration_guides.py": 3.0,
     "tests/repo/test_alerts.py::test_every_alert_fires": 2.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
@@ -93,6 +94,7 @@ _SHARE_A_SERVER = {
     _LEDGER,
     "sdks/go/tests/test_go.py",
     "sdks/java/tests/test_java_docs.py",
+    "sdks/java/tests/test_java_example.py",
     "tests/e2e/test_bulk.py",
     "tests/e2e/test_calls.py",
     "tests/e2e/test_lists.py",
@@ -103,6 +105,7 @@ _SHARE_A_SERVER = {
     "tests/integration/server/test_agent_flow.py",
     "tests/integration/server/test_callback_responses.py",
     "sdks/typescript/tests/test_typescript_docs.py",
+    "sdks/typescript/tests/test_typescript_example.py",
     "sdks/typescript/tests/test_typescript_package.py",
     "tests/integration/test_wheel.py",
 }

@@ -147,8 +147,8 @@ def files(api: Api, templates: Path) -> dict[str, str]:
     environment.filters["comment"] = comment
     context = {
         "enums": [(enum, constants(enum)) for enum in api.enums],
-        "structs": [(struct, fields(struct, True), members(struct)) for struct in api.requests]
-        + [(struct, fields(struct, False), members(struct)) for struct in api.answers],
+        "structs": [(struct, fields(struct, True), members(struct), False) for struct in api.requests]
+        + [(struct, fields(struct, False), members(struct), True) for struct in api.answers],
         "errors": _errors(api),
         "codes": _codes(api),
         "operations": _operations(api),

@@ -63,6 +63,16 @@ def _converted(fields: tuple[Field, ...]) -> list[tuple[str, str]]:
     return [(field.name, function) for field in fields if (function := converter(field.type))]
 
 
+def _nested(fields: tuple[Field, ...]) -> list[str]:
+    """The members of an answer that are answers themselves, or lists of such, as TypeScript."""
+    found = []
+    for field in fields:
+        inner = field.type.of or field.type
+        if inner.kind == "struct" and field.type.kind != "map":
+            found.append(f'["{field.name}", "{inner.name}", {str(field.type.kind == "list").lower()}]')
+    return found
+
+
 def files(api: Api, templates: Path) -> dict[str, str]:
     """The generated files: their contents by path below `sdks/`."""
     environment = Environment(
@@ -72,7 +82,9 @@ def files(api: Api, templates: Path) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(sent_type=sent_type, answered_type=answered_type, comment=_comment, converted=_converted)
+    environment.filters.update(
+        sent_type=sent_type, answered_type=answered_type, comment=_comment, converted=_converted, nested=_nested
+    )
     # A struct's encoder is written after those that it uses.
     sent = {struct.name: struct for struct in reversed(api.requests)}
     context = {"api": api, "sent": list(sent.values()), "groups": sorted({error.group for error in api.errors})}

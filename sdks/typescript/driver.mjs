@@ -3,32 +3,47 @@
  * what all platforms have; `run-driver.mjs` starts it, on Node.js and in the sandbox of edge runtimes.
  */
 
-import { errorOf } from "./dist/core/answers.js";
-import { shardOf, timerUuid } from "./dist/core/ids.js";
-import { retryDelayMs } from "./dist/core/retries.js";
-import { ApiError, TocsinError, TransportError } from "./dist/errors.js";
 import { Client } from "./dist/index.js";
-import { Dedup, done, fail, Receiver, rescheduleAt, retry, signBody } from "./dist/receiver/index.js";
-import { formatDuration, parseDuration, parseInstant, toInstant } from "./dist/values.js";
+import { Dedup } from "./dist/receiver/index.js";
+import { answerOf, failure, receiverOf, UnknownStep, VECTORS } from "./driver-values.mjs";
 
-const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel"];
-const SILENT = { warn() {}, error() {} };
-const UTF8 = new TextEncoder();
+const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel", "keys", "audit"];
 
-/** The clients of the present scenario, by what it wants of them. */
-let clients = { scenario: undefined, byOptions: new Map() };
+/** The clients of the present scenario, by what it wants of them, and their tries. */
+let present = { scenario: undefined };
+
+function presentOf(scenario) {
+  if (present.scenario !== scenario) {
+    present = { scenario, byOptions: new Map(), tries: [], lines: [] };
+  }
+  return present;
+}
 
 function clientOf({ scenario, client }) {
-  if (clients.scenario !== scenario) {
-    clients = { scenario, byOptions: new Map() };
-  }
-  const { url, timeout, ...options } = client;
+  const { byOptions, tries, lines } = presentOf(scenario);
+  const { url, timeout, onTry: hook, ...options } = client;
   const name = JSON.stringify(client);
-  if (!clients.byOptions.has(name)) {
+  if (!byOptions.has(name)) {
     const timeoutMs = timeout === undefined ? undefined : timeout * 1000;
-    clients.byOptions.set(name, new Client(url, { ...options, timeoutMs, log: SILENT }));
+    const logger = { debug: (line) => lines.push(line) };
+    const onTry = (each) => {
+      tries.push(each);
+      if (hook === "raise") throw new Error("the hook fails");
+    };
+    byOptions.set(name, new Client(url, { ...options, timeoutMs, logger, onTry }));
   }
-  return clients.byOptions.get(name);
+  return byOptions.get(name);
+}
+
+/** What was recorded since this was asked last. */
+function recorded({ scenario }) {
+  const { tries, lines } = presentOf(scenario);
+  return { tries: tries.splice(0), lines: lines.splice(0) };
+}
+
+/** The timer, with a payload that JSON does not have if the step wants one. */
+function timerOf(timer) {
+  return timer.payload?.$unencodable ? { ...timer, payload: Number.NaN } : timer;
 }
 
 /** Runs one step against a server. */
@@ -38,10 +53,13 @@ async function call(client, step, signal) {
   const part = family === "calls" ? client.calls(tenantId) : client[family];
   const options = timeoutSeconds === undefined ? { signal } : { signal, timeoutMs: timeoutSeconds * 1000 };
   if (verb === "createMany") {
-    return (await part.createMany(given.timers, options)).map(shownResult);
+    return (await part.createMany(given.timers.map(timerOf), options)).map(shownResult);
+  }
+  if (verb === "createEach") {
+    return createEach(part, given.timers, given.concurrency);
   }
   if (verb === "batcher") {
-    return batched(part.batcher(), given.items);
+    return batched(part.batcher(), given.items.map(timerOf));
   }
   if (typeof part?.[verb] !== "function") {
     throw new UnknownStep(step.do);
@@ -49,8 +67,23 @@ async function call(client, step, signal) {
   if (family === "calls") {
     return calls(part, verb, { serviceCallId, tag, ...given }, options);
   }
-  const result = await (verb === "list" && family === "namespaces" ? part.list(options) : part[verb](given, options));
-  return family !== "namespaces" && (verb === "list" || verb === "history") ? listed(result, pages) : result;
+  const all = verb === "list" && (family === "namespaces" || family === "keys");
+  const result = await (all ? part.list(options) : part[verb](timerOf(given), options));
+  return !all && (verb === "list" || verb === "history") ? listed(result, pages) : result;
+}
+
+/** So many at a time. */
+async function createEach(part, wanted, concurrency) {
+  const results = [];
+  const next = wanted.entries();
+  const worker = async () => {
+    for (const [index, timer] of next) {
+      const created = part.create(timerOf(timer));
+      results[index] = await created.then((made) => ({ timer: made })).catch((error) => ({ error: failure(error) }));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  return results;
 }
 
 async function calls(part, verb, { serviceCallId, tag, ...given }, options) {
@@ -82,48 +115,6 @@ async function listed(result, byPage) {
   return byPage ? { pages: found } : { items: found };
 }
 
-class UnknownStep extends Error {}
-
-/** An error as the harness compares it. */
-function failure(error) {
-  if (error instanceof UnknownStep) {
-    return { classes: ["UnknownStep"], message: error.message };
-  }
-  if (error?.name === "AbortError") {
-    return { classes: ["Canceled"] };
-  }
-  if (!(error instanceof TocsinError)) {
-    return { classes: ["Crash"], message: error?.stack ?? String(error) };
-  }
-  const classes = [];
-  for (let type = error.constructor; type !== Error; type = Object.getPrototypeOf(type)) {
-    classes.push(type.prototype.name); // a bundler may rename the class itself
-  }
-  if (error instanceof TransportError) {
-    return { classes, maybeDone: error.maybeDone };
-  }
-  if (!(error instanceof ApiError)) {
-    return { classes };
-  }
-  const { status, code, reason: message, fields, correlationId, retryAfterSeconds: retryAfter } = error;
-  return { classes, status, code: code || undefined, message, fields, correlationId, retryAfter };
-}
-
-/** The answer that a scenario's handler gives. */
-function answerOf(wanted) {
-  const [[kind, given]] = Object.entries(wanted);
-  const answers = {
-    done: () => done(),
-    rescheduleAt: () => rescheduleAt(given.at, given.payload),
-    retry: () => retry(given.after === undefined ? undefined : `${given.after}s`),
-    fail: () => fail(given.reason),
-    raise() {
-      throw new Error(given);
-    },
-  };
-  return answers[kind]();
-}
-
 /** Runs a request through a receiver. */
 async function receive(given, database) {
   const seen = [];
@@ -152,45 +143,6 @@ async function receive(given, database) {
   return { status: answer.status, headers: answer.headers, body: answer.body, handled, firing };
 }
 
-function receiverOf({ secrets, unsigned, toleranceSeconds = 300, now }) {
-  const clock = now ? () => Number(parseInstant(now)) / 1000 : undefined;
-  return new Receiver({ secrets, unsigned, tolerance: `${toleranceSeconds}s`, now: clock, log: SILENT });
-}
-
-/** What this SDK makes of the cases in `sdks/vectors`, by the file's name. */
-const VECTORS = {
-  placement: ({ namespace, id, numShards, totalShards }) => {
-    const place = { namespace, timerId: id };
-    return { timerUuid: timerUuid(place), shardId: shardOf(place, numShards, totalShards) };
-  },
-  signatures: async (given) => {
-    const body = UTF8.encode(given.body);
-    const answer = await receiverOf(given).handle(given.headers, body, () => done());
-    // The bodies of these cases are no callbacks: those that are verified end there.
-    return answer.status === 500 || answer.status === 200 ? { valid: true } : { error: answer.body };
-  },
-  signing: async ({ secrets, webhookId, timestamp, body }) => ({
-    signature: await signBody(secrets, webhookId, timestamp, body),
-  }),
-  instants: ({ text }) => ({ text: toInstant(text) }),
-  durations: ({ text, microseconds }) =>
-    text === undefined ? { text: formatDuration(microseconds) } : { microseconds: parseDuration(text) },
-  answers: async ({ answer }) => {
-    const headers = { "webhook-id": "x", "webhook-timestamp": "1" };
-    const response = await receiverOf({ unsigned: true }).handle(headers, new Uint8Array(), () => answerOf(answer));
-    const isJson = response.headers["content-type"]?.includes("json");
-    return { status: response.status, headers: response.headers, ...(isJson && { body: JSON.parse(response.body) }) };
-  },
-  errors: ({ status, headers, body }) => {
-    const text = typeof body === "string" ? body : JSON.stringify(body);
-    return failure(errorOf({ status, headers: new Headers(headers), text }));
-  },
-  retries: ({ attempt, retryAfter, leftSeconds, random }) => {
-    const delayMs = retryDelayMs(attempt, retryAfter, leftSeconds * 1000, random);
-    return delayMs === undefined ? { error: "give up" } : { delaySeconds: delayMs / 1000 };
-  },
-};
-
 /** The outcome of a step. */
 async function outcomeOf(step, database) {
   const [family, name] = step.do.split(".");
@@ -199,6 +151,9 @@ async function outcomeOf(step, database) {
   try {
     if (family === "vectors") {
       return { value: await VECTORS[name](step.with) };
+    }
+    if (step.do === "tries") {
+      return { value: recorded(step) };
     }
     const value =
       step.do === "receiver.handle"

@@ -1,4 +1,4 @@
-"""Runs an order service of `examples/orders` as its README says, and the README's curl lines; only addresses differ."""
+"""Runs an order service of `examples/orders` by a line of its README, and the README's curl lines; addresses differ."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def run(folder: Path, *command: str | Path, **environment: str) -> str:
     return ran.stdout
 
 
-def check_readme(language: str, folder: Path, program: str, **environment: str) -> None:
-    """Starts the service in `folder` by the README's line that begins with `program`, and types the README's curl lines. Each
-    has to print the JSON that stands in the comment after it, if there is one."""
+def check_readme(language: str, folder: Path, program: str, *, instead: str = "", **environment: str) -> None:
+    """Starts the service in `folder` by the README's line that begins with `program`, or by another one `instead`, and types
+    the README's curl lines. Each has to print the JSON that stands in the comment after it, if there is one."""
     if shutil.which("curl") is None:
         lacking("curl", "it is needed for the lines of the examples")
     lines = re.findall(r"^```sh\n(.*?)^```$", (EXAMPLES / language / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     readme = "".join(lines)
-    (start,) = re.findall(rf"^{re.escape(program)}\b.*$", readme, re.MULTILINE)
+    (start,) = re.findall(rf"^{re.escape(program)}(?: .*)?$", readme, re.MULTILINE)
     curl_lines = re.findall(r"^(curl .*)\n(?:# (.*)\n)?", readme, re.MULTILINE)
     assert len(curl_lines) == readme.count("curl ") > 2
-    with _server() as tocsin, _serving(folder, start, tocsin.url, environment) as url:
+    with _server() as tocsin, _serving(folder, instead or start, tocsin.url, environment) as url:
         for line, shown in curl_lines:
             typed = line.replace("http://127.0.0.1:9000", url).replace("http://127.0.0.1:8080", tocsin.url)
             printed = json.loads(run(folder, "sh", "-c", f"{typed} --silent --show-error --fail-with-body"))

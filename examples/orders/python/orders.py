@@ -1,6 +1,6 @@
 """An order service: it reminds of the payment after a day, and cancels the order two days later.
 
-    uvicorn --factory orders:create_app --port 9000
+uvicorn --factory orders:create_app --port 9000
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from datetime import timedelta
 
 from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import Session, sessionmaker
 from tocsin_client import Client, errors
-from tocsin_client.receiver import Answer, Dedup, Firing, Receiver, done, reschedule_at
+from tocsin_client.receiver import Answer, Dedup, Firing, Receiver, SqlAlchemy, done, reschedule_at
 
 NAMESPACE = "orders"
 REMIND_AFTER = timedelta(days=1)
@@ -37,18 +38,18 @@ class Order(NewOrder):
 
 def create_app() -> FastAPI:
     environment = os.environ
-    engine = create_engine(environment.get("DATABASE_URL", "sqlite:///orders.db"))
+    sessions = sessionmaker(create_engine(environment.get("DATABASE_URL", "sqlite:///orders.db")))
     tocsin = Client(environment.get("TOCSIN_URL", "http://127.0.0.1:8080"), key=environment.get("TOCSIN_KEY"))
     hook = environment.get("PUBLIC_URL", "http://127.0.0.1:9000") + "/hooks/payment/"
-    dedup = Dedup(engine.raw_connection)
+    dedup = Dedup(SqlAlchemy(sessions))
 
-    with engine.begin() as tx:
+    with sessions.begin() as tx:
         for table in _TABLES:
             tx.execute(text(table))
     dedup.create_table()
     app = FastAPI()
 
-    def find(tx: Connection, order_id: str) -> Order:
+    def find(tx: Session, order_id: str) -> Order:
         row = tx.execute(text("SELECT id, amount, status FROM orders WHERE id = :id"), {"id": order_id}).one_or_none()
         if row is None:
             raise HTTPException(404, "there is no such order")
@@ -61,7 +62,7 @@ def create_app() -> FastAPI:
         tocsin.timers.create(
             NAMESPACE, f"payment-{new.id}", hook, delay=REMIND_AFTER, payload={"order": new.id}, on_conflict="keep"
         )
-        with engine.begin() as tx:
+        with sessions.begin() as tx:
             tx.execute(
                 text("INSERT INTO orders VALUES (:id, :amount, 'open') ON CONFLICT DO NOTHING"), new.model_dump()
             )
@@ -69,12 +70,12 @@ def create_app() -> FastAPI:
 
     @app.get("/orders/{order_id}")
     def show(order_id: str) -> Order:
-        with engine.begin() as tx:
+        with sessions.begin() as tx:
             return find(tx, order_id)
 
     @app.post("/orders/{order_id}/pay")
     def pay(order_id: str) -> Order:
-        with engine.begin() as tx:
+        with sessions.begin() as tx:
             paid = "UPDATE orders SET status = 'paid' WHERE id = :id AND status <> 'canceled'"
             tx.execute(text(paid), {"id": order_id})
             order = find(tx, order_id)
@@ -95,7 +96,7 @@ def create_app() -> FastAPI:
     return app
 
 
-def _overdue(tx: Connection, firing: Firing) -> Answer:
+def _overdue(tx: Session, firing: Firing) -> Answer:
     """What is due for an order that is not paid. A payment that comes at the same time is before it or after it, not both."""
     order = {"id": firing.payload["order"]}
     mail = text("INSERT INTO mails VALUES (:id, :subject)")

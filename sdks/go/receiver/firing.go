@@ -2,19 +2,19 @@ package receiver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"tocsin.dev/go/internal/rules"
 )
 
-// Firing is one attempt to fire a timer, or an occurrence of a schedule.
+// Firing is one attempt to fire a timer, or an occurrence of a schedule. All of it is proven by the signature but Header.
 //
-// A timer with the method GET or HEAD sends no body: without a raw body of the timer, Namespace and TimerID are empty, Attempt
-// is 0, and both instants are that of the request.
+// A timer with a raw body has no Payload, Attempt is 0, and both instants are that of the request. So it is with a timer that
+// sends no body, as GET and HEAD do; Namespace and TimerID are empty, too, unless it has an empty raw body.
 type Firing struct {
 	// WebhookID is the same for all attempts of one firing: use it to recognise repetitions.
 	WebhookID string
@@ -25,13 +25,13 @@ type Firing struct {
 	ExecuteAt time.Time
 	// FiredAt is when this attempt began.
 	FiredAt time.Time
-	// Attempt counts from 1.
+	// Attempt counts from 1; 0 if it is unknown.
 	Attempt int
 	// Payload is the timer's; nil for a raw body, which is in Body.
 	Payload json.RawMessage
 	// Body is the request's, as it arrived.
 	Body []byte
-	// Header is the request's.
+	// Header is the request's. Nothing in it is signed but webhook-id and webhook-timestamp.
 	Header http.Header
 }
 
@@ -47,56 +47,54 @@ func Payload[T any](firing *Firing) (T, error) {
 	return payload, nil
 }
 
-// readFiring reads a verified request.
-func readFiring(header http.Header, body []byte) (*Firing, error) {
-	firing := &Firing{WebhookID: header.Get("webhook-id"), Body: body, Header: header}
-	if header.Get("tocsin-timer-id") != "" {
-		return firing, firing.readHeader()
-	}
-	if len(body) == 0 {
-		sent, err := strconv.ParseInt(header.Get("webhook-timestamp"), 10, 64)
-		firing.ExecuteAt = time.Unix(sent, 0).UTC()
-		firing.FiredAt = firing.ExecuteAt
-		return firing, err
-	}
-	return firing, firing.readEnvelope()
+var errForeign = errors.New("the request is not a callback of the timer that its webhook-id names")
+
+// envelope is the body of a timer with a payload.
+type envelope struct {
+	Namespace *string         `json:"namespace"`
+	TimerID   *string         `json:"timerId"`
+	ExecuteAt *string         `json:"executeAt"`
+	FiredAt   *string         `json:"firedAt"`
+	Attempt   *int            `json:"attempt"`
+	Payload   json.RawMessage `json:"payload"`
 }
 
-func (f *Firing) readHeader() (err error) {
-	f.Namespace = f.Header.Get("tocsin-namespace")
-	if f.TimerID, err = url.PathUnescape(f.Header.Get("tocsin-timer-id")); err != nil {
-		return fmt.Errorf("tocsin-timer-id: %w", err)
+// read reads a verified request. Only its webhook-id, its timestamp and its body are signed. The webhook-id has a hash of the
+// namespace and the id, and so proves these, wherever they come from.
+func (f *Firing) read(timestamp int64) error {
+	f.ExecuteAt = time.Unix(timestamp, 0).UTC()
+	f.FiredAt = f.ExecuteAt
+	if f.readEnvelope() {
+		return nil
 	}
-	if f.Attempt, err = strconv.Atoi(f.Header.Get("tocsin-attempt")); err != nil {
-		return fmt.Errorf("tocsin-attempt: %w", err)
+	namespace, named := f.Header.Get("tocsin-namespace"), f.Header.Get("tocsin-timer-id")
+	if len(f.Body) == 0 && namespace == "" && named == "" {
+		return nil
 	}
-	return f.readInstants(f.Header.Get("tocsin-execute-at"), f.Header.Get("tocsin-fired-at"))
+	id, err := url.PathUnescape(named)
+	if err != nil || !rules.IsFiringOf(f.WebhookID, namespace, id) {
+		return errForeign
+	}
+	f.Namespace, f.TimerID = namespace, id
+	return nil
 }
 
-func (f *Firing) readEnvelope() error {
-	var envelope struct {
-		Namespace *string         `json:"namespace"`
-		TimerID   *string         `json:"timerId"`
-		ExecuteAt string          `json:"executeAt"`
-		FiredAt   string          `json:"firedAt"`
-		Attempt   int             `json:"attempt"`
-		Payload   json.RawMessage `json:"payload"`
+// readEnvelope returns false if the body is not an envelope of this webhook-id.
+func (f *Firing) readEnvelope() bool {
+	var found envelope
+	if err := json.Unmarshal(f.Body, &found); err != nil {
+		return false
 	}
-	if err := json.Unmarshal(f.Body, &envelope); err != nil {
-		return fmt.Errorf("the body is not a callback of Tocsin: %w", err)
+	if found.Namespace == nil || found.TimerID == nil || found.ExecuteAt == nil || found.FiredAt == nil || found.Attempt == nil ||
+		found.Payload == nil || !rules.IsFiringOf(f.WebhookID, *found.Namespace, *found.TimerID) {
+		return false
 	}
-	if envelope.Namespace == nil || envelope.TimerID == nil || envelope.Payload == nil {
-		return fmt.Errorf("the body is not a callback of Tocsin: namespace, timerId or payload is missing")
+	executeAt, err := rules.ParseInstant(*found.ExecuteAt)
+	firedAt, err2 := rules.ParseInstant(*found.FiredAt)
+	if err != nil || err2 != nil {
+		return false
 	}
-	f.Namespace, f.TimerID = *envelope.Namespace, *envelope.TimerID
-	f.Attempt, f.Payload = envelope.Attempt, envelope.Payload
-	return f.readInstants(envelope.ExecuteAt, envelope.FiredAt)
-}
-
-func (f *Firing) readInstants(executeAt, firedAt string) (err error) {
-	if f.ExecuteAt, err = rules.ParseInstant(executeAt); err != nil {
-		return err
-	}
-	f.FiredAt, err = rules.ParseInstant(firedAt)
-	return err
+	f.Namespace, f.TimerID, f.Attempt, f.Payload = *found.Namespace, *found.TimerID, *found.Attempt, found.Payload
+	f.ExecuteAt, f.FiredAt = executeAt, firedAt
+	return true
 }

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -23,9 +24,13 @@ import (
 )
 
 const (
-	maxBodyBytes     = 1 << 20
-	defaultTolerance = 300 * time.Second
+	maxBodyBytes      = 1 << 20
+	maxWebhookIDBytes = 512
+	maxSignatureBytes = 2048
+	defaultTolerance  = 300 * time.Second
 )
+
+var timestampText = regexp.MustCompile(`^[0-9]{1,12}$`)
 
 // Handler does the work of a firing. An error, or a panic, is logged, and the timer's policy retries: a deployment may mend it.
 type Handler func(ctx context.Context, firing *Firing) (Answer, error)
@@ -95,26 +100,32 @@ func (r *Receiver) Handle(handler Handler) http.Handler {
 }
 
 func (r *Receiver) respond(request *http.Request, handler Handler) Answer {
+	if request.ContentLength > maxBodyBytes {
+		return tooLarge()
+	}
+	signed, refusal := r.readHead(request)
+	if refusal != nil {
+		return *refusal
+	}
 	body, err := io.ReadAll(io.LimitReader(request.Body, maxBodyBytes+1))
 	if err != nil {
 		return refused(http.StatusInternalServerError, "the request's body did not arrive")
 	}
 	if len(body) > maxBodyBytes {
-		return refused(http.StatusRequestEntityTooLarge, "the body is too large for a callback")
+		return tooLarge()
 	}
 	if int64(len(body)) < request.ContentLength {
 		r.log.Error("callback refused: something has read its body before; give the receiver the request as it arrived")
 		return refused(http.StatusInternalServerError, "the receiver did not get the whole body; its log has the reason")
 	}
-	if r.secrets != nil {
-		if refusal := r.verify(request, body); refusal != nil {
-			return *refusal
-		}
+	if r.secrets != nil && !rules.IsSigned(signed.keys, signed.webhookID, signed.timestamp, body, signed.signatures) {
+		r.log.Warn("callback refused: wrong signature", "webhook_id", signed.webhookID)
+		return refused(http.StatusServiceUnavailable, "no signature is of this receiver's secrets")
 	}
-	firing, err := readFiring(request.Header, body)
-	if err != nil {
-		r.log.Error("callback can't be read", "error", err, "webhook_id", request.Header.Get("webhook-id"))
-		return refused(http.StatusInternalServerError, "the callback can't be read; the receiver's log has the reason")
+	firing := &Firing{WebhookID: signed.webhookID, Body: body, Header: request.Header}
+	if err := firing.read(signed.timestamp); err != nil {
+		r.log.Warn("callback refused", "error", err, "webhook_id", signed.webhookID)
+		return refused(http.StatusServiceUnavailable, err.Error())
 	}
 	decided, err := call(request.Context(), handler, firing)
 	if err == nil {
@@ -141,30 +152,52 @@ func call(ctx context.Context, handler Handler, firing *Firing) (decided Answer,
 	return handler(ctx, firing)
 }
 
-// verify returns the refusal of a request. What a mended configuration would accept is 503: after a 401 the timer fails.
-func (r *Receiver) verify(request *http.Request, body []byte) *Answer {
-	id, sent := request.Header.Get("webhook-id"), request.Header.Get("webhook-timestamp")
-	if _, signed := request.Header["Webhook-Signature"]; !signed || id == "" || sent == "" {
-		return refusal(http.StatusUnauthorized, "the request is not signed")
+// head is what a request's head has for the verification.
+type head struct {
+	webhookID  string
+	timestamp  int64
+	signatures []string
+	keys       [][]byte
+}
+
+// readHead refuses what need not be read further; everything is bounded before it is worked on. What a mended configuration
+// would accept is 503: after a 401 the timer fails.
+func (r *Receiver) readHead(request *http.Request) (*head, *Answer) {
+	for _, name := range []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"} {
+		if r.secrets != nil && len(request.Header[name]) == 0 {
+			return nil, refusal(http.StatusUnauthorized, "the request is not signed")
+		}
 	}
-	keys, err := r.keys(request.Context())
-	if err != nil {
+	found := &head{webhookID: request.Header.Get("webhook-id")}
+	sent, given := request.Header.Get("webhook-timestamp"), request.Header.Get("webhook-signature")
+	if !timestampText.MatchString(sent) {
+		return nil, refusal(http.StatusServiceUnavailable, "the request's timestamp is not a number of seconds")
+	}
+	found.timestamp, _ = strconv.ParseInt(sent, 10, 64) // twelve digits always fit
+	if len(found.webhookID) > maxWebhookIDBytes {
+		return nil, refusal(http.StatusServiceUnavailable, "the request's webhook-id is too long")
+	}
+	if r.secrets == nil {
+		return found, nil
+	}
+	if len(given) > maxSignatureBytes || strings.Count(given, " ") >= rules.MaxSignatures {
+		return nil, refusal(http.StatusServiceUnavailable, "the request has too many signatures")
+	}
+	found.signatures = strings.Split(given, " ")
+	if r.now().Sub(time.Unix(found.timestamp, 0)).Abs() > r.tolerance {
+		r.log.Warn("callback refused: timestamp is outside the tolerance", "webhook_id", found.webhookID)
+		return nil, refusal(http.StatusServiceUnavailable, "the request's timestamp is outside the tolerance; check both clocks")
+	}
+	var err error
+	if found.keys, err = r.keys(request.Context()); err != nil {
 		r.log.Error("signing secrets can't be read; callbacks are refused until they can", "error", err)
-		return refusal(http.StatusServiceUnavailable, "the receiver's secrets can't be read; its log has the reason")
+		return nil, refusal(http.StatusServiceUnavailable, "the receiver's secrets can't be read; its log has the reason")
 	}
-	timestamp, err := strconv.ParseUint(sent, 10, 62)
-	if err != nil {
-		return refusal(http.StatusServiceUnavailable, "the request's timestamp is not a number")
-	}
-	if r.now().Sub(time.Unix(int64(timestamp), 0)).Abs() > r.tolerance {
-		r.log.Warn("callback refused: timestamp is outside the tolerance", "webhook_id", id)
-		return refusal(http.StatusServiceUnavailable, "the request's timestamp is outside the tolerance; check both clocks")
-	}
-	if !rules.IsSigned(keys, id, int64(timestamp), body, request.Header.Get("webhook-signature")) {
-		r.log.Warn("callback refused: wrong signature", "webhook_id", id)
-		return refusal(http.StatusServiceUnavailable, "no signature is of this receiver's secrets")
-	}
-	return nil
+	return found, nil
+}
+
+func tooLarge() Answer {
+	return refused(http.StatusRequestEntityTooLarge, "the body is too large for a callback")
 }
 
 func refusal(status int, reason string) *Answer {

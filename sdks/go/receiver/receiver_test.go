@@ -60,23 +60,57 @@ func TestABodyThatWasReadBeforeIsNamed(t *testing.T) {
 	}
 }
 
-func TestRawBodiesHaveTheirFiringInHeaders(t *testing.T) {
-	header := http.Header{}
-	for name, value := range map[string]string{
-		"tocsin-namespace": "orders", "tocsin-timer-id": "gr%C3%B6%C3%9Fe+1", "tocsin-attempt": "2",
-		"tocsin-execute-at": "2027-01-31T12:00:00Z", "tocsin-fired-at": "2027-01-31T12:00:00.000001Z", "traceparent": "00-1",
-	} {
-		header.Set(name, value)
-	}
-	var got *receiver.Firing
+// handled returns what the handler gets; nil if the request is refused.
+func handled(t *testing.T, request *http.Request) (got *receiver.Firing) {
+	t.Helper()
 	handler := func(_ context.Context, firing *receiver.Firing) (receiver.Answer, error) {
 		got = firing
 		return receiver.Done(), nil
 	}
-	served(handler, tocsintest.Sign(t, receiver.Firing{Body: []byte("raw"), Header: header}, secret), io.Discard)
-	if got == nil || got.TimerID != "größe+1" || got.Attempt != 2 || got.FiredAt.Sub(got.ExecuteAt) != time.Microsecond ||
+	if answer := served(handler, request, io.Discard); got == nil && answer.Code != http.StatusServiceUnavailable {
+		t.Error(answer.Code)
+	}
+	return got
+}
+
+func TestSignMakesRawBodies(t *testing.T) {
+	header := http.Header{"Traceparent": {"00-1"}}
+	firing := receiver.Firing{Namespace: "orders", TimerID: "größe+1/2", Body: []byte("raw"), Header: header}
+	got := handled(t, tocsintest.Sign(t, firing, secret))
+	if got == nil || got.TimerID != "größe+1/2" || got.Namespace != "orders" || got.Attempt != 0 || !got.FiredAt.Equal(got.ExecuteAt) ||
 		got.Payload != nil || string(got.Body) != "raw" || got.Traceparent() != "00-1" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestSignRepeatsTheFiringOfAnInstant(t *testing.T) {
+	id := func(firing receiver.Firing) string { return handled(t, tocsintest.Sign(t, firing, secret)).WebhookID }
+	at := receiver.Firing{TimerID: "a", ExecuteAt: time.Unix(1_800_000_000, 0)}
+	first, again := id(at), id(at)
+	at.ExecuteAt = at.ExecuteAt.Add(time.Second)
+	later := id(at)
+	at.ExecuteAt = time.Time{}
+	if other := id(at); first != again || first == later || other == id(at) {
+		t.Error(first, again, later, other)
+	}
+}
+
+// unread fails the test if a body is read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) { u.t.Error("the body was read"); return 0, io.EOF }
+
+func TestTheHeadIsBoundedBeforeTheBodyIsRead(t *testing.T) {
+	for name, value := range map[string]string{
+		"webhook-signature": strings.Repeat("v1,AAAA ", 4_000), "webhook-id": strings.Repeat("x", 5_000),
+		"webhook-timestamp": strings.Repeat("1", 5_000),
+	} {
+		request := tocsintest.Sign(t, receiver.Firing{}, secret)
+		request.Header.Set(name, value)
+		request.Body = io.NopCloser(unread{t})
+		if got := handled(t, request); got != nil {
+			t.Error(name, got)
+		}
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 	_ "github.com/lib/pq"
 	_ "github.com/ncruces/go-sqlite3/driver"
-	_ "github.com/ncruces/go-sqlite3/embed"
 
 	"tocsin.dev/go/receiver"
 )

@@ -4,15 +4,19 @@ checkout; only addresses differ."""
 from __future__ import annotations
 
 import contextlib
+import http.server
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
@@ -72,11 +76,11 @@ def project(tmp_path_factory, server):
 
 
 @contextlib.contextmanager
-def serving(project, name):
+def serving(project, name, **env):
     """The program on a free port; yields its URL and the file with its output."""
     port = free_port()
     output = project / f"{name}.log"
-    environment = {**os.environ, "TOCSIN_SECRET": SECRET, "ADDRESS": f"127.0.0.1:{port}"}
+    environment = {**os.environ, "TOCSIN_SECRET": SECRET, "ADDRESS": f"127.0.0.1:{port}", **env}
     with output.open("w") as log:
         process = subprocess.Popen([project / "bin" / name], cwd=project, env=environment, stdout=log, stderr=log)
         try:
@@ -135,6 +139,65 @@ def test_receiver(project, server):
         assert "order 17 was due at" in output.read_text()
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{url}/hooks/remind", b"{}", PATIENCE_S)
+
+
+@pytest.mark.parametrize(("name", "table", "row"), [
+    ("billing-pgx", "invoices (customer TEXT)", None),
+    ("billing-sql", "accounts (owner TEXT, balance INT)", "INSERT INTO accounts VALUES ('c', 1)"),
+])  # fmt: skip
+def test_deduplication_in_transactions_of_the_program(project, server, postgresql, name, table, row):
+    with psycopg.connect(postgresql, autocommit=True) as database:
+        database.execute("DROP TABLE IF EXISTS tocsin_firings")
+        database.execute(f"CREATE TABLE {table}")
+        if row:
+            database.execute(row)
+        with serving(project, name, DATABASE_URL=postgresql) as (url, _), server.client() as client:
+            client.namespaces.create(name, secret=SECRET)
+            client.timers.create(name, "c", f"{url}/hooks/bill", delay="1h")
+            server.advance("2h")
+            assert client.timers.get(name, "c").status == "completed"
+        assert database.execute("SELECT answer FROM tocsin_firings").fetchall()[0][0].startswith('{"status":200')
+        changed = "SELECT customer FROM invoices" if row is None else "SELECT balance FROM accounts"
+        assert database.execute(changed).fetchall() == [("c" if row is None else 0,)]
+
+
+def test_proxy_and_round_tripper(project, server):
+    lines = run(project / "bin/spans", cwd=project).splitlines()
+    assert lines == ["GET /api/v1/cluster 200 true", "getCluster 1 200"]
+    with proxy(server.url) as (url, requested):
+        assert run(project / "bin/proxy", cwd=project, PROXY=url)
+        assert requested == ["http://tocsin.example:8080/api/v1/namespaces/list"]
+
+
+@contextlib.contextmanager
+def proxy(target):
+    """An HTTP proxy that sends everything to the target; yields its URL and what was requested of it."""
+    requested = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            requested.append(self.path)
+            body = self.rfile.read(int(self.headers["content-length"]))
+            path = urllib.parse.urlsplit(self.path).path
+            request = urllib.request.Request(target + path, body, {"content-type": "application/json"})
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                text = answer.read()
+            self.send_response(200)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.server_port}", requested
+        finally:
+            listening.shutdown()
+            thread.join()
 
 
 def test_the_test(project):

@@ -134,7 +134,7 @@ func (t *Timers) createChunk(ctx context.Context, items []*item, settle func(int
 
 // createGroup sends timers that are refused for the moment again, without those that have a result.
 func (t *Timers) createGroup(ctx context.Context, items []*item, waiting []int, settle func(int, ItemResult)) {
-	started := time.Now()
+	started, paid := time.Now(), 0
 	for retry := 0; ; retry++ {
 		elapsed := time.Since(started)
 		remaining := limits{max(t.limits.timeout-elapsed, time.Millisecond), t.limits.retries}
@@ -149,23 +149,31 @@ func (t *Timers) createGroup(ctx context.Context, items []*item, waiting []int, 
 			}
 			return
 		}
-		pause, again := time.Duration(0), false
-		if retry < t.limits.retries {
-			pause, again = rules.RetryPause(retry, nil, t.limits.timeout-time.Since(started), t.session.random())
-		}
 		var refused []int
+		mayBeDone := false
 		for i, index := range waiting {
-			if again && results[i].Err != nil && isRepeated(results[i].Err) {
+			if results[i].Err != nil && isRepeated(results[i].Err) {
 				refused = append(refused, index)
+				mayBeDone = mayBeDone || maybeDone(results[i].Err)
 			}
 		}
-		again = len(refused) > 0 && t.session.budget.spend()
+		pause, again := time.Duration(0), false
+		if len(refused) > 0 && (t.limits.retries == unlimitedRetries || retry < t.limits.retries) {
+			pause, again = rules.RetryPause(retry, nil, t.limits.timeout-time.Since(started), t.session.random())
+		}
+		if again && mayBeDone {
+			again = t.session.budget.Spend()
+			paid++
+		}
 		for i, index := range waiting {
 			if !again || results[i].Err == nil || !isRepeated(results[i].Err) {
 				settle(index, results[i])
 			}
 		}
 		if !again {
+			if len(refused) == 0 && paid > 0 {
+				t.session.budget.Succeeded(paid)
+			}
 			return
 		}
 		if !sleep(ctx, pause) {
@@ -199,7 +207,7 @@ func (t *Timers) request(ctx context.Context, items []*item, retry int, elapsed 
 		return nil, err
 	}
 	if len(answered.Results) != len(items) {
-		return nil, errors.New("tocsin: the answer has another number of results than the request has timers")
+		return nil, foreign(answer, errors.New("it has another number of results than the request has timers"))
 	}
 	results := make([]ItemResult, len(items))
 	for i, each := range answered.Results {
@@ -207,8 +215,11 @@ func (t *Timers) request(ctx context.Context, items []*item, retry int, elapsed 
 			results[i].Err = errorOfItem(each.Error)
 			continue
 		}
+		if each.Timer == nil {
+			return nil, foreign(answer, fmt.Errorf("result %d has neither a timer nor an error", i))
+		}
 		results[i] = ItemResult{Timer: each.Timer, Existing: each.Existing.Or(false), Replayed: each.Replayed.Or(false)}
-		if t.session.router != nil && each.Timer != nil {
+		if t.session.router != nil {
 			t.session.router.check(items[i].place, each.Timer.ShardID)
 		}
 	}

@@ -64,14 +64,12 @@ func (c *Calls) Delete(ctx context.Context, serviceCallID string) error {
 
 // Tag adds a tag.
 func (c *Calls) Tag(ctx context.Context, serviceCallID, tag string) error {
-	_, err := c.do(ctx, &call{operation: "tagServiceCall", path: c.path(serviceCallID, tag)})
-	return err
+	return c.execute(ctx, &call{operation: "tagServiceCall", path: c.path(serviceCallID, tag)})
 }
 
 // Untag removes a tag.
 func (c *Calls) Untag(ctx context.Context, serviceCallID, tag string) error {
-	_, err := c.do(ctx, &call{operation: "untagServiceCall", path: c.path(serviceCallID, tag)})
-	return err
+	return c.execute(ctx, &call{operation: "untagServiceCall", path: c.path(serviceCallID, tag)})
 }
 
 // Trace returns what happened to the call, message by message.

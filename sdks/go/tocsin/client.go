@@ -14,14 +14,14 @@ package tocsin
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
+
+	"tocsin.dev/go/internal/rules"
 )
 
 // Version is that of this module.
@@ -37,6 +37,10 @@ type Client struct {
 	Namespaces *Namespaces
 	// Cluster shows the servers.
 	Cluster *ClusterView
+	// Keys are the server's API keys.
+	Keys *Keys
+	// Audit is the trail of changes of keys and namespaces.
+	Audit *Audit
 
 	part
 }
@@ -68,9 +72,13 @@ func (o option) configure(c *config) error { return o(c) }
 
 func (l Limit) configure(c *config) error { return l(&c.limits) }
 
-// WithKey sends the API key.
+// WithKey sends the API key. White space around it, such as the line feed of a file, is ignored.
 func WithKey(key string) Option {
-	return option(func(c *config) error { c.session.key = key; return nil })
+	return option(func(c *config) error {
+		trimmed, err := rules.Key(key)
+		c.session.authorization = []string{"Bearer " + trimmed}
+		return err
+	})
 }
 
 // WithOwnerRouting sends writes of timers to the nodes that store them. Clients have to reach the nodes themselves.
@@ -83,12 +91,36 @@ func WithRequestHook(hook func(ctx context.Context, header http.Header)) Option 
 	return option(func(c *config) error { c.session.hook = hook; return nil })
 }
 
-// WithTLSConfig is for private certificate authorities and client certificates.
+// WithOnTry calls the hook after each try of each call, also after those that succeed, in the goroutine of the call. A panic of
+// the hook is logged, and the call goes on.
+func WithOnTry(hook func(Try)) Option {
+	return option(func(c *config) error { c.session.onTry = hook; return nil })
+}
+
+// WithHTTPClient sends requests with this client: for another http.RoundTripper, such as one for traces, a Unix socket, a proxy
+// or tests. Redirects are not followed unless it has a CheckRedirect. The time limits of calls and tries count also with it, the
+// limits of connections do not. Close leaves its connections alone.
+func WithHTTPClient(client *http.Client) Option {
+	return option(func(c *config) error {
+		if client == nil {
+			return errors.New("http client: is nil; give one, or leave the option out")
+		}
+		given := *client
+		if given.CheckRedirect == nil {
+			given.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		}
+		c.session.send = given.Do
+		return nil
+	})
+}
+
+// WithTLSConfig is for private certificate authorities and client certificates. With WithHTTPClient, configure the transport
+// of that client instead.
 func WithTLSConfig(settings *tls.Config) Option {
 	return option(func(c *config) error { c.transport.TLSClientConfig = settings; return nil })
 }
 
-// WithLogger logs warnings to this logger instead of the default one.
+// WithLogger logs to this logger instead of the default one: warnings, and each try at debug level.
 func WithLogger(logger *slog.Logger) Option {
 	return option(func(c *config) error { c.session.log = logger; return nil })
 }
@@ -104,7 +136,7 @@ func WithTimeout(timeout time.Duration) Limit {
 	}
 }
 
-// WithRetries limits the retries of each call; the default is 3, and 0 means none.
+// WithRetries limits the retries of each call; 0 means none. By default a call is repeated until its time is over.
 func WithRetries(retries int) Limit {
 	return func(l *limits) error {
 		if retries < 0 {
@@ -125,36 +157,33 @@ func NewClient(baseURL string, options ...Option) *Client {
 		IdleConnTimeout: idleTimeout, ForceAttemptHTTP2: true,
 	}
 	settings := &config{
-		session:   &session{url: strings.TrimRight(baseURL, "/"), log: slog.Default(), random: random},
-		limits:    limits{timeout: defaultTimeout, retries: defaultRetries},
-		transport: transport,
+		session: &session{random: random}, limits: limits{timeout: defaultTimeout, retries: unlimitedRetries}, transport: transport,
 	}
-	settings.session.http = &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	err := checkURL(baseURL)
+	address, err := rules.BaseURL(baseURL)
+	settings.session.url = address
 	for _, each := range options {
-		if wrong := each.configure(settings); err == nil && wrong != nil {
-			err = invalidArgument(wrong)
+		if wrong := each.configure(settings); err == nil {
+			err = wrong
 		}
+	}
+	if settings.session.send == nil {
+		settings.session.send, settings.session.close = transport.RoundTrip, transport.CloseIdleConnections
+	} else if err == nil && transport.TLSClientConfig != nil {
+		err = errors.New("tls config: has no effect on the client of WithHTTPClient; set it in that client's transport")
 	}
 	if settings.routing {
 		settings.session.router = newRouter(settings.session)
+	}
+	if err != nil {
+		err = invalidArgument(err)
 	}
 	return newClient(part{settings.session, settings.limits, err})
 }
 
 func newClient(shared part) *Client {
-	return &Client{&Timers{shared}, &Schedules{shared}, &Namespaces{shared}, &ClusterView{shared}, shared}
-}
-
-func checkURL(text string) error {
-	parsed, err := url.Parse(text)
-	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
-		return invalidArgument(fmt.Errorf("url: %q is not an http or https URL, such as http://127.0.0.1:8080", text))
+	return &Client{
+		&Timers{shared}, &Schedules{shared}, &Namespaces{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
 	}
-	return nil
 }
 
 // With returns this client with other limits. It shares the connections.
@@ -172,7 +201,11 @@ func (c *Client) With(others ...Limit) *Client {
 func (c *Client) Calls(tenantID string) *Calls { return &Calls{c.part, tenantID} }
 
 // Close closes idle connections.
-func (c *Client) Close() { c.session.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	if c.session.close != nil {
+		c.session.close()
+	}
+}
 
 // do performs a call.
 func (p *part) do(ctx context.Context, c *call) (*reply, error) {
@@ -192,11 +225,34 @@ func ask[T any](ctx context.Context, p *part, c *call) (*T, error) {
 	return readJSON[T](answer)
 }
 
+// execute performs a call whose answer is empty.
+func (p *part) execute(ctx context.Context, c *call) error {
+	answer, err := p.do(ctx, c)
+	if err != nil {
+		return err
+	}
+	return checkEmpty(answer)
+}
+
+func checkEmpty(answer *reply) error {
+	if answer.status != http.StatusNoContent {
+		return foreign(answer, errors.New("it would be 204, without a body"))
+	}
+	return nil
+}
+
+// readJSON reads an answer to a T. What is JSON may still not be Tocsin's, such as the answer of a health check.
 func readJSON[T any](answer *reply) (*T, error) {
 	result := new(T)
-	if err := json.Unmarshal(answer.body, result); err != nil {
-		message := fmt.Sprintf("the answer can't be read (%v): %q; check that the URL is that of a Tocsin server", err, startOf(answer))
-		return nil, &APIError{Status: answer.status, Message: message}
+	if err := decodeValue(answer.body, result); err != nil {
+		return nil, foreign(answer, err)
 	}
 	return result, nil
+}
+
+// foreign is the error of an answer that no Tocsin server gives.
+func foreign(answer *reply, reason error) *APIError {
+	return &APIError{Status: answer.status, Message: fmt.Sprintf(
+		"the answer is not Tocsin's (%v): %q; check that the URL is that of a Tocsin server", reason, startOf(answer),
+	)}
 }

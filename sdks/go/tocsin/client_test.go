@@ -2,6 +2,7 @@ package tocsin
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,9 @@ func (r *recorder) ServeHTTP(to http.ResponseWriter, request *http.Request) {
 		fmt.Fprint(to, batchAnswer(body))
 		return
 	}
-	fmt.Fprint(to, `{"id":"t","status":"pending"}`)
+	if err := json.NewEncoder(to).Encode(Timer{ID: "t", Status: TimerStatusPending}); err != nil {
+		panic(err)
+	}
 }
 
 func batchAnswer(body []byte) string {
@@ -77,7 +80,7 @@ func TestRetriesOfAllCallsShareABudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(requests.bodies); got != 10+20 {
+	if got := len(requests.bodies); got != 10+100 {
 		t.Errorf("%d requests", got)
 	}
 }
@@ -146,7 +149,10 @@ func TestWhatCannotBeSentIsNamed(t *testing.T) {
 			results, err := client.Timers.CreateMany(ctx, func(yield func(CreateTimer) bool) { yield(timer) })
 			return errors.Join(err, results[0].Err)
 		},
-		"url":     func() error { _, err := NewClient("localhost:8080").Namespaces.List(ctx); return err },
+		"url": func() error { _, err := NewClient("localhost:8080").Namespaces.List(ctx); return err },
+		"tls config": func() error {
+			return NewClient("http://x", WithTLSConfig(&tls.Config{}), WithHTTPClient(http.DefaultClient)).Timers.Delete(ctx, "n", "t")
+		},
 		"retries": func() error { return client.With(WithRetries(-1)).Timers.Delete(ctx, "n", "t") },
 		"timeout": func() error { return client.With(WithTimeout(0)).Timers.Delete(ctx, "n", "t") },
 	}
@@ -249,5 +255,62 @@ func TestATimerIsNeverInTwoRequests(t *testing.T) {
 	queue.settled("", first)
 	if _, second := queue.take(now.Add(linger)); ids(second) != "ab" {
 		t.Error(ids(second))
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (t tripper) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
+
+func with(t tripper, options ...Option) *Client {
+	return NewClient("http://tocsin.example", append(options, WithHTTPClient(&http.Client{Transport: t}))...)
+}
+
+func TestARoundTripperOfAnotherKindMayHaveSentTheRequest(t *testing.T) {
+	requests := 0
+	client := with(func(*http.Request) (*http.Response, error) { requests++; return nil, errors.New("lost") })
+	_, err := client.Namespaces.Create(context.Background(), CreateNamespace{Name: "n"})
+	var lost *TransportError
+	if !errors.As(err, &lost) || !lost.MaybeDone || requests != 1 {
+		t.Error(err, requests)
+	}
+}
+
+func TestTimeLimitsHoldWithAnotherHTTPClient(t *testing.T) {
+	client := with(func(request *http.Request) (*http.Response, error) {
+		if ends, ok := request.Context().Deadline(); !ok || time.Until(ends) > tryTimeout {
+			t.Error("a try has no limit")
+		}
+		<-request.Context().Done()
+		return nil, request.Context().Err()
+	}, WithTimeout(time.Millisecond))
+	if _, err := client.Cluster.Get(context.Background()); !errors.Is(err, ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	requests := 0
+	client := with(func(request *http.Request) (*http.Response, error) {
+		requests++
+		return &http.Response{StatusCode: 307, Header: http.Header{"Location": {"/"}}, Body: http.NoBody, Request: request}, nil
+	})
+	if err := client.Timers.Delete(context.Background(), "n", "t"); !errors.Is(err, ErrServerError) || requests != 1 {
+		t.Error(err, requests)
+	}
+}
+
+func TestAForeignAnswerDeletesNothing(t *testing.T) {
+	client, _ := served(t, 200)
+	if err := client.Timers.Delete(context.Background(), "n", "t"); !errors.Is(err, ErrServerError) {
+		t.Error(err)
+	}
+}
+
+func TestAMessageHasEachReasonOnce(t *testing.T) {
+	bad := []BadField{{Path: "payload", Reason: "is too long"}, {Path: "id", Reason: "is empty"}}
+	err := &APIError{Status: 400, Code: "INVALID_INPUT", Message: "payload: is too long", Fields: bad}
+	if got := err.Error(); got != "tocsin: INVALID_INPUT (400): payload: is too long; id: is empty" {
+		t.Error(got)
 	}
 }

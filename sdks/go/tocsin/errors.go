@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -84,7 +85,9 @@ func (e *APIError) Error() string {
 	}
 	text := fmt.Sprintf("tocsin: %s (%d): %s", code, e.Status, e.Message)
 	for _, field := range e.Fields {
-		text += fmt.Sprintf("; %s: %s", field.Path, field.Reason)
+		if reason := field.Path + ": " + field.Reason; !strings.Contains(e.Message, reason) {
+			text += "; " + reason
+		}
 	}
 	if e.CorrelationID != "" {
 		text += fmt.Sprintf(" [correlation id %s]", e.CorrelationID)
@@ -178,6 +181,9 @@ func isRepeated(err error) bool {
 	return errors.As(err, &lost)
 }
 
+// refusals are codes of 503 that are answered instead of executing the request.
+var refusals = map[string]bool{"NOT_READY": true, "REQUEST_EXPIRED": true, "NO_ROOM_FOR_BODY": true, "CLUSTER_UPGRADING": true}
+
 // maybeDone reports whether the request may have been executed all the same.
 func maybeDone(err error) bool {
 	var lost *TransportError
@@ -185,5 +191,5 @@ func maybeDone(err error) bool {
 		return lost.MaybeDone
 	}
 	var answered *APIError
-	return errors.As(err, &answered) && answered.Status >= 500
+	return errors.As(err, &answered) && answered.Status >= 500 && !(answered.Status == 503 && refusals[answered.Code])
 }

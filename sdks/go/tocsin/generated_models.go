@@ -1288,9 +1288,9 @@ func (v Timer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Timer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Attempt: One attempt. status is absent if there was no response, error if the attempt succeeded.
@@ -1323,9 +1323,9 @@ func (v Attempt) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Attempt) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RetryPolicyAnswer: A retry policy with its defaults filled in.
@@ -1357,9 +1357,9 @@ func (v RetryPolicyAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RetryPolicyAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RawBodyAnswer: A callback's raw body, in one of the three forms.
@@ -1384,9 +1384,9 @@ func (v RawBodyAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RawBodyAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Explanation: Where a timer is, what it waits for, and what happens next.
@@ -1420,9 +1420,9 @@ func (v Explanation) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Explanation) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RunPageAnswer: A page of runs, newest first. A page without nextCursor is the last.
@@ -1444,9 +1444,9 @@ func (v RunPageAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunPageAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RunAnswer: One run: what became of one instant of the timer. pending is the current run. After rescheduled and
@@ -1479,9 +1479,9 @@ func (v RunAnswer) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunAnswer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // TimerPage: A page of timers, ordered by executeAt. A page without nextCursor is the last. A page may be empty
@@ -1504,9 +1504,9 @@ func (v TimerPage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *TimerPage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // BatchResults: One result for each timer sent, in the same order.
@@ -1525,9 +1525,9 @@ func (v BatchResults) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BatchResults) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // BatchResult: The result for one timer of a batch: timer or error. With existing or replayed nothing was written:
@@ -1554,9 +1554,9 @@ func (v BatchResult) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BatchResult) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ItemError: Why a timer of a batch was not created.
@@ -1583,9 +1583,9 @@ func (v ItemError) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ItemError) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // BadField: An invalid field: its path, and what is wrong with it.
@@ -1608,9 +1608,9 @@ func (v BadField) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BadField) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Schedule: A schedule: its definition, and where it stands.
@@ -1751,9 +1751,9 @@ func (v Schedule) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Schedule) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Occurrence: An occurrence that has ended.
@@ -1785,9 +1785,9 @@ func (v Occurrence) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Occurrence) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // SchedulePage: A page of schedules, ordered by id. A page without nextCursor is the last.
@@ -1809,9 +1809,9 @@ func (v SchedulePage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *SchedulePage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Preview: The next instants, fewer than asked for if there are no more.
@@ -1834,9 +1834,9 @@ func (v Preview) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Preview) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // OccurrencePage: A page of occurrences, newest first. A page without nextCursor is the last.
@@ -1858,9 +1858,9 @@ func (v OccurrencePage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OccurrencePage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // OccurrenceRun: One occurrence with its attempts. pending is the current one. missed: instants that did not fire,
@@ -1898,9 +1898,9 @@ func (v OccurrenceRun) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OccurrenceRun) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // MissedRange: Instants that did not fire, from the first to the last.
@@ -1929,9 +1929,9 @@ func (v MissedRange) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *MissedRange) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Namespace: A namespace and its settings. The secret is never shown.
@@ -1981,9 +1981,9 @@ func (v Namespace) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Namespace) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // NamespaceList: All namespaces that the key has access to, sorted by name.
@@ -2002,9 +2002,9 @@ func (v NamespaceList) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *NamespaceList) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RotatedSecret: The new signing secret. Only this response shows it.
@@ -2030,9 +2030,9 @@ func (v RotatedSecret) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RotatedSecret) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // CreatedKey: A new API key. Only this response contains the key itself.
@@ -2073,9 +2073,9 @@ func (v CreatedKey) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *CreatedKey) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // KeyList: The API keys within the scope of the caller's key, oldest first, including expired ones.
@@ -2094,9 +2094,9 @@ func (v KeyList) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *KeyList) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ShownKey: An API key without its secret, of which only a hash is stored.
@@ -2134,9 +2134,9 @@ func (v ShownKey) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShownKey) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // AuditPage: A page of the audit trail, newest first.
@@ -2158,9 +2158,9 @@ func (v AuditPage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditPage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // AuditEntry: An entry of the audit trail: a change of keys or namespaces, or a sign-in.
@@ -2201,9 +2201,9 @@ func (v AuditEntry) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditEntry) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // SubmittedServiceCall: An accepted service call: from this request, or from the earlier one that it repeats.
@@ -2228,9 +2228,9 @@ func (v SubmittedServiceCall) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *SubmittedServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCallPage: A page of service calls, newest first. A page without nextCursor is the last.
@@ -2252,9 +2252,9 @@ func (v ServiceCallPage) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallPage) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCallSummary: A service call, as in lists.
@@ -2310,9 +2310,9 @@ func (v ServiceCallSummary) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallSummary) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // RequestLine: The request's method and URL.
@@ -2335,9 +2335,9 @@ func (v RequestLine) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RequestLine) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Outcome: How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was
@@ -2359,9 +2359,9 @@ func (v Outcome) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Outcome) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ResponseMeta: The service's response.
@@ -2392,9 +2392,9 @@ func (v ResponseMeta) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ResponseMeta) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ErrorMeta: Why the call failed.
@@ -2419,9 +2419,9 @@ func (v ErrorMeta) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ErrorMeta) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCallTrace: Everything stored under the correlation id of a service call, in order of time, each entry
@@ -2447,9 +2447,9 @@ func (v ServiceCallTrace) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallTrace) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // TraceEntry: One result of a submission: a message or a row.
@@ -2483,9 +2483,9 @@ func (v TraceEntry) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *TraceEntry) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ServiceCall: A service call in full.
@@ -2543,9 +2543,9 @@ func (v ServiceCall) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ShownRequest: The request; secrets are redacted.
@@ -2576,9 +2576,9 @@ func (v ShownRequest) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShownRequest) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Execution: One execution of the request. Without finishedAt it is in flight.
@@ -2613,9 +2613,9 @@ func (v Execution) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Execution) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ExecutedRequest: The request that was sent.
@@ -2644,9 +2644,9 @@ func (v ExecutedRequest) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedRequest) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ExecutedResponse: The response that was received.
@@ -2671,9 +2671,9 @@ func (v ExecutedResponse) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedResponse) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Cluster: Nodes, shards, and whether the responding node is dispatching timers.
@@ -2700,9 +2700,9 @@ func (v Cluster) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Cluster) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Node: A node of the cluster. self marks the node that responds. Fields that only the node itself knows are null
@@ -2758,9 +2758,9 @@ func (v Node) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Node) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // Shard: A shard; the statistics of its window are present only if its owner could be reached. version is its
@@ -2796,9 +2796,9 @@ func (v Shard) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Shard) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // ShardOwners: Which node owns each shard, as the responding node last read it. owners has for each shard, by its
@@ -2822,9 +2822,9 @@ func (v ShardOwners) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShardOwners) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }
 
 // OwnerNode: A node of the cluster, for clients that send writes to the owners of shards.
@@ -2852,7 +2852,7 @@ func (v OwnerNode) MarshalJSON() ([]byte, error) {
 	return encodeMembers(v.members())
 }
 
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OwnerNode) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeAnswer(data, v.members())
 }

@@ -49,7 +49,7 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a value or null.
 func (o *Opt[T]) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
+	if isNull(data) {
 		*o = Null[T]()
 		return nil
 	}

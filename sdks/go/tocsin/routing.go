@@ -113,7 +113,7 @@ func (r *router) check(p place, shardID int) {
 
 func (r *router) disable(reason string) {
 	r.disabled = true
-	r.session.log.Warn("owner routing is off", "reason", reason, "all_requests_go_to", r.session.url)
+	r.session.logger().Warn("owner routing is off", "reason", reason, "all_requests_go_to", r.session.url)
 }
 
 func (r *router) renew(ctx context.Context, s *session, etag string) {

@@ -1,6 +1,7 @@
 package tocsin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"tocsin.dev/go/internal/rules"
@@ -21,9 +22,10 @@ import (
 const (
 	connectTimeout = 2 * time.Second
 	// tryTimeout is longer than the server's own 10 s, so that its 503 arrives, which means more than a timeout.
-	tryTimeout         = 15 * time.Second
-	defaultTimeout     = 30 * time.Second
-	defaultRetries     = 3
+	tryTimeout     = 15 * time.Second
+	defaultTimeout = 30 * time.Second
+	// unlimitedRetries: until the call's time is over.
+	unlimitedRetries   = -1
 	connectionsPerHost = 64
 	// idleTimeout is below the 75 s after which the server closes idle connections.
 	idleTimeout = 60 * time.Second
@@ -31,14 +33,25 @@ const (
 
 // session is what all calls of a client share.
 type session struct {
-	url    string
-	key    string
-	http   *http.Client
-	hook   func(context.Context, http.Header)
-	log    *slog.Logger
-	budget retryBudget
-	router *router
-	random func() float64
+	url           string
+	authorization []string
+	send          func(*http.Request) (*http.Response, error)
+	hook          func(context.Context, http.Header)
+	onTry         func(Try)
+	log           *slog.Logger
+	budget        rules.RetryBudget
+	router        *router
+	random        func() float64
+	// close closes idle connections; nil: they are not ours.
+	close func()
+}
+
+// logger is the default one at the time of the event, unless another is given.
+func (s *session) logger() *slog.Logger {
+	if s.log == nil {
+		return slog.Default()
+	}
+	return s.log
 }
 
 // limits are those of one call.
@@ -95,33 +108,40 @@ func (s *session) perform(ctx context.Context, c *call, l limits) (answer *reply
 	if s.router != nil && c.place != nil {
 		base = s.router.baseFor(ctx, *c.place, s)
 	}
+	paid := 0
 	for retry := 0; ; retry++ {
-		answer, err = s.try(ctx, c, base, retry, time.Since(started), deadline)
-		if err != nil && ctx.Err() == context.Canceled {
-			return nil, true, fmt.Errorf("tocsin: %s: %w", c.operation, context.Cause(ctx))
-		}
+		began := time.Now()
+		answer, err = s.try(ctx, c, base, retry, began.Sub(started), deadline)
 		if errors.Is(err, ErrInvalidArgument) {
 			return nil, mayBeDone, err
 		}
-		if s.router != nil && c.place != nil {
+		canceled := err != nil && ctx.Err() == context.Canceled
+		if s.router != nil && c.place != nil && !canceled {
 			s.router.observe(base, answer)
 		}
-		if err == nil && answer.status >= 200 && answer.status < 300 {
-			s.budget.earn()
-			return answer, mayBeDone, nil
-		}
-		if err == nil {
+		if err == nil && (answer.status < 200 || answer.status >= 300) {
 			err = errorOf(answer)
 		}
-		mayBeDone = mayBeDone || maybeDone(err)
-		var lost *TransportError
-		if errors.As(err, &lost) && !time.Now().Before(deadline) {
-			reason := fmt.Errorf("%w: no answer within the time of the call: %v", ErrDeadlineExceeded, lost.Err)
-			return nil, mayBeDone, &TransportError{MaybeDone: mayBeDone, Err: reason}
+		tried := Try{Operation: c.operation, Number: retry + 1, Elapsed: time.Since(began)}
+		if err == nil {
+			s.report(ctx, tried, answer, nil)
+			s.budget.Succeeded(paid)
+			return answer, mayBeDone, nil
 		}
-		pause, ok := s.pause(c, err, retry, l, time.Until(deadline))
-		if !ok || !s.budget.spend() {
-			return nil, mayBeDone, err
+		mayBeDone = mayBeDone || maybeDone(err)
+		pause, again := time.Duration(0), false
+		if !canceled {
+			pause, again = s.pause(c, err, retry, l, time.Until(deadline))
+		}
+		if again {
+			tried.Pause = Some(pause)
+		}
+		s.report(ctx, tried, answer, err)
+		if !again {
+			return nil, mayBeDone, final(ctx, c, err, canceled, mayBeDone, deadline)
+		}
+		if maybeDone(err) {
+			paid++
 		}
 		if !sleep(ctx, pause) {
 			return nil, mayBeDone, fmt.Errorf("tocsin: %s: %w", c.operation, context.Cause(ctx))
@@ -130,9 +150,23 @@ func (s *session) perform(ctx context.Context, c *call, l limits) (answer *reply
 	}
 }
 
-// pause is the time before the next try; false: there is none.
+// final is the error of a call whose last try failed with this one.
+func final(ctx context.Context, c *call, err error, canceled, mayBeDone bool, deadline time.Time) error {
+	var lost *TransportError
+	switch {
+	case canceled:
+		return fmt.Errorf("tocsin: %s: %w", c.operation, context.Cause(ctx))
+	case errors.As(err, &lost) && !time.Now().Before(deadline):
+		reason := fmt.Errorf("%w: no answer within the time of the call: %v", ErrDeadlineExceeded, lost.Err)
+		return &TransportError{MaybeDone: mayBeDone, Err: reason}
+	}
+	return err
+}
+
+// pause is the time before the next try; false: there is none. One after a try that may have been executed has to be paid for;
+// for the others the pauses bound the load.
 func (s *session) pause(c *call, err error, retry int, l limits, left time.Duration) (time.Duration, bool) {
-	if retry >= l.retries || !isRepeated(err) || (c.once && maybeDone(err)) {
+	if l.retries != unlimitedRetries && retry >= l.retries || !isRepeated(err) || c.once && maybeDone(err) {
 		return 0, false
 	}
 	var after *time.Duration
@@ -140,7 +174,11 @@ func (s *session) pause(c *call, err error, retry int, l limits, left time.Durat
 	if errors.As(err, &answered) && answered.hasRetryAfter {
 		after = &answered.RetryAfter
 	}
-	return rules.RetryPause(retry, after, left, s.random())
+	pause, again := rules.RetryPause(retry, after, left, s.random())
+	if !again || maybeDone(err) && !s.budget.Spend() {
+		return 0, false
+	}
+	return pause, true
 }
 
 // read is one short try of a read whose failure changes no call's result.
@@ -155,42 +193,71 @@ func (s *session) read(ctx context.Context, c *call) (*reply, error) {
 func (s *session) try(
 	ctx context.Context, c *call, base string, retry int, elapsed time.Duration, deadline time.Time,
 ) (*reply, error) {
-	request, err := s.request(c, base, retry, elapsed)
-	if err != nil {
-		return nil, err
-	}
-	if s.hook != nil {
-		s.hook(ctx, request.Header)
-	}
 	ends := time.Now().Add(tryTimeout)
 	if deadline.Before(ends) {
 		ends = deadline
 	}
 	limited, cancel := context.WithDeadline(ctx, ends)
 	defer cancel()
-	connected := false
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
-	response, err := s.http.Do(request.WithContext(httptrace.WithClientTrace(limited, trace)))
+	var link connection
+	request, err := s.request(link.traced(limited), c, base, retry, elapsed)
 	if err != nil {
-		return nil, lostAnswer(limited, connected, err)
+		return nil, err
+	}
+	if s.hook != nil {
+		s.hook(ctx, request.Header)
+	}
+	response, err := s.send(request)
+	if err != nil {
+		return nil, lostAnswer(limited, link.maybeUsed(), err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	body, err := readAll(response)
 	if err != nil {
 		return nil, lostAnswer(limited, true, err)
 	}
 	return &reply{response.StatusCode, response.Header, body}, nil
 }
 
+// readAll spares growing buffers if the length is known.
+func readAll(response *http.Response) ([]byte, error) {
+	if response.ContentLength <= 0 || response.ContentLength > maxBatchBytes {
+		return io.ReadAll(response.Body)
+	}
+	body := make([]byte, response.ContentLength)
+	_, err := io.ReadFull(response.Body, body)
+	return body, err
+}
+
+// connection follows whether a request got one. Round trippers that are not net/http's may never report it.
+type connection struct{ asked, got atomic.Bool }
+
+func (c *connection) traced(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { c.asked.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { c.got.Store(true) },
+	})
+}
+
+// maybeUsed is false only if the request was certainly never sent.
+func (c *connection) maybeUsed() bool { return c.got.Load() || !c.asked.Load() }
+
 // lostAnswer does not wrap the error of a try's own time limit: it is not the caller's.
-func lostAnswer(ctx context.Context, connected bool, err error) error {
+func lostAnswer(ctx context.Context, maybeDone bool, err error) error {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("no answer in time: %v", err)
 	}
-	return &TransportError{MaybeDone: connected, Err: err}
+	return &TransportError{MaybeDone: maybeDone, Err: err}
 }
 
-func (s *session) request(c *call, base string, retry int, elapsed time.Duration) (*http.Request, error) {
+// Values of headers that all requests share.
+var (
+	jsonType  = []string{"application/json"}
+	userAgent = []string{"tocsin-client-go/" + Version}
+	firstTry  = []string{"1"}
+)
+
+func (s *session) request(ctx context.Context, c *call, base string, retry int, elapsed time.Duration) (*http.Request, error) {
 	described := operations[c.operation]
 	address := base + described.path
 	for name, value := range c.path {
@@ -208,22 +275,22 @@ func (s *session) request(c *call, base string, retry int, elapsed time.Duration
 		if err != nil {
 			return nil, invalidArgument(err)
 		}
-		body = strings.NewReader(string(encoded))
+		body = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequest(described.method, address, body)
+	request, err := http.NewRequestWithContext(ctx, described.method, address, body)
 	if err != nil {
 		return nil, invalidArgument(err)
 	}
-	request.Header.Set("accept", "application/json")
-	request.Header.Set("user-agent", "tocsin-client-go/"+Version)
+	request.Header = make(http.Header, 8) // with room for those below
+	request.Header["Accept"], request.Header["User-Agent"] = jsonType, userAgent
 	if body != nil {
-		request.Header.Set("content-type", "application/json")
+		request.Header["Content-Type"] = jsonType
 	}
-	if s.key != "" {
-		request.Header.Set("authorization", "Bearer "+s.key)
+	if s.authorization != nil {
+		request.Header["Authorization"] = s.authorization
 	}
 	if c.first && retry == 0 {
-		request.Header.Set("tocsin-first-try", "1")
+		request.Header["Tocsin-First-Try"] = firstTry
 	}
 	for name, values := range c.header {
 		request.Header[name] = values
@@ -241,35 +308,6 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// retryBudget bounds the retries of a client: if most tries fail, repeating each of them makes an overload worse. It counts
-// in tenths of a retry: 20 retries over all calls of a client while nothing succeeds, and one more for ten successes.
-type retryBudget struct {
-	mutex sync.Mutex
-	spent int
-}
-
-const (
-	maxBudget = 200
-	retryCost = 10
-)
-
-// spend pays for a retry; false: too little is left.
-func (b *retryBudget) spend() bool {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if b.spent+retryCost > maxBudget {
-		return false
-	}
-	b.spent += retryCost
-	return true
-}
-
-func (b *retryBudget) earn() {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	b.spent = max(b.spent-1, 0)
 }
 
 func random() float64 { return rand.Float64() }

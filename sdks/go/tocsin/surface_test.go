@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// No exported function, method or field has an untyped value in it: constraints of type parameters apart.
+// No exported function, method or field has an untyped value in it: constraints of type parameters apart, and the parameters of
+// SQL statements, which database libraries take as ...any.
 func TestPublicSurfaceIsTyped(t *testing.T) {
 	for _, folder := range []string{".", "../receiver", "../tocsintest"} {
 		names, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -54,6 +55,9 @@ func checkTyped(t *testing.T, file, name string, fields *ast.FieldList) {
 		return
 	}
 	for _, field := range fields.List {
+		if _, variadic := field.Type.(*ast.Ellipsis); variadic {
+			continue
+		}
 		ast.Inspect(field.Type, func(node ast.Node) bool {
 			if named, ok := node.(*ast.Ident); ok && named.Name == "any" {
 				t.Errorf("%s: %s has an any", file, name)

@@ -125,7 +125,10 @@ func (p *part) delete(ctx context.Context, remove, get *call, isGone func(*reply
 	if p.err != nil {
 		return p.err
 	}
-	_, mayBeDone, refused := p.session.perform(ctx, remove, p.limits)
+	answer, mayBeDone, refused := p.session.perform(ctx, remove, p.limits)
+	if refused == nil {
+		return checkEmpty(answer)
+	}
 	if !mayBeDone || !(errors.Is(refused, ErrNotFound) || errors.Is(refused, ErrConflict)) {
 		return refused
 	}

@@ -14,6 +14,8 @@ const (
 	maxPoll   = 2 * time.Second
 	// Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ.
 	maxWaitSleep = 30 * time.Second
+	// The same where the clock can be moved to the instant while nobody waits for that.
+	maxMovableSleep = time.Second
 )
 
 // wait asks until it has finished: at the instant at which it is due, then ever more rarely.
@@ -33,11 +35,13 @@ func wait[T any](ctx context.Context, p *part, get *call, read func(*T) (finishe
 			return found, nil
 		}
 		pause := poll
-		if ahead := due.Sub(serverNow(answer)); ahead > 0 {
-			pause, poll = min(ahead, maxWaitSleep), firstPoll
+		now, longest := serverNow(answer)
+		if ahead := due.Sub(now); ahead > 0 {
+			pause, poll = ahead, firstPoll
 		} else {
 			poll = min(poll*2, maxPoll)
 		}
+		pause = min(pause, longest)
 		if !sleep(ctx, pause) {
 			return nil, waitError(ctx, context.Cause(ctx))
 		}
@@ -51,12 +55,13 @@ func waitError(ctx context.Context, err error) error {
 	return err
 }
 
-// serverNow is the time by which the server fires. Only `tocsin dev` shows it, whose clock can be moved.
-func serverNow(answer *reply) time.Time {
+// serverNow is the time by which the server fires, and how long to sleep at most. Only `tocsin dev` shows its time, because its
+// clock can be moved.
+func serverNow(answer *reply) (time.Time, time.Duration) {
 	if shown, err := rules.ParseInstant(answer.header.Get("tocsin-now")); err == nil {
-		return shown
+		return shown, maxMovableSleep
 	}
-	return time.Now()
+	return time.Now(), maxWaitSleep
 }
 
 // later is the first instant, or the second one if that is absent.

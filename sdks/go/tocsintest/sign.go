@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"testing"
 	"time"
@@ -15,11 +16,19 @@ import (
 )
 
 // Sign makes the request that brings this firing, signed now, for http.Handlers. Members with their zero value get one that a
-// server could send; give a WebhookID if you send the same firing again.
+// server could send. The webhook-id is the same for the same Namespace, TimerID and ExecuteAt, so that such requests repeat a
+// firing; a WebhookID of your own is taken as it is.
 func Sign(t testing.TB, firing receiver.Firing, secret string) *http.Request {
 	t.Helper()
 	now := time.Now()
-	firing.WebhookID = cmp.Or(firing.WebhookID, "msg_"+rules.NewUUID4().String())
+	firing.Namespace, firing.TimerID = cmp.Or(firing.Namespace, "default"), cmp.Or(firing.TimerID, "test")
+	if firing.WebhookID == "" {
+		name := rules.NewUUID4().String()
+		if !firing.ExecuteAt.IsZero() {
+			name = strconv.FormatInt(firing.ExecuteAt.UnixMicro(), 10)
+		}
+		firing.WebhookID = rules.WebhookID(firing.Namespace, firing.TimerID, name)
+	}
 	body := firing.Body
 	if body == nil {
 		body = envelope(t, firing, now)
@@ -29,6 +38,10 @@ func Sign(t testing.TB, firing receiver.Firing, secret string) *http.Request {
 		t.Fatal(err)
 	}
 	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	if firing.Body != nil {
+		request.Header.Set("tocsin-namespace", firing.Namespace)
+		request.Header.Set("tocsin-timer-id", url.PathEscape(firing.TimerID))
+	}
 	for name, values := range firing.Header {
 		request.Header[name] = values
 	}
@@ -63,8 +76,7 @@ func envelope(t testing.TB, firing receiver.Firing, now time.Time) []byte {
 		Attempt   int             `json:"attempt"`
 		Payload   json.RawMessage `json:"payload"`
 	}{
-		cmp.Or(firing.Namespace, "default"), cmp.Or(firing.TimerID, "test"), instant(firing.ExecuteAt),
-		instant(firing.FiredAt), cmp.Or(firing.Attempt, 1), payload,
+		firing.Namespace, firing.TimerID, instant(firing.ExecuteAt), instant(firing.FiredAt), cmp.Or(firing.Attempt, 1), payload,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 from tocsin_client.testing import TestServer
@@ -34,13 +33,7 @@ JVM = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp")
 
 
 @pytest.fixture(scope="module")
-def jars():
-    """Built by Maven, unless they are newer than their sources."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            lacking("java", f"there is no {program} (Debian: default-jdk-headless, maven)")
-    built = subprocess.run(["make", "sdk-java"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
+def jars(built):
     return JARS
 
 
@@ -164,13 +157,15 @@ def test_receivers(tmp_path, classpath, server, port, name):
             urllib.request.urlopen(hook, b"{}", PATIENCE_S)
 
 
-def test_a_chain_that_bills_once_a_month(tmp_path, classpath, server, port):
-    with serving(tmp_path, port, *JVM, classpath, "Billing"), server.client() as client:
-        client.namespaces.create("java-billing", secret=SECRET)
+@pytest.mark.parametrize("name", ["Billing", "SpringBilling"])
+def test_a_chain_that_bills_once_a_month(tmp_path, classpath, server, port, name):
+    with serving(tmp_path, port, *JVM, classpath, name), server.client() as client:
+        client.namespaces.create(name, secret=SECRET)
         hook = f"http://127.0.0.1:{port}/hooks/bill"
-        timer = client.timers.create("java-billing", "customer-3", hook, delay="1d", payload={"month": 1})
+        timer = client.timers.create(name, "customer-3", hook, delay="1d", payload={"month": 1})
         server.advance("62d")
-        then = client.timers.get("java-billing", "customer-3")
+        then = client.timers.get(name, "customer-3")
+        client.timers.delete(name, "customer-3")
         assert (then.status, then.payload) == ("pending", {"month": 4})
         assert (then.execute_at - timer.execute_at).days == 90
     with contextlib.closing(sqlite3.connect(tmp_path / "billing.db")) as database:

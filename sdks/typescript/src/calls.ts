@@ -1,6 +1,6 @@
 /** Service calls. */
 
-import { read } from "./core/answers.js";
+import { read, readNothing } from "./core/answers.js";
 import { ask, remove, type WaitOptions, waitFor } from "./core/flows.js";
 import { uuid7 } from "./core/ids.js";
 import type { Call, CallOptions, Session } from "./core/session.js";
@@ -16,7 +16,7 @@ import type {
 } from "./generated/models.js";
 import type { OperationName } from "./generated/operations.js";
 import { Pages } from "./pages.js";
-import { type InstantLike, toInstant } from "./values.js";
+import { encodeInstant, type InstantLike } from "./values.js";
 
 /** A service call to submit: its request, and when. */
 export type NewServiceCall = Omit<SubmitServiceCall, "requestSpec"> & RequestSpec;
@@ -72,12 +72,14 @@ export class Calls {
 
   /** Adds a tag. */
   async tag(serviceCallId: string, tag: string, options?: CallOptions): Promise<void> {
-    await this.session.perform(this.of("tagServiceCall", serviceCallId, { tag }), this.session.limits(options));
+    const call = this.of("tagServiceCall", serviceCallId, { tag });
+    readNothing(await this.session.perform(call, this.session.limits(options)));
   }
 
   /** Removes a tag. */
   async untag(serviceCallId: string, tag: string, options?: CallOptions): Promise<void> {
-    await this.session.perform(this.of("untagServiceCall", serviceCallId, { tag }), this.session.limits(options));
+    const call = this.of("untagServiceCall", serviceCallId, { tag });
+    readNothing(await this.session.perform(call, this.session.limits(options)));
   }
 
   /** What happened to the call, message by message. */
@@ -104,8 +106,8 @@ export class Calls {
     const { from, to, limit } = filter;
     const query = {
       ...filter,
-      from: from === undefined ? undefined : toInstant(from),
-      to: to === undefined ? undefined : toInstant(to),
+      from: from === undefined ? undefined : encodeInstant(from, "from"),
+      to: to === undefined ? undefined : encodeInstant(to, "to"),
       limit: limit === undefined ? undefined : String(limit),
     };
     const path = { tenantId: this.tenantId };

@@ -2,6 +2,7 @@
 
 import { Calls } from "./calls.js";
 import { type ClientOptions, Session } from "./core/session.js";
+import { Audit, Keys } from "./keys.js";
 import { ClusterView, Namespaces } from "./namespaces.js";
 import { Schedules } from "./schedules.js";
 import { Timers } from "./timers.js";
@@ -11,15 +12,19 @@ export class Client {
   readonly timers: Timers;
   readonly schedules: Schedules;
   readonly namespaces: Namespaces;
+  readonly keys: Keys;
+  readonly audit: Audit;
   readonly cluster: ClusterView;
   private readonly session: Session;
 
-  /** TypeError, RangeError: the URL or an option is none. */
+  /** InvalidArgument: the URL, the key or another option is none. */
   constructor(url: string, options: ClientOptions = {}) {
     this.session = new Session(url, options);
     this.timers = new Timers(this.session);
     this.schedules = new Schedules(this.session);
     this.namespaces = new Namespaces(this.session);
+    this.keys = new Keys(this.session);
+    this.audit = new Audit(this.session);
     this.cluster = new ClusterView(this.session);
   }
 

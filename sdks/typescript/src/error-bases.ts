@@ -21,6 +21,13 @@ export class TocsinError extends Error {
   }
 }
 
+/** An argument can't be sent, so nothing was: no JSON, no instant, no URL, no key. The message names it. */
+export class InvalidArgument extends TocsinError {
+  static {
+    InvalidArgument.prototype.name = "InvalidArgument";
+  }
+}
+
 /** No answer arrived. */
 export class TransportError extends TocsinError {
   static {

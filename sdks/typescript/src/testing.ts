@@ -8,6 +8,8 @@ import { delimiter, join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { Client } from "./client.js";
+import { encodeJson } from "./core/bodies.js";
+import { timerUuid } from "./core/ids.js";
 import { TocsinError } from "./error-bases.js";
 import { type Firing, signBody } from "./receiver/index.js";
 import { type DurationLike, encodeDuration, type Instant, type InstantLike, toInstant } from "./values.js";
@@ -113,16 +115,17 @@ export interface TestFiring<Payload> {
   readonly payload?: Payload | undefined;
   readonly attempt?: number | undefined;
   readonly executeAt?: InstantLike | undefined;
+  /** By default that of a new firing of the timer; a receiver refuses one that is of another timer. */
   readonly webhookId?: string | undefined;
 }
 
 /** A firing for a handler's test. */
 export function firing<Payload = null>(given: TestFiring<Payload> = {}): Firing<Payload | null> {
   const executeAt = toInstant(given.executeAt ?? new Date());
+  const place = { namespace: given.namespace ?? "default", timerId: given.timerId ?? "test" };
   return {
-    webhookId: given.webhookId ?? `msg_${crypto.randomUUID()}`,
-    namespace: given.namespace ?? "default",
-    timerId: given.timerId ?? "test",
+    webhookId: given.webhookId ?? `msg_${timerUuid(place).replaceAll("-", "")}_${crypto.randomUUID()}`,
+    ...place,
     executeAt,
     firedAt: executeAt,
     attempt: given.attempt ?? 1,
@@ -133,18 +136,23 @@ export function firing<Payload = null>(given: TestFiring<Payload> = {}): Firing<
   };
 }
 
-/** The request that brings this firing, signed now: `new Request(url, await sign(firing(), secret))`. */
+/**
+ * The request that brings this firing, signed now: `new Request(url, await sign(firing(), secret))`. A firing with a `body` is
+ * one of a timer with a raw body.
+ */
 export async function sign(firing: Firing, secret: string): Promise<SignedRequest> {
   const { namespace, timerId, executeAt, firedAt, attempt, payload, webhookId } = firing;
-  const body =
-    firing.body.length > 0
-      ? new TextDecoder().decode(firing.body)
-      : JSON.stringify({ namespace, timerId, executeAt, firedAt, attempt, payload });
+  const isRaw = firing.body.length > 0;
+  const body = isRaw
+    ? new TextDecoder().decode(firing.body)
+    : encodeJson({ namespace, timerId, executeAt, firedAt, attempt, payload });
+  const names = { "tocsin-namespace": namespace, "tocsin-timer-id": encodeURIComponent(timerId) };
   const timestamp = Math.floor(Date.now() / 1_000);
   return {
     method: "POST",
     headers: {
       "content-type": "application/json",
+      ...(isRaw ? names : {}),
       ...firing.headers,
       "webhook-id": webhookId,
       "webhook-timestamp": String(timestamp),

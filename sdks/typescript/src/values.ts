@@ -1,5 +1,7 @@
 /** Instants and durations, as requests and answers write them. */
 
+import { InvalidArgument } from "./error-bases.js";
+
 /** An instant as RFC 3339 text in UTC with all microseconds, such as `2027-01-31T12:00:00.000001Z`. `toDate` makes a `Date`. */
 export type Instant = string;
 
@@ -110,21 +112,21 @@ export function toMicroseconds(duration: DurationLike): number {
   return typeof duration === "string" ? parseDuration(duration) : ofParts(duration);
 }
 
-/** What is sent for an instant. TypeError, RangeError: it is none. */
+/** What is sent for an instant. InvalidArgument: it is none. */
 export function encodeInstant(instant: InstantLike, name: string): string {
   if (typeof instant === "string") {
     return instant; // the server reports what is wrong with it
   }
   if (!(instant instanceof Date)) {
-    throw new TypeError(`${name}: is neither a Date nor text; give a Date, or RFC 3339 text`);
+    throw new InvalidArgument(`${name}: is neither a Date nor text; give a Date, or RFC 3339 text`);
   }
   if (Number.isNaN(instant.getTime())) {
-    throw new RangeError(`${name}: is an invalid Date; check how it was made`);
+    throw new InvalidArgument(`${name}: is an invalid Date; check how it was made`);
   }
   return instant.toISOString();
 }
 
-/** What is sent for a duration. TypeError, RangeError: it is none. */
+/** What is sent for a duration. InvalidArgument: it is none. */
 export function encodeDuration(duration: DurationLike, name: string): string {
   if (typeof duration === "string") {
     return duration;
@@ -132,9 +134,7 @@ export function encodeDuration(duration: DurationLike, name: string): string {
   try {
     return formatDuration(ofParts(duration));
   } catch (error) {
-    throw error instanceof TypeError || error instanceof RangeError
-      ? new (error.constructor as typeof RangeError)(`${name}: ${error.message}`)
-      : error;
+    throw new InvalidArgument(`${name}: ${(error as Error).message}`, { cause: error });
   }
 }
 

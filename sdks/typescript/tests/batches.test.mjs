@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Session } from "../dist/core/session.js";
-import { BatcherClosed, BatcherFull, InvalidInput } from "../dist/errors.js";
+import { BatcherClosed, BatcherFull, InvalidArgument, InvalidInput } from "../dist/errors.js";
 import { Timers } from "../dist/timers.js";
 import { answering, NEW, refusal, TIMER } from "./fakes.mjs";
 
@@ -47,6 +47,22 @@ test("timers that are refused for the moment go again without the others", async
     sent.map(({ headers }) => headers.get("tocsin-first-try")),
     ["1", null],
   );
+});
+
+test("a timer that can't be written is its own error, and the others are sent", async () => {
+  const { timers: part, sent } = timers(created);
+  const each = wanted(4);
+  each[0].payload = Number.NaN;
+  each[2] = undefined;
+  const results = await part.createMany(each);
+  assert.ok(results[0].error instanceof InvalidArgument && results[2].error instanceof InvalidArgument);
+  assert.deepEqual(
+    [results[1].timer.id, results[3].timer.id, sent[0].body.timers.length, results.length],
+    ["t1", "t3", 2, 4],
+  );
+  const batcher = part.batcher();
+  await assert.rejects(batcher.add(each[0]), InvalidArgument);
+  await batcher.close();
 });
 
 test("a failed request is the result of all its timers", async () => {

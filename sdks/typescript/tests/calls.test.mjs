@@ -3,21 +3,31 @@ import { test } from "node:test";
 import { Calls } from "../dist/calls.js";
 import { RetryBudget } from "../dist/core/retries.js";
 import { Session } from "../dist/core/session.js";
-import { DeadlineExceeded, ServerError, TimerNotFound, TransportError, WaitTimeout } from "../dist/errors.js";
+import {
+  DeadlineExceeded,
+  InvalidArgument,
+  KeyNotFound,
+  ServerError,
+  TimerNotFound,
+  TransportError,
+  WaitTimeout,
+} from "../dist/errors.js";
 import { Client } from "../dist/index.js";
+import { Keys } from "../dist/keys.js";
 import { Namespaces } from "../dist/namespaces.js";
+import { rescheduleAt } from "../dist/receiver/index.js";
 import { Timers } from "../dist/timers.js";
 import { addDuration, encodeDuration, encodeInstant, toDate, toMicroseconds } from "../dist/values.js";
-import { answering, FakeClock, NEW, refusal, TIMER } from "./fakes.mjs";
+import { answering, FakeClock, NAMESPACE, NEW, refusal, TIMER } from "./fakes.mjs";
 
-const SILENT = { warn() {}, error() {} };
+const SILENT = {};
 const CUT = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNRESET" } });
 const REFUSED = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
 
 function session(answers, options = {}) {
   const clock = new FakeClock();
   const server = answering(...answers);
-  const made = new Session("http://tocsin/", { fetch: server.fetch, log: SILENT, ...options }, clock);
+  const made = new Session("http://tocsin/", { fetch: server.fetch, logger: SILENT, ...options }, clock);
   return { session: made, clock, sent: server.sent };
 }
 
@@ -48,21 +58,70 @@ test("what is not safe is repeated only if it was certainly not executed", async
   const cut = session([CUT]);
   await assert.rejects(new Namespaces(cut.session).create(namespace), (error) => error.maybeDone === true);
   assert.equal(cut.sent.length, 1);
-  const refused = session([REFUSED]);
-  await assert.rejects(new Namespaces(refused.session).create(namespace), (error) => error.maybeDone === false);
-  assert.equal(refused.sent.length, 4);
+  const refused = session([REFUSED, REFUSED, refusal("NOT_READY", 503), [429], [200, NAMESPACE]]);
+  await new Namespaces(refused.session).create(namespace);
+  assert.equal(refused.sent.length, 5);
 });
 
-test("the budget ends retries, and success pays for more", async () => {
+test("a call is repeated until its time is over, or as often as it may be", async () => {
+  const { session: shared, clock, sent } = session([REFUSED]);
+  await assert.rejects(new Timers(shared).create(NEW), (error) => error.maybeDone === false);
+  assert.ok(clock.slept.every((ms) => ms <= 2_000) && clock.ms - 1_000_000 <= 30_000 && sent.length > 20);
+  const few = session([REFUSED]);
+  await assert.rejects(new Timers(few.session).create(NEW, { retries: 2 }), TransportError);
+  assert.equal(few.sent.length, 3);
+});
+
+test("the budget ends retries of what may have been executed", async () => {
+  const name = { namespace: "n", timerId: "t" };
   const { session: shared, sent } = session([[502]], { retries: 1 });
-  for (let call = 0; call < 25; call++) {
-    await assert.rejects(new Timers(shared).get({ namespace: "n", timerId: "t" }));
+  for (let call = 0; call < 105; call++) {
+    await assert.rejects(new Timers(shared).get(name));
   }
-  assert.equal(sent.length, 25 + 20);
+  assert.equal(sent.length, 105 + 100);
+  const free = session([[429]], { retries: 1 });
+  for (let call = 0; call < 105; call++) {
+    await assert.rejects(new Timers(free.session).get(name));
+  }
+  assert.equal(free.sent.length, 105 * 2);
+});
+
+test("success gives back to the budget", () => {
   const budget = new RetryBudget();
   while (budget.spend());
-  for (let success = 0; success < 10; success++) budget.earn();
+  for (let success = 0; success < 10; success++) budget.earn(0);
   assert.ok(budget.spend() && !budget.spend());
+  budget.earn(2);
+  assert.ok(budget.spend() && budget.spend() && !budget.spend());
+});
+
+test("each try is reported to the hook and the logger, whatever the hook throws", async () => {
+  const lines = [];
+  const warnings = [];
+  const tries = [];
+  const { session: shared } = session([refusal("NOT_READY", 503), CUT, [200, TIMER]], {
+    logger: { debug: (line) => lines.push(line), warn: (line) => warnings.push(line) },
+    onTry: async (each) => {
+      tries.push(each);
+      throw new Error("of the hook");
+    },
+  });
+  await new Timers(shared).create(NEW);
+  assert.deepEqual(tries, [
+    { operation: "createTimer", number: 1, status: 503, code: "NOT_READY", seconds: 0, pauseSeconds: 0.05 },
+    {
+      operation: "createTimer",
+      number: 2,
+      error: "POST http://tocsin/api/v1/timers/create: fetch failed: ECONNRESET",
+      seconds: 0,
+      pauseSeconds: 0.1,
+    },
+    { operation: "createTimer", number: 3, status: 200, seconds: 0 },
+  ]);
+  assert.equal(lines[0], "createTimer, try 1: 503 NOT_READY in 0.000 s, next try in 0.050 s");
+  assert.equal(lines[2], "createTimer, try 3: 200 in 0.000 s");
+  await new Promise(setImmediate);
+  assert.match(warnings[0], /onTry failed: Error: of the hook/);
 });
 
 test("a try that answers after the call's time is DeadlineExceeded", async () => {
@@ -103,6 +162,15 @@ test("a delete whose answer was lost has succeeded if the timer is gone", async 
   await assert.rejects(new Timers(never.session).delete(name), TimerNotFound);
 });
 
+test("wait asks every second where the clock can be moved", async () => {
+  const { session: shared, clock } = session([
+    [200, TIMER, { "tocsin-now": "2027-01-31T11:00:00Z" }],
+    [200, { ...TIMER, status: "completed" }, { "tocsin-now": "2027-01-31T12:00:01Z" }],
+  ]);
+  await new Timers(shared).wait({ namespace: "n", timerId: "t" });
+  assert.deepEqual(clock.slept, [1_000]);
+});
+
 test("wait sleeps until the instant, then polls ever more slowly", async () => {
   const clock = new FakeClock();
   clock.ms = Date.parse("2027-01-31T11:59:20Z");
@@ -118,7 +186,7 @@ test("wait sleeps until the instant, then polls ever more slowly", async () => {
 test("owners get first tries, and a failed one is avoided", async () => {
   const nodes = ["http://a", "http://b"].map((apiUrl) => ({ apiUrl, alive: true, leaving: false, skewed: false }));
   const view = [200, { totalShards: 1, nodes, owners: [1] }, { etag: '"1"' }];
-  const names = [200, { namespaces: [{ name: "n", numShards: 1 }] }];
+  const names = [200, { namespaces: [NAMESPACE] }];
   let failing = false;
   const seen = [];
   const { session: shared, clock } = session(
@@ -149,13 +217,11 @@ test("routing ends with a warning if timers are elsewhere than expected", async 
   const nodes = [{ apiUrl: "http://a", alive: true, leaving: false, skewed: false }];
   const answers = ({ url }) => {
     if (url.includes("view=owners")) return [200, { totalShards: 1, nodes, owners: [0] }];
-    return url.endsWith("namespaces/list")
-      ? [200, { namespaces: [{ name: "n", numShards: 1 }] }]
-      : [200, { ...TIMER, shardId: 5 }];
+    return url.endsWith("namespaces/list") ? [200, { namespaces: [NAMESPACE] }] : [200, { ...TIMER, shardId: 5 }];
   };
   const { session: shared, sent } = session([answers], {
     routing: "owners",
-    log: { ...SILENT, warn: (text) => warnings.push(text) },
+    logger: { warn: (text) => warnings.push(text) },
   });
   await new Timers(shared).create(NEW);
   await new Timers(shared).create(NEW);
@@ -167,9 +233,11 @@ test("an answer that is not Tocsin's is an error that names the mend", async () 
   for (const answer of [[200, { hello: 1 }], [200, null], () => [200, "<html>"]]) {
     const { session: shared } = session([answer]);
     await assert.rejects(new Timers(shared).get({ namespace: "n", timerId: "t" }), (error) => {
-      return error instanceof ServerError && error.message.includes("check that the URL");
+      return error instanceof ServerError && /not Tocsin's.*check that the URL/.test(error.message);
     });
   }
+  const { session: shared } = session([[200, "<html>"]]);
+  await assert.rejects(new Timers(shared).delete({ namespace: "n", timerId: "t" }), ServerError);
 });
 
 test("service calls escape what stands in the path, and get an id", async () => {
@@ -182,14 +250,41 @@ test("service calls escape what stands in the path, and get an id", async () => 
 });
 
 test("wrong options and values name themselves", () => {
-  assert.throws(() => new Client("tocsin:8080"), /url: .*http/);
-  assert.throws(() => new Client("http://x", { timeoutMs: 0 }), /timeoutMs: 0/);
-  assert.throws(() => new Client("http://x", { retries: -1 }), /retries: -1/);
-  assert.throws(() => new Client("http://x", { routing: "all" }), /routing: "all"/);
-  assert.throws(() => encodeInstant(new Date(Number.NaN), "executeAt"), /executeAt: is an invalid Date/);
-  assert.throws(() => encodeDuration({ months: 1 }, "delay"), /delay: years and months/);
-  assert.throws(() => encodeDuration({ second: 1 }, "delay"), /delay: the duration has none/);
-  assert.throws(() => encodeDuration({ seconds: -1 }, "delay"), /delay: a duration is zero/);
+  const refused = (make, pattern) =>
+    assert.throws(make, (error) => error instanceof InvalidArgument && pattern.test(error.message));
+  refused(() => new Client("http://x", { timeoutMs: 0 }), /timeoutMs: 0/);
+  refused(() => new Client("http://x", { retries: -1 }), /retries: -1/);
+  refused(() => new Client("http://x", { routing: "all" }), /routing: "all"/);
+  refused(() => encodeInstant(new Date(Number.NaN), "executeAt"), /executeAt: is an invalid Date/);
+  refused(() => encodeDuration({ months: 1 }, "delay"), /delay: years and months/);
+  refused(() => encodeDuration({ second: 1 }, "delay"), /delay: the duration has none/);
+  refused(() => encodeDuration({ seconds: -1 }, "delay"), /delay: a duration is zero/);
+});
+
+test("what can't be JSON is refused with its place, and nothing is sent", async () => {
+  const circle = {};
+  circle.of = [circle];
+  const { session: shared, sent } = session([[200, TIMER]]);
+  const wrong = [
+    [Number.NaN, /^payload: is NaN/],
+    [{ a: [1, { b: Number.POSITIVE_INFINITY }] }, /^payload\.a\[1\]\.b: is Infinity/],
+    [[undefined], /^payload\[0\]: is a value of type undefined/],
+    [{ f() {} }, /^payload\.f: is a value of type function/],
+    [{ s: Symbol("s") }, /^payload\.s: is a value of type symbol/],
+    [new Date(Number.NaN), /^payload: is an invalid Date/],
+    [{ m: new Map([[1, 2]]) }, /^payload\.m: is a Map/],
+    [1n, /BigInt/],
+    [circle, /circular/],
+  ];
+  for (const [payload, message] of wrong) {
+    await assert.rejects(new Timers(shared).create({ ...NEW, payload }), (error) => {
+      return error instanceof InvalidArgument && message.test(error.message);
+    });
+  }
+  assert.throws(() => rescheduleAt(new Date(), { n: Number.NaN }), InvalidArgument);
+  assert.equal(sent.length, 0);
+  await new Timers(shared).create({ ...NEW, payload: { absent: undefined, at: new Date(0), of: [null, "", true, 1] } });
+  assert.deepEqual(sent[0].body.payload, { at: "1970-01-01T00:00:00.000Z", of: [null, "", true, 1] });
 });
 
 test("durations and instants keep microseconds", () => {
@@ -212,4 +307,11 @@ test("at most 64 requests to a host are under way", async () => {
   await Promise.all(Array.from({ length: 200 }, () => timers.get({ namespace: "n", timerId: "t" })));
   assert.equal(most, 64);
   assert.ok(new TransportError("", { maybeDone: true }) instanceof Error);
+});
+
+test("a key whose revocation was answered to nobody is revoked", async () => {
+  const lost = session([CUT, refusal("KEY_NOT_FOUND", 404)]);
+  await new Keys(lost.session).revoke({ keyId: "k" });
+  const unknown = session([refusal("KEY_NOT_FOUND", 404)]);
+  await assert.rejects(new Keys(unknown.session).revoke({ keyId: "k" }), KeyNotFound);
 });

@@ -24,7 +24,12 @@ export class FakeClock {
 export function answering(...answers) {
   const sent = [];
   const fetch = async (url, { method, headers, body }) => {
-    const request = { url, method, headers, body: body === undefined ? undefined : JSON.parse(body) };
+    const request = {
+      url,
+      method,
+      headers: new Headers(headers),
+      body: body === undefined ? undefined : JSON.parse(body),
+    };
     sent.push(request);
     const next = answers.length > 1 ? answers.shift() : answers[0];
     const answer = typeof next === "function" ? await next(request) : next;
@@ -60,3 +65,16 @@ export const NEW = { namespace: "n", id: "t", callbackUrl: "http://x/", delay: "
 export function refusal(code, status) {
   return [status, { error: code, message: "no", status, errors: [] }];
 }
+
+export const NAMESPACE = {
+  name: "n",
+  numShards: 1,
+  history: "off",
+  retention: "7d",
+  paused: false,
+  signed: false,
+  answers: "standard",
+  retryPolicy: null,
+  createdAt: "2027-01-31T12:00:00Z",
+  updatedAt: "2027-01-31T12:00:00Z",
+};

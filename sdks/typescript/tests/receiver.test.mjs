@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import express from "express";
 import fastify from "fastify";
-import { Dedup, done, postgres, Receiver, rescheduleAt, retry, sqlite } from "../dist/receiver/index.js";
+import { Dedup, done, fail, postgres, Receiver, rescheduleAt, retry, sqlite } from "../dist/receiver/index.js";
 import { firing, sign } from "../dist/testing.js";
 import { openDatabase } from "./sqlite.mjs";
 
@@ -17,7 +17,7 @@ const quiet = () => ({
     this.lines.push(line);
   },
 });
-const made = (options = {}) => new Receiver({ secrets: SECRET, log: quiet(), ...options });
+const made = (options = {}) => new Receiver({ secrets: SECRET, logger: quiet(), ...options });
 
 async function served(handler, use) {
   const server = createServer(handler).listen(0, "127.0.0.1");
@@ -51,6 +51,66 @@ test("fetch: GET has no body, and long ones are refused", async () => {
   assert.equal((await hook(new Request("http://x/", { method: "POST", headers, body }))).status, 413);
 });
 
+test("Node.js: long bodies are refused, whether they say how long they are or not", async () => {
+  await served(
+    made().express(() => done()),
+    async (url) => {
+      const body = new Uint8Array(1024 * 1024 + 1);
+      const chunked = new ReadableStream({
+        start(controller) {
+          controller.enqueue(body);
+          controller.close();
+        },
+      });
+      assert.equal((await fetch(url, { method: "POST", body })).status, 413);
+      assert.equal((await fetch(url, { method: "POST", body: chunked, duplex: "half" })).status, 413);
+    },
+  );
+});
+
+test("a body that arrives in many parts is whole", async () => {
+  const { method, headers, body } = await sign(firing({ payload: "x".repeat(20_000) }), SECRET);
+  const bytes = new TextEncoder().encode(body);
+  const parts = new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += 7) controller.enqueue(bytes.subarray(at, at + 7));
+      controller.close();
+    },
+  });
+  const hook = made().fetch((each) => fail(String(each.payload.length)));
+  const response = await hook(new Request("http://x/", { method, headers, body: parts, duplex: "half" }));
+  assert.deepEqual(await response.json(), { ok: false, reason: "20000" });
+});
+
+test("raw bodies are read with the headers that their webhook-id proves", async () => {
+  const seen = [];
+  const hook = made().fetch((each) => {
+    seen.push(each);
+    return done();
+  });
+  const raw = { ...firing({ timerId: "größe" }), body: new TextEncoder().encode("<xml/>") };
+  const signed = await sign(raw, SECRET);
+  assert.equal((await hook(new Request("http://x/", signed))).status, 200);
+  assert.deepEqual([seen[0].namespace, seen[0].timerId, seen[0].attempt], ["default", "größe", 0]);
+  const altered = { ...signed, headers: { ...signed.headers, "tocsin-timer-id": "other" } };
+  assert.equal((await hook(new Request("http://x/", altered))).status, 503);
+});
+
+test("more signatures than a rotation has are refused", async () => {
+  const receiver = made();
+  const { headers, body } = await sign(firing(), SECRET);
+  const answers = [9, 10].map((others) => {
+    const signatures = `${"v1,AAAA ".repeat(others)}${headers["webhook-signature"]}`;
+    return receiver.handle({ ...headers, "webhook-signature": signatures }, new TextEncoder().encode(body), () =>
+      done(),
+    );
+  });
+  assert.deepEqual(
+    (await Promise.all(answers)).map(({ status }) => status),
+    [200, 503],
+  );
+});
+
 test("secrets are resolved with each request; none refuses, a failing function too", async () => {
   const secrets = [undefined, "", "no base64!", SECRET, [SECRET, "whsec_AAAA"], `whsec_AAAA ${SECRET}`];
   const receiver = made({ secrets: () => secrets.shift() });
@@ -69,10 +129,14 @@ test("a handler that throws, or returns no answer, is logged and answered 500", 
     },
     () => undefined,
   ]) {
-    const log = quiet();
-    const answer = await made({ unsigned: true, log }).handle({ "webhook-timestamp": "1" }, new Uint8Array(), handler);
+    const logger = quiet();
+    const answer = await made({ unsigned: true, logger }).handle(
+      { "webhook-id": "a", "webhook-timestamp": "1" },
+      new Uint8Array(),
+      handler,
+    );
     assert.equal(answer.status, 500);
-    assert.match(log.lines[0], /a defect|returned no answer/);
+    assert.match(logger.lines[0], /a defect|returned no answer/);
   }
   await assert.rejects(
     made().handle({}, "text", () => done()),

@@ -4,16 +4,27 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/binary"
-	"fmt"
 	"time"
 )
 
 // UUID is one of any version.
 type UUID [16]byte
 
+const hexDigits = "0123456789abcdef"
+
 // String is its usual form.
 func (u UUID) String() string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+	var text [36]byte
+	at := 0
+	for i, each := range u {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			text[at] = '-'
+			at++
+		}
+		text[at], text[at+1] = hexDigits[each>>4], hexDigits[each&0x0f]
+		at += 2
+	}
+	return string(text[:])
 }
 
 // The UUID namespace DNS of RFC 9562, and that of timers below it.
@@ -58,6 +69,9 @@ func fillRandom(bytes []byte) {
 
 // TimerUUID is the UUID of the timer with this id.
 func TimerUUID(namespace, id string) UUID { return uuid5(timers, namespace+"\x00"+id) }
+
+// ScheduleUUID is the UUID of the schedule with this id.
+func ScheduleUUID(namespace, id string) UUID { return uuid5(timers, namespace+"\x00schedule\x00"+id) }
 
 // ShardOf is the shard that has the timer: the n-th of its namespace's, which follow one another.
 func ShardOf(namespace, id string, numShards, totalShards int) int {

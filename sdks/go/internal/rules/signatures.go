@@ -4,10 +4,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 )
+
+// MaxSignatures is how many signatures a callback may have: two secrets during a rotation, and room for other schemes.
+const MaxSignatures = 10
 
 // SigningKey is the key in a signing secret.
 func SigningKey(secret string) ([]byte, error) {
@@ -26,14 +30,33 @@ func Signature(key []byte, webhookID string, timestamp int64, body []byte) strin
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// IsSigned reports whether one of the header's signatures is of one of the keys. It compares in constant time.
-func IsSigned(keys [][]byte, webhookID string, timestamp int64, body []byte, header string) bool {
+// IsSigned reports whether one of the given signatures is of one of the keys. It reads the body once for each key, and compares
+// in constant time. Signatures have to be few: see MaxSignatures.
+func IsSigned(keys [][]byte, webhookID string, timestamp int64, body []byte, signatures []string) bool {
 	signed := false
-	for _, given := range strings.Split(header, " ") {
-		for _, key := range keys {
-			wanted := Signature(key, webhookID, timestamp, body)
-			signed = hmac.Equal([]byte(given), []byte(wanted)) || signed
+	for _, key := range keys {
+		wanted := []byte(Signature(key, webhookID, timestamp, body))
+		for _, given := range signatures {
+			signed = hmac.Equal([]byte(given), wanted) || signed
 		}
 	}
 	return signed
+}
+
+// IsFiringOf reports whether a webhook-id, which is msg_, 32 hexadecimal digits, _ and a name, is of the timer or of the schedule
+// with this id. Since it is signed, it proves the namespace and the id.
+func IsFiringOf(webhookID, namespace, id string) bool {
+	digits, found := strings.CutPrefix(webhookID, "msg_")
+	digits, name, separated := strings.Cut(digits, "_")
+	if !found || !separated || name == "" {
+		return false
+	}
+	timer, schedule := TimerUUID(namespace, id), ScheduleUUID(namespace, id)
+	return digits == hex.EncodeToString(timer[:]) || digits == hex.EncodeToString(schedule[:])
+}
+
+// WebhookID is the webhook-id of a timer's firing with this name.
+func WebhookID(namespace, id, name string) string {
+	timer := TimerUUID(namespace, id)
+	return "msg_" + hex.EncodeToString(timer[:]) + "_" + name
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tocsin.dev/go/tocsin"
@@ -16,7 +18,7 @@ var errUnknownStep = errors.New("unknown step")
 
 // named has the members that name an object, and what steps have beside a request.
 type named struct {
-	Namespace, TimerID, ScheduleID, TenantID, ServiceCallID, Tag string
+	Namespace, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID string
 
 	TimeoutSeconds float64
 	Pages          bool
@@ -36,17 +38,19 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 		x = limited
 	}
 	switch do {
-	case "timers.createMany", "timers.batcher":
-		return createMany(x, client, do == "timers.batcher", with)
+	case "timers.createMany", "timers.batcher", "timers.createEach":
+		return createMany(x, client, do, with)
 	case "calls.list":
 		return listCalls(x, client, with)
 	}
 	family, verb, _ := strings.Cut(do, ".")
 	names := map[string][]string{
 		"timers": {n.Namespace, n.TimerID}, "schedules": {n.Namespace, n.ScheduleID}, "calls": {n.ServiceCallID, n.Tag},
+		"keys": {n.KeyID},
 	}[family]
 	part, known := map[string]any{
 		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,
+		"keys": client.Keys, "audit": client.Audit,
 		"calls": client.Calls(n.TenantID),
 	}[family]
 	if !known || verb == "" {
@@ -77,6 +81,9 @@ func argumentsOf(x context.Context, method reflect.Type, names []string, with js
 			names = names[1:]
 		} else if err := json.Unmarshal(with, argument.Interface()); err != nil {
 			return nil, err
+		}
+		if timer, ok := argument.Interface().(*tocsin.CreateTimer); ok {
+			substitute(timer)
 		}
 		arguments = append(arguments, argument.Elem())
 	}
@@ -122,17 +129,35 @@ func listCalls(x context.Context, client *tocsin.Client, with json.RawMessage) (
 	return result([]reflect.Value{reflect.ValueOf(client.Calls(filters.TenantID).List(x, query))}, false)
 }
 
-func createMany(x context.Context, client *tocsin.Client, batched bool, with json.RawMessage) (any, error) {
-	var given struct{ Timers, Items []tocsin.CreateTimer }
+// substitute replaces a payload that stands for one that can't be encoded.
+func substitute(timer *tocsin.CreateTimer) {
+	var given map[string]bool
+	if json.Unmarshal(timer.Payload, &given) == nil && given["$unencodable"] {
+		timer.Payload = tocsin.JSON(math.NaN())
+	}
+}
+
+func createMany(x context.Context, client *tocsin.Client, do string, with json.RawMessage) (any, error) {
+	var given struct {
+		Timers, Items []tocsin.CreateTimer
+		Concurrency   int
+	}
 	if err := json.Unmarshal(with, &given); err != nil {
 		return nil, err
 	}
+	timers := append(given.Timers, given.Items...)
+	for i := range timers {
+		substitute(&timers[i])
+	}
 	var results []tocsin.ItemResult
 	var err error
-	if batched {
-		results = batch(x, client, given.Items)
-	} else {
-		results, err = client.Timers.CreateMany(x, slices.Values(given.Timers))
+	switch do {
+	case "timers.batcher":
+		results = batch(x, client, timers)
+	case "timers.createEach":
+		results = createEach(x, client, timers, given.Concurrency)
+	default:
+		results, err = client.Timers.CreateMany(x, slices.Values(timers))
 	}
 	shown := make([]object, len(results))
 	for i, each := range results {
@@ -156,5 +181,21 @@ func batch(x context.Context, client *tocsin.Client, items []tocsin.CreateTimer)
 			results[i].Timer, results[i].Err = pending.Wait(x)
 		}
 	}
+	return results
+}
+
+func createEach(x context.Context, client *tocsin.Client, timers []tocsin.CreateTimer, concurrency int) []tocsin.ItemResult {
+	results := make([]tocsin.ItemResult, len(timers))
+	var working sync.WaitGroup
+	for first := range concurrency {
+		working.Add(1)
+		go func() {
+			defer working.Done()
+			for i := first; i < len(timers); i += concurrency {
+				results[i].Timer, results[i].Err = client.Timers.Create(x, timers[i])
+			}
+		}()
+	}
+	working.Wait()
 	return results
 }

@@ -37,6 +37,8 @@ type clientOptions struct {
 	Timeout *float64 `json:"timeout"`
 	Retries *int     `json:"retries"`
 	Routing string   `json:"routing"`
+	Key     *string  `json:"key"`
+	OnTry   string   `json:"onTry"`
 }
 
 // clientKey: a client for each scenario and what it wants.
@@ -44,7 +46,7 @@ type clientKey struct{ scenario, options string }
 
 var (
 	clients = map[clientKey]*tocsin.Client{}
-	can     = []string{"receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel"}
+	can     = []string{"audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules"}
 )
 
 func clientOf(s step) *tocsin.Client {
@@ -60,7 +62,15 @@ func clientOf(s step) *tocsin.Client {
 	}
 	key := clientKey{s.Scenario, string(options)}
 	if clients[key] == nil {
-		wanted := []tocsin.Option{}
+		wanted := []tocsin.Option{tocsin.WithOnTry(func(tried tocsin.Try) {
+			observed.add(tried)
+			if s.Client.OnTry == "raise" {
+				panic("the hook raises")
+			}
+		})}
+		if s.Client.Key != nil {
+			wanted = append(wanted, tocsin.WithKey(*s.Client.Key))
+		}
 		if s.Client.Timeout != nil {
 			wanted = append(wanted, tocsin.WithTimeout(seconds(*s.Client.Timeout)))
 		}
@@ -122,9 +132,13 @@ func next(outcome object) (s step) {
 }
 
 func main() {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // scenarios cause what is logged
+	slog.SetDefault(slog.New(observed))
 	s := next(object{"hello": object{"language": "go", "can": can}})
-	for !s.Done {
+	for scenario := ""; !s.Done; {
+		if s.Scenario != scenario {
+			scenario = s.Scenario
+			observed.take()
+		}
 		s = next(run(s))
 	}
 	removeDatabases()

@@ -2,20 +2,13 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
-
-	_ "github.com/ncruces/go-sqlite3/driver"
-	_ "github.com/ncruces/go-sqlite3/embed"
 
 	"tocsin.dev/go/internal/rules"
 	"tocsin.dev/go/receiver"
@@ -25,6 +18,8 @@ import (
 // given has the members of all vectors.
 type given struct {
 	Namespace, ID, WebhookID, Text  string
+	Method, Key, URL                string
+	Events                          []struct{ Retries, Successes, Paid int }
 	NumShards, TotalShards, Attempt int
 	Timestamp                       int64
 	Microseconds                    *int64
@@ -102,6 +97,8 @@ func failure(err error) object {
 	case errors.As(err, &lost):
 		known["maybeDone"] = lost.MaybeDone
 		classes = append(classes, "TransportError")
+	case errors.Is(err, tocsin.ErrInvalidArgument):
+		return object{"classes": []string{"InvalidArgument", "TocsinError"}, "message": err.Error()}
 	case errors.Is(err, errUnknownStep):
 		return object{"classes": []string{"UnknownStep"}}
 	case len(classes) == 0:
@@ -114,6 +111,12 @@ func failure(err error) object {
 // own are the steps that need no server.
 var own = map[string]func(with json.RawMessage) (any, error){
 	"receiver.handle":    on(receive),
+	"tries":              tries,
+	"vectors.tries":      triedLine,
+	"vectors.firings":    vector(read),
+	"vectors.budget":     vector(budget),
+	"vectors.keys":       vector(keys),
+	"vectors.urls":       vector(urls),
 	"vectors.placement":  vector(placed),
 	"vectors.signatures": vector(signed),
 	"vectors.signing":    vector(signatures),
@@ -138,11 +141,53 @@ func on[Q any](compute func(Q) (any, error)) func(json.RawMessage) (any, error) 
 func vector(compute func(g given) (object, error)) func(json.RawMessage) (any, error) {
 	return on(func(g given) (any, error) {
 		result, err := compute(g)
+		if errors.Is(err, tocsin.ErrInvalidArgument) {
+			return object{"error": failure(err)}, nil
+		}
 		if err != nil {
 			return object{"error": err.Error()}, nil
 		}
 		return result, nil
 	})
+}
+
+func budget(g given) (object, error) {
+	var client rules.RetryBudget
+	results := []object{}
+	for _, event := range g.Events {
+		allowed := 0
+		for range event.Retries {
+			if client.Spend() {
+				allowed++
+			}
+		}
+		for range event.Successes {
+			client.Succeeded(event.Paid)
+		}
+		result := object{"left": client.Left()}
+		if event.Retries > 0 {
+			result["allowed"] = allowed
+		}
+		results = append(results, result)
+	}
+	return object{"results": results}, nil
+}
+
+// keys and urls: a client refuses them before it connects.
+func keys(g given) (object, error) {
+	key, err := rules.Key(g.Key)
+	if err != nil {
+		_, err = tocsin.NewClient("http://127.0.0.1:1", tocsin.WithKey(g.Key)).Namespaces.List(context.Background())
+	}
+	return object{"key": key}, err
+}
+
+func urls(g given) (object, error) {
+	base, err := rules.BaseURL(g.URL)
+	if err != nil {
+		_, err = tocsin.NewClient(g.URL).Namespaces.List(context.Background())
+	}
+	return object{"base": base}, err
 }
 
 func placed(g given) (object, error) {
@@ -192,7 +237,7 @@ func signatures(g given) (object, error) {
 	return object{"signature": strings.Join(made, " ")}, err
 }
 
-// signed asks a receiver; one that accepts the signature calls the body unreadable, since it has no instants.
+// signed asks a receiver.
 func signed(g given) (object, error) {
 	var body string
 	if err := json.Unmarshal(g.Body, &body); err != nil {
@@ -237,118 +282,4 @@ func failed(g given) (object, error) {
 	defer server.Close()
 	_, err := tocsin.NewClient(server.URL, tocsin.WithRetries(0)).Cluster.Get(context.Background())
 	return failure(err), nil
-}
-
-// receiving is a receiver.handle.
-type receiving struct {
-	Secrets          []string
-	Unsigned         bool
-	ToleranceSeconds *float64
-	Now              *time.Time
-	Dedup            string
-	Request          struct {
-		Method  string
-		Headers [][2]string
-		Body    []byte
-	}
-	Answer wanted
-}
-
-func receive(r receiving) (any, error) {
-	options := []receiver.Option{}
-	if r.ToleranceSeconds != nil {
-		options = append(options, receiver.WithTolerance(seconds(*r.ToleranceSeconds)))
-	}
-	if r.Now != nil {
-		options = append(options, receiver.WithClock(func() time.Time { return *r.Now }))
-	}
-	hooks := receiver.New(receiver.Static(r.Secrets...), options...)
-	if r.Unsigned {
-		hooks = receiver.NewUnsigned(options...)
-	}
-	handled := false
-	var firing any
-	got := answerTo(hooks, rawRequest(r), func(x context.Context, f *receiver.Firing) (receiver.Answer, error) {
-		firing = shownFiring(f)
-		work := func() (receiver.Answer, error) { handled = true; return r.Answer.answer() }
-		if r.Dedup == "" {
-			return work()
-		}
-		return once(x, r.Dedup, f, work)
-	})
-	return object{
-		"status": got.Code, "headers": lower(got.Header()), "body": got.Body.String(), "handled": handled, "firing": firing,
-	}, nil
-}
-
-var databases = func() string {
-	folder, err := os.MkdirTemp("", "tocsin-driver-")
-	if err != nil {
-		log.Fatal(err)
-	}
-	return folder
-}()
-
-func removeDatabases() {
-	if err := os.RemoveAll(databases); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func once(x context.Context, name string, f *receiver.Firing, work func() (receiver.Answer, error)) (receiver.Answer, error) {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(databases, name))
-	if err != nil {
-		return receiver.Answer{}, err
-	}
-	defer db.Close()
-	dedup := receiver.NewDedup(db, receiver.SQLite)
-	if err := dedup.CreateTable(x); err != nil {
-		return receiver.Answer{}, err
-	}
-	return dedup.Once(x, f, func(context.Context, *sql.Tx) (receiver.Answer, error) { return work() })
-}
-
-func shownFiring(f *receiver.Firing) object {
-	return object{
-		"namespace": f.Namespace, "timerId": f.TimerID, "executeAt": shownInstant(f.ExecuteAt),
-		"firedAt": shownInstant(f.FiredAt), "attempt": f.Attempt, "payload": f.Payload, "webhookId": f.WebhookID,
-	}
-}
-
-func shownInstant(instant time.Time) string {
-	text, err := rules.FormatInstant(instant)
-	if err != nil {
-		return err.Error()
-	}
-	return text
-}
-
-func answerTo(r *receiver.Receiver, request *http.Request, handler receiver.Handler) *httptest.ResponseRecorder {
-	got := httptest.NewRecorder()
-	r.Handle(handler).ServeHTTP(got, request)
-	return got
-}
-
-func request(headers map[string]string, body string) *http.Request {
-	made := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	for name, value := range headers {
-		made.Header.Set(name, value)
-	}
-	return made
-}
-
-func rawRequest(r receiving) *http.Request {
-	made := httptest.NewRequest(r.Request.Method, "/", strings.NewReader(string(r.Request.Body)))
-	for _, each := range r.Request.Headers {
-		made.Header.Add(each[0], each[1])
-	}
-	return made
-}
-
-func lower(header http.Header) map[string]string {
-	lowered := map[string]string{}
-	for name, values := range header {
-		lowered[strings.ToLower(name)] = strings.Join(values, ", ")
-	}
-	return lowered
 }

@@ -12,7 +12,7 @@ import {
   Unauthenticated,
   Unavailable,
 } from "../error-bases.js";
-import { type Answers, REQUIRED } from "../generated/codecs.js";
+import { type Answers, SHAPES, type Shape } from "../generated/codecs.js";
 import { CODES } from "../generated/errors.js";
 import type { ItemError } from "../generated/models.js";
 import type { Reply } from "./transport.js";
@@ -31,29 +31,68 @@ const KINDS: Readonly<Record<number, ApiErrorClass>> = {
 };
 const MESSAGE_CHARS_MAX = 200;
 
-/** The answer's JSON. ServerError: it has none, as when a proxy answers instead. */
-function readJson(reply: Reply): unknown {
+/** The answer, with at least the members that it always has. ServerError: it is something else, as from a proxy. */
+export function read<Name extends keyof Answers>(name: Name, reply: Reply): Answers[Name] {
+  let source: unknown;
   try {
-    return JSON.parse(reply.text);
+    source = JSON.parse(reply.text);
   } catch {
-    const start = JSON.stringify(startOf(reply));
-    throw new ServerError(`the answer is not JSON: ${start}; check that the URL is that of a Tocsin server`, {
-      status: reply.status,
-      code: "",
-    });
+    throw foreign(reply, `it is not JSON: ${JSON.stringify(startOf(reply))}`);
+  }
+  const fault = faultOf(name, source);
+  if (fault !== undefined) {
+    throw foreign(reply, `the ${name}${fault}`);
+  }
+  return source as Answers[Name];
+}
+
+/** Where the value differs from the answer that it should be. */
+function faultOf(name: keyof Answers, value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null) {
+    return " is not an object";
+  }
+  const { required, nested }: Shape<never> = SHAPES[name];
+  for (const member of required) {
+    if (!(member in value)) {
+      return ` has no ${member}`;
+    }
+  }
+  for (const [member, inner, isList] of nested) {
+    const given = (value as Readonly<Record<string, unknown>>)[member];
+    const fault = given === undefined || given === null ? undefined : faultIn(inner, given, isList);
+    if (fault !== undefined) {
+      return `'s ${member}${fault}`;
+    }
+  }
+  return undefined;
+}
+
+function faultIn(name: keyof Answers, given: unknown, isList: boolean): string | undefined {
+  if (!isList) {
+    return faultOf(name, given);
+  }
+  if (!Array.isArray(given)) {
+    return " is not a list";
+  }
+  for (const each of given) {
+    const fault = faultOf(name, each);
+    if (fault !== undefined) {
+      return fault;
+    }
+  }
+  return undefined;
+}
+
+/** Of an operation that is answered without a body. ServerError: there is one. */
+export function readNothing(reply: Reply): void {
+  if (reply.text !== "") {
+    throw foreign(reply, `it has a body: ${JSON.stringify(startOf(reply))}`);
   }
 }
 
-/** The answer, with at least the members that it always has. ServerError: it is something else, as from a proxy. */
-export function read<Name extends keyof Answers>(name: Name, reply: Reply): Answers[Name] {
-  const source = readJson(reply);
-  const missing =
-    typeof source === "object" && source !== null ? REQUIRED[name].find((member) => !(member in source)) : "object";
-  if (missing !== undefined) {
-    const what = `the answer is not a ${name}: ${String(missing)} is missing`;
-    throw new ServerError(`${what}; check that the URL is that of a Tocsin server`, { status: reply.status, code: "" });
-  }
-  return source as Answers[Name];
+function foreign(reply: Reply, why: string): ServerError {
+  const message = `the answer is not Tocsin's: ${why}; check that the URL is that of a Tocsin server`;
+  return new ServerError(message, { status: reply.status, code: "" });
 }
 
 /** The error that an answer other than 2xx means. */

@@ -1,12 +1,12 @@
 /** Creates many timers: in requests of bounded size, each timer with its own key and result. */
 
-import { ApiError, TransportError } from "../error-bases.js";
+import { ApiError, InvalidArgument, TransportError } from "../error-bases.js";
 import { encodeCreateTimer } from "../generated/codecs.js";
 import type { BatchResult, CreateTimer, Timer } from "../generated/models.js";
 import { errorOfItem, read } from "./answers.js";
 import { encodeJson, FIRST_TRY, remaining } from "./bodies.js";
 import type { Place } from "./ids.js";
-import { type Failure, isRepeated, retryDelayMs } from "./retries.js";
+import { type Failure, isRepeated, maybeDone, retryDelayMs } from "./retries.js";
 import type { Limits, Session } from "./session.js";
 
 const ITEMS_MAX = 1_000;
@@ -39,7 +39,8 @@ export interface Created {
 /** A timer of a batch that was not created, and why. */
 export interface NotCreated {
   readonly timer?: undefined;
-  readonly error: ApiError | TransportError;
+  /** InvalidArgument: it can't be written as a request, so it was not sent. */
+  readonly error: ApiError | TransportError | InvalidArgument;
 }
 
 /** What became of one timer of a batch. */
@@ -48,17 +49,24 @@ export type ItemResult = Created | NotCreated;
 /** Gets the place of a timer in its batch, and what became of it. */
 type Settle = (index: number, result: ItemResult) => void;
 
-/** Gives the timer a key, if it has none. TypeError, RangeError: a field can't be sent. */
+/** Gives the timer a key, if it has none. InvalidArgument: it can't be sent. */
 export function itemOf(timer: CreateTimer): Item {
-  const automatic = timer.idempotencyKey === undefined;
-  const body = encodeCreateTimer(automatic ? { ...timer, idempotencyKey: crypto.randomUUID() } : timer);
-  const text = encodeJson(body);
-  return {
-    place: { namespace: timer.namespace, timerId: timer.id },
-    body: (elapsedMs) => (elapsedMs === 0 ? text : encodeJson(remaining(body, elapsedMs))),
-    bytes: UTF8.encode(text).length + 1,
-    automatic,
-  };
+  try {
+    const automatic = timer.idempotencyKey === undefined;
+    const body = encodeCreateTimer(automatic ? { ...timer, idempotencyKey: crypto.randomUUID() } : timer);
+    const text = encodeJson(body);
+    return {
+      place: { namespace: timer.namespace, timerId: timer.id },
+      body: (elapsedMs) => (elapsedMs === 0 ? text : encodeJson(remaining(body, elapsedMs))),
+      bytes: UTF8.encode(text).length + 1,
+      automatic,
+    };
+  } catch (error) {
+    // Also what the caller's own objects throw: the other timers of the batch have nothing to do with it.
+    throw error instanceof InvalidArgument
+      ? error
+      : new InvalidArgument(`the timer can't be written as a request: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** The results, in the timers' order. A failed request is the result of all its timers, and the next one follows. */
@@ -68,17 +76,11 @@ export async function createMany(
   limits: Limits,
 ): Promise<ItemResult[]> {
   const results: ItemResult[] = [];
-  for await (const chunk of chunks(timers)) {
-    const first = results.length;
-    results.length += chunk.length;
-    await createChunk(
-      session,
-      chunk,
-      (index, result) => {
-        results[first + index] = result;
-      },
-      limits,
-    );
+  for await (const { items, indexes } of chunks(timers, results)) {
+    const settle: Settle = (n, result) => {
+      results[indexes[n] ?? 0] = result;
+    };
+    await createChunk(session, items, settle, limits);
   }
   return results;
 }
@@ -104,20 +106,39 @@ export async function createChunk(
   await Promise.all([...groups.values()].map((group) => createGroup(session, items, group, settle, limits)));
 }
 
-async function* chunks(timers: Iterable<CreateTimer> | AsyncIterable<CreateTimer>): AsyncGenerator<Item[]> {
-  let chunk: Item[] = [];
+/** The timers of a request, and their places among all. */
+interface Chunk {
+  readonly items: Item[];
+  readonly indexes: number[];
+}
+
+/** The results of those that can't be sent are added at once. */
+async function* chunks(
+  timers: Iterable<CreateTimer> | AsyncIterable<CreateTimer>,
+  results: ItemResult[],
+): AsyncGenerator<Chunk> {
+  let chunk: Chunk = { items: [], indexes: [] };
   let bytes = ENVELOPE_BYTES;
+  let index = 0;
   for await (const timer of timers) {
-    const item = itemOf(timer);
-    if (chunk.length > 0 && (chunk.length === ITEMS_MAX || bytes + item.bytes > BYTES_MAX)) {
+    let item: Item;
+    try {
+      item = itemOf(timer);
+    } catch (error) {
+      results[index++] = { error: error as InvalidArgument };
+      continue;
+    }
+    const { length } = chunk.items;
+    if (length > 0 && (length === ITEMS_MAX || bytes + item.bytes > BYTES_MAX)) {
       yield chunk;
-      chunk = [];
+      chunk = { items: [], indexes: [] };
       bytes = ENVELOPE_BYTES;
     }
-    chunk.push(item);
+    chunk.items.push(item);
+    chunk.indexes.push(index++);
     bytes += item.bytes;
   }
-  if (chunk.length > 0) {
+  if (chunk.items.length > 0) {
     yield chunk;
   }
 }
@@ -133,6 +154,7 @@ async function createGroup(
   const { clock } = session;
   const started = clock.monotonicMs();
   let waiting = group;
+  let paid = 0;
   for (let retry = 0; waiting.length > 0; retry++) {
     const elapsedMs = clock.monotonicMs() - started;
     const left = { ...limits, timeoutMs: Math.max(limits.timeoutMs - elapsedMs, 1) };
@@ -142,17 +164,28 @@ async function createGroup(
       retry < limits.retries && !(results instanceof Error)
         ? retryDelayMs(retry, undefined, limits.timeoutMs - (clock.monotonicMs() - started), clock.random())
         : undefined;
-    const refused = waiting.filter((_, n) => isRefused(resultAt(results, n)));
-    const again = new Set(refused.length > 0 && pauseMs !== undefined && session.budget.spend() ? refused : []);
+    const refused = new Map(
+      waiting.flatMap((index, n): [number, ApiError][] => {
+        const { error } = resultAt(results, n);
+        return error instanceof ApiError && isRepeated(error) ? [[index, error]] : [];
+      }),
+    );
+    const isPaid = [...refused.values()].some(maybeDone);
+    const isRepeatedNow = refused.size > 0 && pauseMs !== undefined && (!isPaid || session.budget.spend());
     for (const [n, index] of waiting.entries()) {
-      if (!again.has(index)) {
+      if (!(isRepeatedNow && refused.has(index))) {
         settle(index, resultAt(results, n));
       }
     }
-    waiting = refused.filter((index) => again.has(index));
-    if (waiting.length > 0) {
-      await clock.sleep(pauseMs ?? 0, limits.signal);
+    if (!isRepeatedNow) {
+      if (refused.size === 0 && paid > 0) {
+        session.budget.earn(paid);
+      }
+      return;
     }
+    paid += isPaid ? 1 : 0;
+    waiting = [...refused.keys()];
+    await clock.sleep(pauseMs, limits.signal);
   }
 }
 
@@ -204,8 +237,4 @@ function resultAt(results: readonly BatchResult[] | Failure, index: number): Ite
     return { error: new TransportError("the answer has no result for this timer", { maybeDone: true }) };
   }
   return { timer, existing, replayed };
-}
-
-function isRefused(result: ItemResult): boolean {
-  return result.error instanceof ApiError && isRepeated(result.error);
 }

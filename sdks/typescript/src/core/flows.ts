@@ -5,7 +5,7 @@ import { Conflict, NotFound, WaitTimeout } from "../error-bases.js";
 import type { Answers } from "../generated/codecs.js";
 import type { OperationName } from "../generated/operations.js";
 import { parseInstant } from "../values.js";
-import { read } from "./answers.js";
+import { read, readNothing } from "./answers.js";
 import { bodyOf } from "./bodies.js";
 import type { Call, CallOptions, Limits, Session } from "./session.js";
 import type { Reply } from "./transport.js";
@@ -14,6 +14,8 @@ const WAIT_POLL_FIRST_MS = 100;
 const WAIT_POLL_MS_MAX = 2_000;
 /** Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ. */
 const WAIT_SLEEP_MS_MAX = 30_000;
+/** With a clock that a test may move at any time. */
+const WAIT_SLEEP_MOVABLE_MS_MAX = 1_000;
 
 /** How long to wait. */
 export interface WaitOptions {
@@ -45,7 +47,7 @@ export async function remove(
 ): Promise<void> {
   const tries = { maybeDone: false };
   try {
-    await session.perform(call, limits, tries);
+    readNothing(await session.perform(call, limits, tries));
   } catch (error) {
     const refused = error instanceof NotFound || error instanceof Conflict;
     if (!(refused && tries.maybeDone && (await isDone(session, get, isGone, limits)))) {
@@ -89,10 +91,11 @@ export async function waitFor<Found>(
     if (due === undefined) {
       return seen;
     }
-    // Only `tocsin dev` sends it, whose clock was moved.
+    // Only `tocsin dev` sends it, whose clock can be moved.
     const shown = reply.headers.get("tocsin-now");
     const aheadMs = msOf(due) - (shown === null ? clock.nowMs() : msOf(shown));
-    const pauseMs = aheadMs > 0 ? Math.min(aheadMs, WAIT_SLEEP_MS_MAX) : pollMs;
+    const sleepMs = shown === null ? WAIT_SLEEP_MS_MAX : WAIT_SLEEP_MOVABLE_MS_MAX;
+    const pauseMs = Math.min(aheadMs > 0 ? aheadMs : pollMs, sleepMs);
     pollMs = aheadMs > 0 ? WAIT_POLL_FIRST_MS : Math.min(pollMs * 2, WAIT_POLL_MS_MAX);
     const leftMs = end - clock.monotonicMs();
     if (leftMs <= 0) {

@@ -14,13 +14,18 @@ export interface Place {
 
 /** The UUID of the timer with this id. */
 export function timerUuid(place: Place): string {
-  return written(uuid5(place));
+  return written(uuid5(place.namespace, place.timerId));
+}
+
+/** The UUID of the schedule with this id. */
+export function scheduleUuid(place: Place): string {
+  return written(uuid5(place.namespace, "schedule", place.timerId));
 }
 
 /** The shard that has the timer: the n-th of its namespace's, which follow one another. */
 export function shardOf(place: Place, numShards: number, totalShards: number): number {
   const first = new DataView(sha1(UTF8.encode(place.namespace)).buffer).getUint32(0);
-  const nth = new DataView(uuid5(place).buffer).getUint32(0) % numShards;
+  const nth = new DataView(uuid5(place.namespace, place.timerId).buffer).getUint32(0) % numShards;
   return (first + nth) % totalShards;
 }
 
@@ -35,8 +40,8 @@ export function uuid7(nowMs: number): string {
   return written(bytes);
 }
 
-function uuid5(place: Place): Uint8Array {
-  const name = UTF8.encode(`${place.namespace}\0${place.timerId}`);
+function uuid5(...names: string[]): Uint8Array {
+  const name = UTF8.encode(names.join("\0"));
   const content = new Uint8Array(TIMERS.length + name.length);
   content.set(TIMERS);
   content.set(name, TIMERS.length);

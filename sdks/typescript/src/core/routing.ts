@@ -2,7 +2,7 @@
 
 import { ApiError, TocsinError, TransportError } from "../error-bases.js";
 import type { ShardOwners } from "../generated/models.js";
-import type { Log } from "../log.js";
+import type { Logger } from "../logger.js";
 import { read } from "./answers.js";
 import type { Clock } from "./clock.js";
 import { type Place, shardOf } from "./ids.js";
@@ -41,7 +41,7 @@ export class Router {
   constructor(
     private readonly base: string,
     private readonly clock: Clock,
-    private readonly log: Log,
+    private readonly logger: Logger,
   ) {}
 
   /** The URL of the node to send this write to. */
@@ -97,7 +97,7 @@ export class Router {
 
   private disable(reason: string): void {
     this.enabled = false;
-    this.log.warn(`tocsin: owner routing is off: ${reason}; all requests go to ${this.base}`);
+    this.logger.warn?.(`tocsin: owner routing is off: ${reason}; all requests go to ${this.base}`);
   }
 
   private async renew(ask: Read): Promise<void> {

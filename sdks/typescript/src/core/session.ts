@@ -1,21 +1,22 @@
 /** One call: tries, deadlines, retries, and which node is asked. */
 
-import { ApiError, DeadlineExceeded, TransportError } from "../error-bases.js";
+import { ApiError, DeadlineExceeded, InvalidArgument, TransportError } from "../error-bases.js";
 import { OPERATIONS, type OperationName } from "../generated/operations.js";
-import type { Log } from "../log.js";
+import { DEFAULT_LOGGER, type Logger } from "../logger.js";
 import { VERSION } from "../version.js";
 import { errorOf } from "./answers.js";
 import { abortable, CLOCK, type Clock } from "./clock.js";
+import { baseUrlOf, keyOf } from "./connection.js";
 import type { Place } from "./ids.js";
 import { type Failure, isRepeated, maybeDone, RetryBudget, retryDelayMs } from "./retries.js";
 import { Router } from "./routing.js";
 import { type Fetch, type Reply, Transport } from "./transport.js";
+import { type OnTry, report } from "./tries.js";
 
 /** Longer than the server's own 10 s, so that its 503 arrives, which means more than a timeout. */
 const TRY_TIMEOUT_MS = 15_000;
+const USER_AGENT = `tocsin-client-typescript/${VERSION}`;
 const CALL_TIMEOUT_MS = 30_000;
-/** Of one call: the first try, and three retries. */
-const RETRIES = 3;
 /** Of a read that only improves later calls. */
 const ASIDE_TIMEOUT_MS = 2_000;
 /** Timers of the platform count to 2^31 - 1 milliseconds. */
@@ -44,7 +45,7 @@ export interface Call {
 export interface CallOptions {
   /** Of the call with all its retries. */
   readonly timeoutMs?: number | undefined;
-  /** 0 means none. */
+  /** At most so many; by default those for which there is time. 0 means none. */
   readonly retries?: number | undefined;
   /** Ends the call at once when it is aborted; the call rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
@@ -59,20 +60,22 @@ export interface Limits {
 
 /** How a client is made. */
 export interface ClientOptions {
-  /** The API key. */
+  /** The API key; white space around it is dropped. */
   readonly key?: string | undefined;
   /** Of each call with all its retries; by default 30,000. */
   readonly timeoutMs?: number | undefined;
-  /** Of each call; by default 3. 0 means none. */
+  /** Of each call at most; by default those for which there is time. 0 means none. */
   readonly retries?: number | undefined;
   /** `owners` sends writes to the nodes that store them, if the client can reach the nodes themselves. */
   readonly routing?: "owners" | undefined;
   /** Gets the headers of each request and may add to them, such as `traceparent`. */
   readonly onRequest?: ((headers: Headers) => void) | undefined;
+  /** Gets each try of a call after it has ended. What it throws is logged, and does not concern the call. */
+  readonly onTry?: OnTry | undefined;
   /** In place of the platform's, as for a proxy or a private certificate authority. */
   readonly fetch?: Fetch | undefined;
-  /** By default `console`. */
-  readonly log?: Log | undefined;
+  /** `debug` gets a line for each try, `warn` what no caller sees. By default warnings go to the console. */
+  readonly logger?: Logger | undefined;
 }
 
 /** What became of a call's tries so far: whether one of the failed ones may have been executed. */
@@ -87,26 +90,29 @@ export class Session {
   readonly router: Router | undefined;
   private readonly transport: Transport;
   private readonly defaults: Limits;
+  private readonly authorization: string | undefined;
+  private readonly logger: Logger;
 
   constructor(
     url: string,
     private readonly options: ClientOptions = {},
     readonly clock: Clock = CLOCK,
   ) {
-    if (!/^https?:\/\//.test(url)) {
-      throw new TypeError(`url: "${url}" is not an http or https URL, such as http://127.0.0.1:8080`);
-    }
+    this.url = baseUrlOf(url);
+    const key = keyOf(options.key);
+    this.authorization = key === undefined ? undefined : `Bearer ${key}`;
     if (options.routing !== undefined && options.routing !== "owners") {
-      throw new TypeError(`routing: "${String(options.routing)}" is unknown; use "owners", or leave it out`);
+      throw new InvalidArgument(`routing: "${String(options.routing)}" is unknown; use "owners", or leave it out`);
     }
-    this.url = url.replace(/\/+$/, "");
-    this.defaults = checked({ timeoutMs: CALL_TIMEOUT_MS, retries: RETRIES, signal: undefined }, options);
+    const none = { timeoutMs: CALL_TIMEOUT_MS, retries: Number.POSITIVE_INFINITY, signal: undefined };
+    this.defaults = checked(none, options);
+    this.logger = options.logger ?? DEFAULT_LOGGER;
     // The global function is read with each request, as instrumentation may replace it later.
     this.transport = new Transport(options.fetch ?? ((target, init) => globalThis.fetch(target, init)));
-    this.router = options.routing === "owners" ? new Router(this.url, this.clock, options.log ?? console) : undefined;
+    this.router = options.routing === "owners" ? new Router(this.url, this.clock, this.logger) : undefined;
   }
 
-  /** The limits of a call. RangeError: one is none. */
+  /** The limits of a call. InvalidArgument: one is none. */
   limits(options: CallOptions | undefined): Limits {
     return options === undefined ? this.defaults : checked(this.defaults, options);
   }
@@ -116,20 +122,25 @@ export class Session {
     const started = this.clock.monotonicMs();
     const deadline = started + limits.timeoutMs;
     let base = call.place === undefined ? this.url : await this.ownerOf(call.place, limits);
+    let paid = 0;
     for (let retry = 0; ; retry++) {
+      const began = this.clock.monotonicMs();
       const outcome = await this.attempt(call, base, retry, started, deadline, limits.signal);
+      const now = this.clock.monotonicMs();
       if (!(outcome instanceof Error)) {
-        this.budget.earn();
+        this.budget.earn(paid);
+        this.report(call, retry, outcome, now - began, undefined);
         return outcome;
       }
       tries.maybeDone ||= maybeDone(outcome);
-      const leftMs = deadline - this.clock.monotonicMs();
-      const pauseMs = this.pauseMs(call, outcome, retry, limits, leftMs);
-      if (outcome instanceof TransportError && leftMs <= 0) {
+      const pauseMs = this.pauseMs(call, outcome, retry, limits, deadline - now);
+      paid += pauseMs !== undefined && maybeDone(outcome) ? 1 : 0;
+      this.report(call, retry, outcome, now - began, pauseMs);
+      if (outcome instanceof TransportError && deadline <= now) {
         const message = `no answer within the call's ${limits.timeoutMs} ms: ${outcome.message}`;
         throw new DeadlineExceeded(message, { maybeDone: tries.maybeDone, cause: outcome });
       }
-      if (pauseMs === undefined || !this.budget.spend()) {
+      if (pauseMs === undefined) {
         throw outcome;
       }
       await this.clock.sleep(pauseMs, limits.signal);
@@ -187,11 +198,11 @@ export class Session {
   ): Promise<Reply> {
     const { method, path } = OPERATIONS[call.operation];
     const headers = this.headersOf(call, retry);
-    this.options.onRequest?.(headers);
     const now = this.clock.monotonicMs();
     return this.transport.send({
       method,
-      url: base + filled(path, call.path ?? {}) + queryOf(call.query ?? {}),
+      base,
+      path: (call.path ? filled(path, call.path) : path) + (call.query ? queryOf(call.query) : ""),
       headers,
       body: call.body?.(retry === 0 ? 0 : now - started),
       timeoutMs: Math.max(Math.min(TRY_TIMEOUT_MS, deadline - now), 1),
@@ -199,39 +210,58 @@ export class Session {
     });
   }
 
-  private headersOf(call: Call, retry: number): Headers {
-    const headers = new Headers({
-      accept: "application/json",
-      "user-agent": `tocsin-client-typescript/${VERSION}`,
-      ...call.headers,
-      ...(retry === 0 ? call.firstHeaders : {}),
-    });
-    if (this.options.key !== undefined) {
-      headers.set("authorization", `Bearer ${this.options.key}`);
+  private headersOf(call: Call, retry: number): HeadersInit {
+    const headers: Record<string, string> = { accept: "application/json", "user-agent": USER_AGENT };
+    if (this.authorization !== undefined) {
+      headers["authorization"] = this.authorization;
     }
     if (call.body !== undefined) {
-      headers.set("content-type", "application/json");
+      headers["content-type"] = "application/json";
     }
-    return headers;
+    Object.assign(headers, call.headers, retry === 0 ? call.firstHeaders : undefined);
+    const { onRequest } = this.options;
+    if (onRequest === undefined) {
+      return headers; // fetch makes Headers of it in any case
+    }
+    const shown = new Headers(headers);
+    onRequest(shown);
+    return shown;
   }
 
-  /** Before the next try; undefined: there is none. */
+  /** Before the next try, which is paid for; undefined: there is none. */
   private pauseMs(call: Call, failure: Failure, retry: number, limits: Limits, leftMs: number): number | undefined {
     if (retry >= limits.retries || !isRepeated(failure) || (maybeDone(failure) && call.unsafe)) {
       return undefined;
     }
     const retryAfter = failure instanceof ApiError ? failure.retryAfterSeconds : undefined;
-    return retryDelayMs(retry, retryAfter, leftMs, this.clock.random());
+    const pauseMs = retryDelayMs(retry, retryAfter, leftMs, this.clock.random());
+    return pauseMs === undefined || !maybeDone(failure) || this.budget.spend() ? pauseMs : undefined;
+  }
+
+  private report(call: Call, retry: number, outcome: Reply | Failure, ms: number, pauseMs: number | undefined): void {
+    const { onTry } = this.options;
+    if (onTry === undefined && this.logger.debug === undefined) {
+      return;
+    }
+    const attempt = {
+      operation: call.operation,
+      number: retry + 1,
+      ...(outcome instanceof TransportError ? { error: outcome.message } : { status: outcome.status }),
+      ...(outcome instanceof ApiError && outcome.code !== "" ? { code: outcome.code } : {}),
+      seconds: ms / 1_000,
+      ...(pauseMs === undefined ? {} : { pauseSeconds: pauseMs / 1_000 }),
+    };
+    report(attempt, onTry, this.logger);
   }
 }
 
 function checked(defaults: Limits, given: CallOptions): Limits {
   const { timeoutMs = defaults.timeoutMs, retries = defaults.retries, signal = defaults.signal } = given;
   if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
-    throw new RangeError(`timeoutMs: ${timeoutMs} is not between 1 and ${TIMEOUT_MS_MAX}; give milliseconds`);
+    throw new InvalidArgument(`timeoutMs: ${timeoutMs} is not between 1 and ${TIMEOUT_MS_MAX}; give milliseconds`);
   }
-  if (!(Number.isInteger(retries) && retries >= 0)) {
-    throw new RangeError(`retries: ${retries} is not a number of retries; 0 means none`);
+  if (!(retries >= 0 && (Number.isInteger(retries) || retries === Number.POSITIVE_INFINITY))) {
+    throw new InvalidArgument(`retries: ${retries} is not a number of retries; 0 means none`);
   }
   return { timeoutMs, retries, signal };
 }

@@ -8,8 +8,10 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 /** One request. `timeoutMs` covers everything from connecting to the last byte. */
 export interface Send {
   readonly method: string;
-  readonly url: string;
-  readonly headers: Headers;
+  /** The node's URL; those of all requests to it begin so. */
+  readonly base: string;
+  readonly path: string;
+  readonly headers: HeadersInit;
   readonly body: string | undefined;
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
@@ -41,14 +43,17 @@ export class Transport {
 
   /** The answer. TransportError: there was none; else the reason of the signal, which ends the request at once. */
   async send(step: Send): Promise<Reply> {
-    step.signal?.throwIfAborted();
+    const { signal } = step;
+    signal?.throwIfAborted();
     const end = new AbortController();
     const timeout = setTimeout(() => end.abort(TIMED_OUT), step.timeoutMs);
-    const cancel = (): void => end.abort(step.signal?.reason);
-    step.signal?.addEventListener("abort", cancel, { once: true });
-    const host = this.hostOf(step.url);
+    const cancel = signal && ((): void => end.abort(signal.reason));
+    cancel && signal.addEventListener("abort", cancel, { once: true });
+    const host = this.hostOf(step.base);
     try {
-      await host.acquire(end.signal);
+      if (!host.take()) {
+        await host.turn(end.signal);
+      }
       try {
         end.signal.throwIfAborted();
         return await this.request(step, end.signal);
@@ -56,11 +61,11 @@ export class Transport {
         host.release();
       }
     } catch (error) {
-      step.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       throw error instanceof TransportError ? error : failed(step, error, false);
     } finally {
       clearTimeout(timeout);
-      step.signal?.removeEventListener("abort", cancel);
+      cancel && signal.removeEventListener("abort", cancel);
     }
   }
 
@@ -68,19 +73,18 @@ export class Transport {
     const { method, headers, body } = step;
     try {
       const init: RequestInit = { method, headers, signal, redirect: "manual", ...contentOf(method, body) };
-      const response = await this.fetch(step.url, init);
+      const response = await this.fetch(step.base + step.path, init);
       return { status: response.status, headers: response.headers, text: await response.text() };
     } catch (error) {
       throw failed(step, signal.aborted ? signal.reason : error, true);
     }
   }
 
-  private hostOf(url: string): Slots {
-    const { host } = new URL(url);
-    let slots = this.hosts.get(host);
+  private hostOf(base: string): Slots {
+    let slots = this.hosts.get(base);
     if (slots === undefined) {
       slots = new Slots();
-      this.hosts.set(host, slots);
+      this.hosts.set(base, slots);
     }
     return slots;
   }
@@ -91,12 +95,18 @@ class Slots {
   private free = REQUESTS_PER_HOST;
   private readonly waiting = new Set<() => void>();
 
-  async acquire(signal: AbortSignal): Promise<void> {
-    if (this.free > 0) {
-      this.free--;
-      return;
+  /** Begins a request, if there is a place. */
+  take(): boolean {
+    if (this.free === 0) {
+      return false;
     }
-    await new Promise<void>((resolve, reject) => {
+    this.free--;
+    return true;
+  }
+
+  /** Begins a request as soon as one of the others has ended. */
+  turn(signal: AbortSignal): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
       const take = (): void => {
         signal.removeEventListener("abort", leave);
         resolve();
@@ -134,7 +144,7 @@ const TIMED_OUT = new Error("timed out");
 
 function failed(step: Send, error: unknown, sent: boolean): TransportError {
   const why = error === TIMED_OUT ? `no answer within ${Math.round(step.timeoutMs)} ms` : explained(error);
-  return new TransportError(`${step.method} ${step.url}: ${why}`, {
+  return new TransportError(`${step.method} ${step.base}${step.path}: ${why}`, {
     maybeDone: sent && !isUnsent(error),
     cause: error,
   });

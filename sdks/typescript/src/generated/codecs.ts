@@ -340,52 +340,195 @@ export interface Answers {
   OwnerNode: OwnerNode;
 }
 
-/** The members that an answer has in any case. */
-export const REQUIRED: { readonly [Name in keyof Answers]: readonly (keyof Answers[Name])[] } = {
-  Timer: ["namespace", "id", "timerUuid", "shardId", "status", "executeAt", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "attempts", "attemptLog", "createdAt", "updatedAt"],
-  Attempt: ["startedAt", "durationMs"],
-  RetryPolicyAnswer: ["maxAttempts", "initialInterval", "backoffMultiplier", "maxInterval"],
-  RawBodyAnswer: ["contentType"],
-  Explanation: ["state", "shard", "owner", "sentence"],
-  RunPageAnswer: ["runs"],
-  RunAnswer: ["run", "executeAt", "status", "attempts", "attemptLog"],
-  TimerPage: ["timers"],
-  BatchResults: ["results"],
-  BatchResult: [],
-  ItemError: ["error", "message", "status", "errors"],
-  BadField: ["path", "reason"],
-  Schedule: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
-  Occurrence: ["instant", "source", "outcome", "finishedAt", "attempts"],
-  SchedulePage: ["schedules"],
-  Preview: ["instants", "sentence"],
-  OccurrencePage: ["occurrences"],
-  OccurrenceRun: ["run", "instant", "status", "attempts", "attemptLog", "missed"],
-  MissedRange: ["reason", "count", "firstAt", "lastAt"],
-  Namespace: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
-  NamespaceList: ["namespaces"],
-  RotatedSecret: ["name", "secret"],
-  CreatedKey: ["keyId", "role", "name", "namespaces", "tenants", "createdAt", "key"],
-  KeyList: ["keys"],
-  ShownKey: ["keyId", "role", "name", "namespaces", "tenants", "createdAt"],
-  AuditPage: ["entries"],
-  AuditEntry: ["at", "action", "keyId", "subject", "source", "address", "node", "details"],
-  SubmittedServiceCall: ["serviceCallId", "status", "correlationId"],
-  ServiceCallPage: ["serviceCalls"],
-  ServiceCallSummary: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts"],
-  RequestLine: ["method", "url"],
-  Outcome: [],
-  ResponseMeta: ["status", "headers", "bodySnippet", "truncated", "latencyMs"],
-  ErrorMeta: ["kind", "message", "latencyMs"],
-  ServiceCallTrace: ["serviceCallId", "correlationId", "entries"],
-  TraceEntry: ["at", "kind", "name", "id", "detail"],
-  ServiceCall: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts", "executions"],
-  ShownRequest: ["method", "url", "headers"],
-  Execution: ["number", "executionId", "startedAt", "request"],
-  ExecutedRequest: ["method", "url", "headers"],
-  ExecutedResponse: ["status", "headers", "body"],
-  Cluster: ["totalShards", "dispatching", "nodes", "shards"],
-  Node: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes"],
-  Shard: ["shardId", "version", "owner", "ownedHere"],
-  ShardOwners: ["totalShards", "nodes", "owners"],
-  OwnerNode: ["apiUrl", "alive", "leaving", "skewed"],
+/** What an answer has in any case: its members, and those that are answers themselves, with their names; true: lists of such. */
+export interface Shape<Answer> {
+  readonly required: readonly (keyof Answer & string)[];
+  readonly nested: readonly (readonly [keyof Answer & string, keyof Answers, boolean])[];
+}
+
+export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } = {
+  Timer: {
+    required: ["namespace", "id", "timerUuid", "shardId", "status", "executeAt", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "attempts", "attemptLog", "createdAt", "updatedAt"],
+    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false]],
+  },
+  Attempt: {
+    required: ["startedAt", "durationMs"],
+    nested: [],
+  },
+  RetryPolicyAnswer: {
+    required: ["maxAttempts", "initialInterval", "backoffMultiplier", "maxInterval"],
+    nested: [],
+  },
+  RawBodyAnswer: {
+    required: ["contentType"],
+    nested: [],
+  },
+  Explanation: {
+    required: ["state", "shard", "owner", "sentence"],
+    nested: [],
+  },
+  RunPageAnswer: {
+    required: ["runs"],
+    nested: [["runs", "RunAnswer", true]],
+  },
+  RunAnswer: {
+    required: ["run", "executeAt", "status", "attempts", "attemptLog"],
+    nested: [["attemptLog", "Attempt", true]],
+  },
+  TimerPage: {
+    required: ["timers"],
+    nested: [["timers", "Timer", true]],
+  },
+  BatchResults: {
+    required: ["results"],
+    nested: [["results", "BatchResult", true]],
+  },
+  BatchResult: {
+    required: [],
+    nested: [["timer", "Timer", false], ["error", "ItemError", false]],
+  },
+  ItemError: {
+    required: ["error", "message", "status", "errors"],
+    nested: [["errors", "BadField", true]],
+  },
+  BadField: {
+    required: ["path", "reason"],
+    nested: [],
+  },
+  Schedule: {
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
+    nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false]],
+  },
+  Occurrence: {
+    required: ["instant", "source", "outcome", "finishedAt", "attempts"],
+    nested: [],
+  },
+  SchedulePage: {
+    required: ["schedules"],
+    nested: [["schedules", "Schedule", true]],
+  },
+  Preview: {
+    required: ["instants", "sentence"],
+    nested: [],
+  },
+  OccurrencePage: {
+    required: ["occurrences"],
+    nested: [["occurrences", "OccurrenceRun", true]],
+  },
+  OccurrenceRun: {
+    required: ["run", "instant", "status", "attempts", "attemptLog", "missed"],
+    nested: [["attemptLog", "Attempt", true], ["missed", "MissedRange", true]],
+  },
+  MissedRange: {
+    required: ["reason", "count", "firstAt", "lastAt"],
+    nested: [],
+  },
+  Namespace: {
+    required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false]],
+  },
+  NamespaceList: {
+    required: ["namespaces"],
+    nested: [["namespaces", "Namespace", true]],
+  },
+  RotatedSecret: {
+    required: ["name", "secret"],
+    nested: [],
+  },
+  CreatedKey: {
+    required: ["keyId", "role", "name", "namespaces", "tenants", "createdAt", "key"],
+    nested: [],
+  },
+  KeyList: {
+    required: ["keys"],
+    nested: [["keys", "ShownKey", true]],
+  },
+  ShownKey: {
+    required: ["keyId", "role", "name", "namespaces", "tenants", "createdAt"],
+    nested: [],
+  },
+  AuditPage: {
+    required: ["entries"],
+    nested: [["entries", "AuditEntry", true]],
+  },
+  AuditEntry: {
+    required: ["at", "action", "keyId", "subject", "source", "address", "node", "details"],
+    nested: [],
+  },
+  SubmittedServiceCall: {
+    required: ["serviceCallId", "status", "correlationId"],
+    nested: [],
+  },
+  ServiceCallPage: {
+    required: ["serviceCalls"],
+    nested: [["serviceCalls", "ServiceCallSummary", true]],
+  },
+  ServiceCallSummary: {
+    required: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts"],
+    nested: [["requestSpec", "RequestLine", false], ["outcome", "Outcome", false]],
+  },
+  RequestLine: {
+    required: ["method", "url"],
+    nested: [],
+  },
+  Outcome: {
+    required: [],
+    nested: [["responseMeta", "ResponseMeta", false], ["errorMeta", "ErrorMeta", false]],
+  },
+  ResponseMeta: {
+    required: ["status", "headers", "bodySnippet", "truncated", "latencyMs"],
+    nested: [],
+  },
+  ErrorMeta: {
+    required: ["kind", "message", "latencyMs"],
+    nested: [],
+  },
+  ServiceCallTrace: {
+    required: ["serviceCallId", "correlationId", "entries"],
+    nested: [["entries", "TraceEntry", true]],
+  },
+  TraceEntry: {
+    required: ["at", "kind", "name", "id", "detail"],
+    nested: [],
+  },
+  ServiceCall: {
+    required: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts", "executions"],
+    nested: [["requestSpec", "ShownRequest", false], ["executions", "Execution", true], ["outcome", "Outcome", false]],
+  },
+  ShownRequest: {
+    required: ["method", "url", "headers"],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false]],
+  },
+  Execution: {
+    required: ["number", "executionId", "startedAt", "request"],
+    nested: [["request", "ExecutedRequest", false], ["response", "ExecutedResponse", false]],
+  },
+  ExecutedRequest: {
+    required: ["method", "url", "headers"],
+    nested: [],
+  },
+  ExecutedResponse: {
+    required: ["status", "headers", "body"],
+    nested: [],
+  },
+  Cluster: {
+    required: ["totalShards", "dispatching", "nodes", "shards"],
+    nested: [["nodes", "Node", true], ["shards", "Shard", true]],
+  },
+  Node: {
+    required: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes"],
+    nested: [],
+  },
+  Shard: {
+    required: ["shardId", "version", "owner", "ownedHere"],
+    nested: [],
+  },
+  ShardOwners: {
+    required: ["totalShards", "nodes", "owners"],
+    nested: [["nodes", "OwnerNode", true]],
+  },
+  OwnerNode: {
+    required: ["apiUrl", "alive", "leaving", "skewed"],
+    nested: [],
+  },
 };

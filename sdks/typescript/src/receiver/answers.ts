@@ -1,5 +1,6 @@
 /** What a handler can answer. */
 
+import { encodeJson } from "../core/bodies.js";
 import { type DurationLike, type InstantLike, toInstant, toMicroseconds } from "../values.js";
 
 /** The HTTP response that a callback gets. Make one with `done`, `rescheduleAt`, `retry` or `fail`. */
@@ -23,7 +24,7 @@ export function done(): Answer {
 
 /**
  * The work is done for now: the timer fires again at the instant, with the payload if one is given. RangeError: it is no
- * instant.
+ * instant. InvalidArgument: the payload isn't JSON.
  */
 export function rescheduleAt(instant: InstantLike, payload?: unknown): Answer {
   return json(200, { nextExecuteAt: toInstant(instant), payload });
@@ -47,6 +48,11 @@ export function refused(status: number, reason: string): Answer {
   return new Answer(status, { "content-type": "text/plain; charset=utf-8" }, reason);
 }
 
+/** The response to a body that no callback has. */
+export function tooLong(): Answer {
+  return refused(413, "the body is too large for a callback");
+}
+
 /** For storing. */
 export function toText(answer: Answer): string {
   return JSON.stringify({ status: answer.status, headers: answer.headers, body: answer.body });
@@ -59,5 +65,5 @@ export function fromText(text: string): Answer {
 }
 
 function json(status: number, body: object): Answer {
-  return new Answer(status, { "content-type": "application/json" }, JSON.stringify(body));
+  return new Answer(status, { "content-type": "application/json" }, encodeJson(body));
 }

@@ -1,5 +1,6 @@
 /** Fastify. */
 
+import { BODY_BYTES_MAX } from "./bodies.js";
 import type { Handler, HeadersLike, Receiver } from "./receiver.js";
 
 /** What is used of a Fastify reply. */
@@ -22,7 +23,7 @@ export interface FastifyScope {
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
     contentType: string,
-    options: { parseAs: "buffer" },
+    options: { parseAs: "buffer"; bodyLimit: number },
     parser: (request: never, body: Uint8Array<ArrayBuffer> & never, parsed: Parsed) => void,
   ): unknown;
   route(route: {
@@ -42,7 +43,8 @@ const METHODS = ["POST", "GET", "PUT", "PATCH", "DELETE"];
 export function fastifyPlugin<Payload>(receiver: Receiver, url: string, handler: Handler<Payload>): FastifyPlugin {
   return async (scope) => {
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, parsed) => parsed(null, body));
+    const asBytes = { parseAs: "buffer", bodyLimit: BODY_BYTES_MAX } as const;
+    scope.addContentTypeParser("*", asBytes, (_request, body, parsed) => parsed(null, body));
     scope.route({
       method: METHODS,
       url,

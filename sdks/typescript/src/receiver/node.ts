@@ -1,11 +1,12 @@
 /** Express, and node:http. */
 
-import { joined } from "./bodies.js";
-import type { Handler, HeadersLike, Receiver } from "./receiver.js";
+import { tooLong } from "./answers.js";
+import { announcesTooMuch, BodyBuffer } from "./bodies.js";
+import type { Handler, Receiver } from "./receiver.js";
 
 /** What is used of a request of `node:http`, which Express' requests are. */
 export interface NodeRequest extends AsyncIterable<Uint8Array> {
-  readonly headers: HeadersLike;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly readableDidRead?: boolean;
 }
 
@@ -27,7 +28,8 @@ export type NodeHandler = (
 export function nodeHandler<Payload>(receiver: Receiver, handler: Handler<Payload>): NodeHandler {
   return async (request, response, next) => {
     try {
-      const answer = await receiver.handle(request.headers, await rawBody(request), handler);
+      const body = await rawBody(request);
+      const answer = body === undefined ? tooLong() : await receiver.handle(request.headers, body, handler);
       response.statusCode = answer.status;
       for (const [name, value] of Object.entries(answer.headers)) {
         response.setHeader(name, value);
@@ -42,7 +44,8 @@ export function nodeHandler<Payload>(receiver: Receiver, handler: Handler<Payloa
   };
 }
 
-async function rawBody(request: NodeRequest): Promise<Uint8Array> {
+/** The whole body; undefined: it is too long. */
+async function rawBody(request: NodeRequest): Promise<Uint8Array | undefined> {
   const parsed: unknown = "body" in request ? request.body : undefined;
   if (parsed instanceof Uint8Array) {
     return parsed; // of express.raw()
@@ -52,5 +55,12 @@ async function rawBody(request: NodeRequest): Promise<Uint8Array> {
       "request: a parser has read its body; mount the receiver before express.json(), or use express.raw() for its path",
     );
   }
-  return joined(request);
+  if (announcesTooMuch(request.headers["content-length"])) {
+    return undefined; // Node.js itself drops a body of which nothing was read
+  }
+  const body = new BodyBuffer();
+  for await (const part of request) {
+    body.add(part); // what is too long is read and dropped: the sender reads no answer before it has sent all
+  }
+  return body.whole();
 }

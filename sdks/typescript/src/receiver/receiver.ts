@@ -1,14 +1,20 @@
 /** Verifies requests and calls handlers, whatever server received them. */
 
-import type { Log } from "../log.js";
+import { DEFAULT_LOGGER, explained, type Logger } from "../logger.js";
 import { type DurationLike, toMicroseconds } from "../values.js";
-import { Answer, refused } from "./answers.js";
+import { Answer, refused, tooLong } from "./answers.js";
 import { BODY_BYTES_MAX } from "./bodies.js";
 import { type FastifyPlugin, fastifyPlugin } from "./fastify.js";
 import { type FetchHandler, fetchHandler } from "./fetch.js";
 import { type Firing, readFiring } from "./firing.js";
 import { type NodeHandler, nodeHandler } from "./node.js";
-import { isSigned, keyOf } from "./signatures.js";
+import { isSigned, keyOf, signaturesIn } from "./signatures.js";
+
+/** Of `webhook-id` and `webhook-signature`: several times as long as the server's. */
+const HEADER_CHARS_MAX = 1_024;
+const TIMESTAMP = /^[0-9]{1,12}$/;
+/** The last second of the year 9999. */
+const SECONDS_MAX = 253_402_300_799;
 
 /** What a callback leads to. */
 export type Handler<Payload = unknown> = (firing: Firing<Payload>) => Answer | Promise<Answer>;
@@ -29,8 +35,8 @@ export interface ReceiverOptions {
   readonly unsigned?: boolean | undefined;
   /** How much the sender's clock may differ; by default `5m`. */
   readonly tolerance?: DurationLike | undefined;
-  /** By default `console`. */
-  readonly log?: Log | undefined;
+  /** Gets why requests are refused, and the exceptions of handlers; by default the console does. */
+  readonly logger?: Logger | undefined;
   /** Milliseconds since 1970; by default `Date.now`. */
   readonly now?: (() => number) | undefined;
 }
@@ -38,12 +44,12 @@ export interface ReceiverOptions {
 /** Verifies callbacks with the namespace's secrets. Without secrets every request is refused, unless `unsigned` is true. */
 export class Receiver {
   private readonly toleranceMs: number;
-  private readonly log: Log;
+  private readonly logger: Logger;
 
   /** RangeError, TypeError: `tolerance` is no duration. */
   constructor(private readonly options: ReceiverOptions) {
     this.toleranceMs = toMicroseconds(options.tolerance ?? "5m") / 1_000;
-    this.log = options.log ?? console;
+    this.logger = options.logger ?? DEFAULT_LOGGER;
   }
 
   /**
@@ -62,7 +68,7 @@ export class Receiver {
       }
       return answer;
     } catch (error) {
-      this.log.error(`tocsin: handler failed for timer ${firing.timerId} (${firing.webhookId}): ${explained(error)}`);
+      this.error(`tocsin: handler failed for timer ${firing.timerId} (${firing.webhookId}): ${explained(error)}`);
       return refused(500, "the handler failed; the receiver's log has the reason");
     }
   }
@@ -73,19 +79,19 @@ export class Receiver {
       throw new TypeError("body: is not bytes; give the request's raw body, before a parser has read it");
     }
     if (body.length > BODY_BYTES_MAX) {
-      return refused(413, "the body is too large for a callback");
+      return tooLong();
     }
     const named = lowered(headers);
-    const refusal = this.options.unsigned === true ? undefined : await this.refusal(named, body);
+    const refusal = await this.refusal(named, body);
     if (refusal !== undefined) {
       return refusal;
     }
-    try {
-      return readFiring(named, body);
-    } catch (error) {
-      this.log.error(`tocsin: callback ${named["webhook-id"]} can't be read: ${explained(error)}`);
-      return refused(500, "the callback can't be read; the receiver's log has the reason");
+    const firing = readFiring(named, body);
+    if (firing === undefined) {
+      this.warn(`tocsin: callback ${named["webhook-id"]} refused: neither its body nor its headers name its timer`);
+      return refused(503, "neither the body nor the headers name the timer of the webhook-id");
     }
+    return firing;
   }
 
   /** For fetch-style servers, such as Next.js, Hono, Workers, Deno and Bun: a function of a Request. */
@@ -105,38 +111,61 @@ export class Receiver {
 
   /** Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails. */
   private async refusal(headers: Readonly<Record<string, string>>, body: Uint8Array): Promise<Answer | undefined> {
-    const webhookId = headers["webhook-id"];
-    const timestamp = headers["webhook-timestamp"];
-    const signatures = headers["webhook-signature"];
-    if (webhookId === undefined || timestamp === undefined || signatures === undefined) {
+    const { "webhook-id": webhookId, "webhook-timestamp": timestamp, "webhook-signature": signature } = headers;
+    const unsigned = this.options.unsigned === true;
+    if (webhookId === undefined || timestamp === undefined || (signature === undefined && !unsigned)) {
       return refused(401, "the request is not signed");
+    }
+    const isTimestamp = TIMESTAMP.test(timestamp) && Number(timestamp) <= SECONDS_MAX;
+    if (webhookId.length > HEADER_CHARS_MAX || !isTimestamp) {
+      return refused(503, "the request's webhook-id or webhook-timestamp is malformed");
+    }
+    return unsigned ? undefined : this.wrong(webhookId, timestamp, signature ?? "", body);
+  }
+
+  private async wrong(
+    webhookId: string,
+    timestamp: string,
+    header: string,
+    body: Uint8Array,
+  ): Promise<Answer | undefined> {
+    const given = header.length > HEADER_CHARS_MAX ? undefined : signaturesIn(header);
+    if (given === undefined) {
+      this.warn("tocsin: callback refused: it has too many signatures");
+      return refused(503, "the request has too many signatures");
+    }
+    if (Math.abs((this.options.now ?? Date.now)() - Number(timestamp) * 1_000) > this.toleranceMs) {
+      this.warn(`tocsin: callback ${webhookId} refused: its timestamp is outside the tolerance`);
+      return refused(503, "the request's timestamp is outside the tolerance; check both clocks");
     }
     let keys: readonly CryptoKey[];
     try {
       keys = await this.keys();
     } catch (error) {
-      this.log.error(
-        `tocsin: signing secrets can't be read; callbacks are refused until they can: ${explained(error)}`,
-      );
+      this.error(`tocsin: signing secrets can't be read; callbacks are refused until they can: ${explained(error)}`);
       return refused(503, "the receiver's secrets can't be read; its log has the reason");
     }
     if (keys.length === 0) {
-      this.log.error("tocsin: receiver has no signing secret; give `secrets`, or `unsigned: true`");
+      this.error("tocsin: receiver has no signing secret; give `secrets`, or `unsigned: true`");
       return refused(503, "the receiver has no secret");
     }
-    if (!/^\d+$/.test(timestamp)) {
-      return refused(503, "the request's timestamp is not a number");
-    }
-    const seconds = Number(timestamp);
-    if (Math.abs((this.options.now ?? Date.now)() - seconds * 1_000) > this.toleranceMs) {
-      this.log.warn(`tocsin: callback ${webhookId} refused: its timestamp is outside the tolerance`);
-      return refused(503, "the request's timestamp is outside the tolerance; check both clocks");
-    }
-    if (!(await isSigned(keys, webhookId, seconds, body, signatures))) {
-      this.log.warn(`tocsin: callback ${webhookId} refused: wrong signature`);
+    if (!(await isSigned(keys, webhookId, timestamp, body, given))) {
+      this.warn(`tocsin: callback ${webhookId} refused: wrong signature`);
       return refused(503, "no signature is of this receiver's secrets");
     }
     return undefined;
+  }
+
+  private warn(message: string): void {
+    this.logger.warn?.(message);
+  }
+
+  private error(message: string): void {
+    if (this.logger.error === undefined) {
+      this.warn(message);
+    } else {
+      this.logger.error(message);
+    }
   }
 
   private async keys(): Promise<readonly CryptoKey[]> {
@@ -159,8 +188,4 @@ function lowered(headers: HeadersLike): Readonly<Record<string, string>> {
 
 function isPairs(headers: HeadersLike): headers is Iterable<readonly [string, string]> {
   return Symbol.iterator in headers;
-}
-
-function explained(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,10 +1,10 @@
 package dev.tocsin.client;
 
 import dev.tocsin.client.error.TocsinException;
-import dev.tocsin.client.model.CreateTimer;
 import dev.tocsin.receiver.Answer;
 import dev.tocsin.receiver.Dedup;
 import dev.tocsin.receiver.Firing;
+import dev.tocsin.receiver.JdbcTransactions;
 import dev.tocsin.receiver.Receiver;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -16,6 +16,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
 import java.sql.DriverManager;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -36,11 +37,12 @@ import java.util.concurrent.TimeUnit;
 public final class Driver {
     private static final boolean ASYNC = "async".equals(System.getenv("TOCSIN_SDK_MODE"));
     private static final List<String> CAN =
-            List.of("batcher", "calls", "cancel", "dedup", "receiver", "routing", "schedules");
+            List.of("audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules");
     /** Steps that name a timer, schedule or service call instead of sending an object. */
-    private static final List<String> NAMES = List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag");
+    private static final List<String> NAMES = List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId");
 
     private final Map<String, AsyncTocsinClient> clients = new HashMap<>();
+    private final Observed observed = new Observed();
     private final Path folder;
     private String scenario = "";
 
@@ -88,8 +90,16 @@ public final class Driver {
         Json given = step.has("with") ? step.get("with") : Json.object();
         String[] parts = step.get("do").asString().split("\\.");
         try {
+            if (!String.valueOf(step.readOptional("scenario", Json::asString)).equals(scenario)) {
+                clients.values().forEach(AsyncTocsinClient::close);
+                clients.clear();
+                observed.taken();
+                scenario = String.valueOf(step.readOptional("scenario", Json::asString));
+            }
             Json value;
-            if (parts[0].equals("vectors")) {
+            if (parts[0].equals("tries")) {
+                value = observed.taken();
+            } else if (parts[0].equals("vectors")) {
                 value = Vectors.run(parts[1], given);
             } else if (step.get("do").asString().equals("receiver.handle")) {
                 value = receive(given);
@@ -104,16 +114,16 @@ public final class Driver {
 
     /** One for each client that its scenario wants, none of an earlier scenario. */
     private AsyncTocsinClient clientOf(Json step) {
-        String name = String.valueOf(step.readOptional("scenario", Json::asString));
-        if (!name.equals(scenario)) {
-            clients.values().forEach(AsyncTocsinClient::close);
-            clients.clear();
-            scenario = name;
-        }
         return clients.computeIfAbsent(step.get("client").toString(), wanted -> {
             Json options = step.get("client");
             ClientBuilder builder = Tocsin.client(options.get("url").asString());
             builder.key(options.readOptional("key", Json::asString));
+            builder.onTry(ended -> {
+                observed.record(ended);
+                if (options.has("onTry")) {
+                    throw new IllegalStateException("the hook of the scenario");
+                }
+            });
             if (options.has("timeout")) {
                 builder.timeout(Duration.ofNanos((long) (options.get("timeout").asDouble() * 1e9)));
             }
@@ -127,7 +137,10 @@ public final class Driver {
     /** Runs one step against a server. */
     private static Json call(AsyncTocsinClient async, String family, String verb, Json given, Json step) throws Exception {
         if (verb.equals("batcher")) {
-            return batched(async, Reflection.timers(given.get("items")));
+            return Creates.batched(async, Reflection.timers(given.get("items")));
+        }
+        if (verb.equals("createEach")) {
+            return Creates.each(async, ASYNC, Reflection.timers(given.get("timers")), given.get("concurrency").asInt());
         }
         Object client = ASYNC ? async : new TocsinClient(async);
         Object part = family.equals("calls")
@@ -189,16 +202,6 @@ public final class Driver {
         return Json.object().with(byPage ? "pages" : "items", Reflection.write(found));
     }
 
-    /** What became of timers that were added to a batcher at once. */
-    private static Json batched(AsyncTocsinClient client, List<CreateTimer> timers) {
-        List<CompletableFuture<Json>> results = new ArrayList<>();
-        try (Batcher batcher = client.timers().batcher()) {
-            timers.forEach(each -> results.add(batcher.add(each).handle((timer, error) -> error == null
-                    ? Json.object().with("timer", Reflection.write(timer)) : Json.object().with("error", failure(error)))));
-        }
-        return Json.array(results, CompletableFuture::join);
-    }
-
     /** Runs a request through a receiver. */
     private Json receive(Json given) throws Exception {
         List<Firing> seen = new ArrayList<>();
@@ -209,7 +212,8 @@ public final class Driver {
                 .forEach(each -> headers.put(each.asList().get(0).asString(), each.asList().get(1).asString()));
         byte[] body = Base64.getDecoder().decode(given.get("request").get("body").asString());
         String database = given.readOptional("dedup", Json::asString);
-        Dedup dedup = new Dedup(() -> DriverManager.getConnection("jdbc:sqlite:" + folder.resolve(database)));
+        Dedup<Connection> dedup = new Dedup<>(new JdbcTransactions(
+                () -> DriverManager.getConnection("jdbc:sqlite:" + folder.resolve(database))));
         Answer response = receiver.handle(headers, body, firing -> {
             seen.add(firing);
             if (database == null) {
@@ -222,14 +226,9 @@ public final class Driver {
                 return Vectors.answer(given.get("answer"));
             });
         });
-        Map<String, Json> shown = new HashMap<>();
-        if (!seen.isEmpty()) {
-            shown.putAll(Reflection.write(seen.get(0)).asMap());
-            shown.remove("headers");
-        }
         return Json.object().with("status", response.status()).with("headers", Json.object(response.headers(), Json::of))
                 .with("body", response.body()).with("handled", !worked.isEmpty())
-                .with("firing", seen.isEmpty() ? Json.NULL : Json.object(shown));
+                .with("firing", seen.isEmpty() ? Json.NULL : Vectors.shown(seen.get(0)));
     }
 
     /** An error as the harness compares it. */

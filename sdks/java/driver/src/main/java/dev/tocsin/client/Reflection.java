@@ -53,11 +53,22 @@ final class Reflection {
         if (OpenEnum.class.isAssignableFrom(type)) {
             return make(type, given.asString());
         }
-        return make(type, Arrays.stream(type.getRecordComponents()).map(each -> {
+        boolean unencodable = given.has("payload") && given.get("payload").isObject()
+                && given.get("payload").has("$unencodable");
+        return unencodable ? readRecord(type, given.with("payload", tooDeep())) : make(type, Arrays.stream(type.getRecordComponents()).map(each -> {
             boolean optional = each.getType() == Field.class;
             return optional && !given.has(each.getName()) ? Field.absent() : read(each.getGenericType(),
                     given.get(each.getName()));
         }).toArray());
+    }
+
+    /** JSON that can be made but not written. */
+    private static Json tooDeep() {
+        Json deep = Json.NULL;
+        for (int i = 0; i <= Json.DEPTH_MAX; i++) {
+            deep = Json.array(deep);
+        }
+        return deep;
     }
 
     private static Object make(Class<?> type, Object... members) {

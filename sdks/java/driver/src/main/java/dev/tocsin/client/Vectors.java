@@ -1,9 +1,11 @@
 package dev.tocsin.client;
 
 import dev.tocsin.client.error.ApiException;
+import dev.tocsin.client.error.InvalidArgumentException;
 import dev.tocsin.client.error.TocsinException;
 import dev.tocsin.client.error.TransportException;
 import dev.tocsin.receiver.Answer;
+import dev.tocsin.receiver.Firing;
 import dev.tocsin.receiver.Receiver;
 import dev.tocsin.receiver.Signatures;
 import java.nio.charset.StandardCharsets;
@@ -41,6 +43,14 @@ final class Vectors {
             case "answers" -> answered(given);
             case "errors" -> failure(replyOf(given).error());
             case "retries" -> delayed(given);
+            case "firings" -> fired(given);
+            case "budget" -> budgeted(given);
+            case "tries" -> Json.object().with("line", new Try(
+                    given.get("operation").asString(), given.get("number").asInt(), given.readOptional("status", Json::asInt),
+                    given.readOptional("code", Json::asString), given.readOptional("error", Json::asString),
+                    given.get("seconds").asDouble(), given.readOptional("pauseSeconds", Json::asDouble)).toString());
+            case "keys" -> Json.object().with("key", Access.key(given.get("key").asString()));
+            case "urls" -> Json.object().with("base", Access.url(given.get("url").asString()));
             default -> throw new UnknownStep("vectors." + name);
         };
     }
@@ -71,9 +81,45 @@ final class Vectors {
             reached[0] = true;
             return Answer.done();
         });
-        // Signed bodies that are no callbacks are answered 500.
-        return reached[0] || answer.status() == 500
+        // Signed bodies that are no callbacks are refused after their signature was accepted.
+        return reached[0] || answer.body().contains("is not the callback")
                 ? Json.object().with("valid", true) : Json.object().with("error", answer.body());
+    }
+
+    private static Json fired(Json given) {
+        Firing[] read = {null};
+        Receiver.unsigned().handle(given.get("headers").asMap(Json::asString), bytes(given.get("body")), firing -> {
+            read[0] = firing;
+            return Answer.done();
+        });
+        return read[0] == null ? Json.object().with("error", "refused") : shown(read[0]);
+    }
+
+    /** A firing as the harness compares it. */
+    static Json shown(Firing firing) {
+        Map<String, Json> shown = new LinkedHashMap<>(Reflection.write(firing).asMap());
+        shown.remove("headers");
+        shown.remove("body");
+        return Json.object(shown);
+    }
+
+    private static Json budgeted(Json given) {
+        Retries budget = new Retries();
+        return Json.object().with("results", Json.array(given.get("events").asList(), event -> {
+            Json result = Json.object();
+            if (event.has("retries")) {
+                int allowed = 0;
+                for (int i = 0; i < event.get("retries").asInt(); i++) {
+                    allowed += budget.spend() ? 1 : 0;
+                }
+                result = result.with("allowed", allowed);
+            } else {
+                for (int i = 0; i < event.get("successes").asInt(); i++) {
+                    budget.succeeded(event.get("paid").asInt());
+                }
+            }
+            return result.with("left", budget.left());
+        }));
     }
 
     private static Json duration(Json given) {
@@ -133,11 +179,14 @@ final class Vectors {
     static Json failure(TocsinException error) {
         Map<String, Json> known = new LinkedHashMap<>();
         List<Json> classes = new ArrayList<>();
-        for (Class<?> each = error.getClass(); each != RuntimeException.class; each = each.getSuperclass()) {
+        // JsonException is this language's.
+        Class<?> first = error instanceof JsonException ? InvalidArgumentException.class : error.getClass();
+        for (Class<?> each = first; each != RuntimeException.class; each = each.getSuperclass()) {
             String name = each.getSimpleName().replaceAll("Exception$", "");
             classes.add(Json.of(List.of("Tocsin", "Api", "Transport").contains(name) ? name + "Error" : name));
         }
         known.put("classes", Json.array(classes, each -> each));
+        known.put("message", Json.of(error.getMessage()));
         if (error instanceof TransportException lost) {
             known.put("maybeDone", Json.of(lost.maybeDone()));
         }

@@ -3,14 +3,19 @@ package dev.tocsin.client;
 import java.time.Duration;
 
 /**
- * The client whose calls return futures. Errors are not wrapped, and canceling a future ends its request. Long work
- * belongs into the {@code …Async} methods of futures: other calls wait for the thread that reads answers.
+ * The client whose calls return futures. Errors are not wrapped, and canceling a future ends its request. Arguments that
+ * can't be sent throw an InvalidArgumentException at once. Long work belongs into the {@code …Async} methods of futures: other calls wait for the thread that reads answers.
  */
 public final class AsyncTocsinClient implements AutoCloseable {
     private final Flows flows;
 
     AsyncTocsinClient(Flows flows) {
         this.flows = flows;
+    }
+
+    /** This client for calls that block. */
+    AsyncTocsinClient inCallingThread() {
+        return new AsyncTocsinClient(flows.inCallingThread());
     }
 
     /**
@@ -41,6 +46,24 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * API keys.
+     *
+     * @return its operations
+     */
+    public AsyncKeys keys() {
+        return new AsyncKeys(flows);
+    }
+
+    /**
+     * The audit trail.
+     *
+     * @return its operations
+     */
+    public AsyncAudit audit() {
+        return new AsyncAudit(flows);
+    }
+
+    /**
      * The servers.
      *
      * @return its operations
@@ -52,7 +75,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
     /**
      * The service calls of a tenant.
      *
-     * @param tenantId a UUID
+     * @param tenantId a UUID of version 7
      * @return its operations
      */
     public AsyncCalls calls(String tenantId) {
@@ -66,17 +89,17 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return a view of this client
      */
     public AsyncTocsinClient withTimeout(Duration timeout) {
-        return new AsyncTocsinClient(new Flows(flows.session(), new Options(timeout, flows.options().retries())));
+        return new AsyncTocsinClient(new Flows(flows.session(), new Options(timeout, flows.options().retries()), flows.blocking()));
     }
 
     /**
      * This client with another limit, for single calls. It shares the connections, and is closed with this client.
      *
-     * @param retries how often a call is repeated; 0 means none
+     * @param retries how often a call is repeated at most; 0 means none
      * @return a view of this client
      */
     public AsyncTocsinClient withRetries(int retries) {
-        return new AsyncTocsinClient(new Flows(flows.session(), new Options(flows.options().timeout(), retries)));
+        return new AsyncTocsinClient(new Flows(flows.session(), new Options(flows.options().timeout(), retries), flows.blocking()));
     }
 
     /** Closes the connections. Calls fail afterwards. */

@@ -2,6 +2,7 @@ package dev.tocsin.client;
 
 import dev.tocsin.client.error.BatcherClosedException;
 import dev.tocsin.client.error.BatcherFullException;
+import dev.tocsin.client.error.InvalidArgumentException;
 import dev.tocsin.client.model.CreateTimer;
 import dev.tocsin.client.model.Timer;
 import java.util.List;
@@ -43,7 +44,12 @@ public final class Batcher implements AutoCloseable {
      * @throws BatcherClosedException if it is closed
      */
     public CompletableFuture<Timer> add(CreateTimer timer) {
-        Batches.Item item = Batches.Item.of(timer);
+        Batches.Item item;
+        try {
+            item = Batches.Item.of(timer);
+        } catch (InvalidArgumentException wrong) {
+            return CompletableFuture.failedFuture(wrong);
+        }
         CompletableFuture<Timer> waiter = new CompletableFuture<>();
         synchronized (this) {
             while (queue.isFull() && !queue.closing) {

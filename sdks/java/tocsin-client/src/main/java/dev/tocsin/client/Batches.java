@@ -1,5 +1,6 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.InvalidArgumentException;
 import dev.tocsin.client.error.Problem;
 import dev.tocsin.client.error.TocsinException;
 import dev.tocsin.client.model.BatchResult;
@@ -7,7 +8,6 @@ import dev.tocsin.client.model.CreateTimer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -33,7 +33,16 @@ final class Batches {
      * @param automatic whether the key was made here, so that no earlier request can have used it
      */
     record Item(Place place, Json body, int sizeBytes, boolean automatic) {
+        /** InvalidArgumentException: it can't be sent. */
         static Item of(CreateTimer timer) {
+            try {
+                return encoded(timer);
+            } catch (NullPointerException missing) {
+                throw new InvalidArgumentException("the timer, or a part that it needs, is null", missing);
+            }
+        }
+
+        private static Item encoded(CreateTimer timer) {
             boolean automatic = !timer.idempotencyKey().isPresent();
             Json body = (automatic ? timer.idempotencyKey(UUID.randomUUID().toString()) : timer).toJson();
             int sizeBytes = body.toString().getBytes(StandardCharsets.UTF_8).length + 1;
@@ -57,8 +66,24 @@ final class Batches {
     /** The results, in the timers' order. A failed request is the result of all its timers, and the next one follows. */
     CompletableFuture<List<ItemResult>> createAll(Iterator<CreateTimer> timers) {
         CompletableFuture<List<ItemResult>> all = new CompletableFuture<>();
-        nextChunk(timers, timers.hasNext() ? Item.of(timers.next()) : null, new ArrayList<>(), all);
+        List<ItemResult> results = new ArrayList<>();
+        nextChunk(timers, nextItem(timers, results), results, all);
         return all;
+    }
+
+    /** Null: there are no more. Timers that can't be sent are settled at once; the place of the item is the last. */
+    private static Item nextItem(Iterator<CreateTimer> timers, List<ItemResult> results) {
+        while (timers.hasNext()) {
+            CreateTimer timer = timers.next();
+            try {
+                Item item = Item.of(timer);
+                results.add(null);
+                return item;
+            } catch (InvalidArgumentException wrong) {
+                results.add(ItemResult.failed(wrong));
+            }
+        }
+        return null;
     }
 
     private void nextChunk(
@@ -68,19 +93,20 @@ final class Batches {
             return;
         }
         List<Item> chunk = new ArrayList<>();
+        List<Integer> places = new ArrayList<>();
         int sizeBytes = ENVELOPE_BYTES;
         Item next = first;
+        int place = results.size() - 1;
         do {
             chunk.add(next);
+            places.add(place);
             sizeBytes += next.sizeBytes;
-            next = timers.hasNext() ? Item.of(timers.next()) : null;
+            next = nextItem(timers, results);
+            place = results.size() - 1;
         } while (next != null && chunk.size() < ITEMS_MAX && sizeBytes + next.sizeBytes <= BYTES_MAX);
         Item following = next;
-        ItemResult[] settled = new ItemResult[chunk.size()];
-        createChunk(chunk, (index, result) -> settled[index] = result).whenCompleteAsync(Run.guarded(all, done -> {
-            results.addAll(Arrays.asList(settled));
-            nextChunk(timers, following, results, all);
-        }));
+        createChunk(chunk, (index, result) -> results.set(places.get(index), result)).whenCompleteAsync(
+                Run.guarded(all, done -> nextChunk(timers, following, results, all)));
     }
 
     /** One request for each owner, if owners are asked directly, else one. Each timer is settled once. */
@@ -114,6 +140,7 @@ final class Batches {
         private final double started = Session.monotonic();
         private final CompletableFuture<Void> done = new CompletableFuture<>();
         private int retry;
+        private int paid;
 
         Group(List<Item> items, Settle settle) {
             this.items = items;
@@ -150,7 +177,13 @@ final class Batches {
 
         private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
             List<BatchResult> answers = reply.read(found -> found.read("results",
-                    each -> each.asList(BatchResult::fromJson)));
+                    each -> {
+                        List<BatchResult> all = each.asList(BatchResult::fromJson);
+                        if (all.size() != waiting.size()) {
+                            throw new JsonException("it has " + all.size() + " results for " + waiting.size() + " timers");
+                        }
+                        return all;
+                    }));
             List<ItemResult> results = new ArrayList<>();
             for (int i = 0; i < waiting.size(); i++) {
                 BatchResult answer = answers.get(i);
@@ -173,13 +206,20 @@ final class Batches {
             OptionalDouble pause = retry < flows.options().retries()
                     ? Retries.delay(retry, null, left, Session.RANDOM) : OptionalDouble.empty();
             Set<Integer> again = new LinkedHashSet<>();
+            boolean costs = false;
             for (int i = 0; i < waiting.size(); i++) {
-                if (results.get(i).error() != null && Retries.isRepeated(results.get(i).error())) {
+                TocsinException error = results.get(i).error();
+                if (error != null && Retries.isRepeated(error, true)) {
                     again.add(waiting.get(i));
+                    costs |= !Retries.isNeverExecuted(error);
                 }
             }
-            if (pause.isEmpty() || again.isEmpty() || !session.budget.spend()) {
+            if (again.isEmpty() && paid > 0) {
+                session.budget.succeeded(paid);
+            } else if (pause.isEmpty() || costs && !session.budget.spend()) {
                 again.clear();
+            } else if (costs) {
+                paid++;
             }
             for (int i = 0; i < waiting.size(); i++) {
                 if (!again.contains(waiting.get(i))) {

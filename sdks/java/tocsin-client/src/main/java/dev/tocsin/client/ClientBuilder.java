@@ -1,5 +1,7 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.InvalidArgumentException;
+import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.Map;
 import java.util.function.Consumer;
@@ -12,6 +14,8 @@ public final class ClientBuilder {
     private Options options = Options.DEFAULT;
     private boolean toOwners;
     private Consumer<Map<String, String>> onRequest;
+    private Consumer<Try> onTry;
+    private HttpClient httpClient;
     private SSLContext sslContext;
 
     ClientBuilder(String url) {
@@ -41,7 +45,7 @@ public final class ClientBuilder {
     }
 
     /**
-     * How often a call is repeated; 3 by default.
+     * How often a call is repeated at most; by default the time alone limits it.
      *
      * @param retries 0 means none
      * @return this
@@ -64,7 +68,7 @@ public final class ClientBuilder {
     /**
      * A function that gets each request's headers and may add to them, such as {@code traceparent}.
      *
-     * @param onRequest called for each try
+     * @param onRequest called before each try, by the thread that calls the client if the call blocks
      * @return this
      */
     public ClientBuilder onRequest(Consumer<Map<String, String>> onRequest) {
@@ -73,9 +77,34 @@ public final class ClientBuilder {
     }
 
     /**
+     * A function that gets each try when it has ended, also a successful one: for metrics and logs. What it throws is logged
+     * and ignored. The same is logged at debug level by the logger {@code dev.tocsin.client}.
+     *
+     * @param onTry called after each try; calls wait for it
+     * @return this
+     */
+    public ClientBuilder onTry(Consumer<Try> onTry) {
+        this.onTry = onTry;
+        return this;
+    }
+
+    /**
+     * An HTTP client with your own proxy, executor, TLS or connect timeout. Requests are HTTP/1.1 also if it prefers HTTP/2. It
+     * is not closed with this client. With an authenticator, Java 17 drops the header that carries the API key.
+     *
+     * @param httpClient instead of one that obeys {@code HTTP_PROXY}, {@code HTTPS_PROXY} and {@code NO_PROXY}; it should
+     *     not follow redirects
+     * @return this
+     */
+    public ClientBuilder httpClient(HttpClient httpClient) {
+        this.httpClient = httpClient;
+        return this;
+    }
+
+    /**
      * For private certificate authorities.
      *
-     * @param sslContext instead of the system's
+     * @param sslContext instead of the system's; give it to your own {@code httpClient} yourself
      * @return this
      */
     public ClientBuilder sslContext(SSLContext sslContext) {
@@ -87,7 +116,7 @@ public final class ClientBuilder {
      * Makes a client whose calls block; its {@code async} has the same calls as futures.
      *
      * @return a client to close
-     * @throws IllegalArgumentException if the URL is none
+     * @throws InvalidArgumentException if the URL or the key is malformed
      */
     public TocsinClient build() {
         return new TocsinClient(buildAsync());
@@ -97,10 +126,14 @@ public final class ClientBuilder {
      * Makes a client whose calls return futures.
      *
      * @return a client to close
-     * @throws IllegalArgumentException if the URL is none
+     * @throws InvalidArgumentException if the URL or the key is malformed
      */
     public AsyncTocsinClient buildAsync() {
-        return new AsyncTocsinClient(new Flows(new Session(url, key, toOwners, onRequest, new Transport(sslContext)),
-                options));
+        if (httpClient != null && sslContext != null) {
+            throw new InvalidArgumentException("sslContext: is not used beside httpClient; give it to the HttpClient");
+        }
+        Transport transport = new Transport(httpClient, sslContext);
+        return new AsyncTocsinClient(
+                new Flows(new Session(url, key, toOwners, onRequest, onTry, transport), options, false));
     }
 }

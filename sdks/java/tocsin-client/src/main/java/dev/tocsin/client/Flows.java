@@ -14,8 +14,13 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Predicate;
 
-/** The session with the limits of one view of the client, and calls that are more than one request. */
-record Flows(Session session, Options options) {
+/**
+ * The session with the limits of one view of the client, and calls that are more than one request.
+ *
+ * @param blocking whether requests are sent by the calling thread, so that futures are completed when they are returned:
+ *     that spares the way through other threads. Waiting and batches need no such haste.
+ */
+record Flows(Session session, Options options, boolean blocking) {
     /** Declares that no earlier try can have been executed: the server needs no look-up. */
     static final Map<String, String> FIRST_TRY = Map.of("tocsin-first-try", "1");
 
@@ -23,15 +28,35 @@ record Flows(Session session, Options options) {
     private static final double WAIT_POLL_S_MAX = 2.0;
     /** Before the instant: what is awaited can be canceled or changed meanwhile, and the server's clock can differ. */
     private static final double WAIT_SLEEP_S_MAX = 30.0;
+    /** The same if the server's clock can be moved, which makes an instant come at once. */
+    private static final double WAIT_SLEEP_MOVABLE_S_MAX = 1.0;
+
+    /** These flows for calls that block. */
+    Flows inCallingThread() {
+        return new Flows(session, options, true);
+    }
 
     /** One request and its answer. */
     <T> CompletableFuture<T> ask(Call call, Function<Json, T> read) {
-        return Run.start(run -> session.perform(run, call, options).thenApply(reply -> reply.read(read)));
+        return perform(call, reply -> reply.read(read));
     }
 
     /** One request that is answered by nothing. */
     CompletableFuture<Void> order(Call call) {
-        return Run.start(run -> session.perform(run, call, options).thenApply(reply -> null));
+        return perform(call, reply -> null);
+    }
+
+    private <T> CompletableFuture<T> perform(Call call, Function<Reply, T> read) {
+        if (!blocking) {
+            return Run.start(run -> session.perform(run, call, options).thenApply(read));
+        }
+        try {
+            return CompletableFuture.completedFuture(read.apply(session.performNow(call, options, new AtomicBoolean())));
+        } catch (RuntimeException failed) {
+            return CompletableFuture.failedFuture(failed);
+        } catch (InterruptedException interrupted) {
+            return CompletableFuture.failedFuture(Run.interrupted());
+        }
     }
 
     /** Creates it once, however often its answer is lost. */
@@ -41,13 +66,13 @@ record Flows(Session session, Options options) {
         Place place = new Place(timer.namespace(), timer.id());
         Call call = Call.of(Operation.CREATE_TIMER, keyed.toJson()).place(place);
         Call sent = automatic ? call.firstHeaders(FIRST_TRY) : call;
-        return Run.start(run -> session.perform(run, sent, options).thenApply(reply -> {
-            Timer created = reply.read(Timer::fromJson);
+        return ask(sent, found -> {
+            Timer created = Timer.fromJson(found);
             if (session.router != null) {
                 session.router.check(place, created.shardId());
             }
             return created;
-        }));
+        });
     }
 
     /** Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded. */
@@ -142,13 +167,13 @@ record Flows(Session session, Options options) {
 
         /** Until the instant, if it is ahead, then ever longer. */
         private double seconds(Instant instant, Reply reply) {
-            // Only `tocsin dev` sends it, whose clock was moved.
+            // Only `tocsin dev` sends it, whose clock can be moved.
             String shown = reply.headers().get("tocsin-now");
             Instant now = shown == null ? Instant.now() : Values.parseInstant(shown);
             double ahead = (instant.toEpochMilli() - now.toEpochMilli()) / 1e3;
             if (ahead > 0) {
                 pause = WAIT_POLL_FIRST_S;
-                return Math.min(ahead, WAIT_SLEEP_S_MAX);
+                return Math.min(ahead, shown == null ? WAIT_SLEEP_S_MAX : WAIT_SLEEP_MOVABLE_S_MAX);
             }
             double present = pause;
             pause = Math.min(pause * 2, WAIT_POLL_S_MAX);

@@ -7,7 +7,7 @@ import dev.tocsin.client.model.Timer;
  * What became of one timer of a batch: exactly one of timer and error is not null.
  *
  * @param timer as created, or null
- * @param error an ApiException or TransportException, or null
+ * @param error an ApiException, a TransportException, an InvalidArgumentException if it could not be sent, or null
  * @param existing with {@code onConflict} keep: the timer existed, and nothing was written
  * @param replayed an earlier request with the same idempotency key has created it
  */

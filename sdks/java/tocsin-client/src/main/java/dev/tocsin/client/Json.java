@@ -15,6 +15,11 @@ public final class Json {
     /** JSON's null. */
     public static final Json NULL = new Json(null);
 
+    /** Deeper than anything that the server accepts; a stack has room for it. */
+    static final int DEPTH_MAX = 500;
+    /** Of most requests. */
+    private static final int INITIAL_CHARS = 512;
+
     /** Null, Boolean, String, Number, List or Map; a Number that was read is a BigDecimal. */
     private final Object value;
 
@@ -299,6 +304,19 @@ public final class Json {
     }
 
     /**
+     * A member that must be there but may be null, read by a function.
+     *
+     * @param name of the member
+     * @param read makes something of a value that is not null
+     * @param <T> what that is
+     * @return null if null
+     * @throws JsonException if it is absent or can't be read
+     */
+    public <T> T readNullable(String name, Function<Json, T> read) {
+        return read(name, nullable(read));
+    }
+
+    /**
      * A function that reads a value or null.
      *
      * @param read makes something of a value that is not null
@@ -465,22 +483,25 @@ public final class Json {
         return value instanceof BigDecimal number ? Double.hashCode(number.doubleValue()) : Objects.hashCode(value);
     }
 
-    /** Compact JSON. */
+    /** Compact JSON. JsonException: more than 500 levels of arrays and objects. */
     @Override
     public String toString() {
-        StringBuilder text = new StringBuilder();
-        write(text);
+        StringBuilder text = new StringBuilder(INITIAL_CHARS);
+        write(text, 0);
         return text.toString();
     }
 
-    private void write(StringBuilder text) {
+    private void write(StringBuilder text, int depth) {
+        if (depth > DEPTH_MAX) {
+            throw new JsonException("more than " + DEPTH_MAX + " levels of arrays and objects");
+        }
         if (value instanceof String string) {
             quote(text, string);
         } else if (isArray()) {
             char before = '[';
             for (Json element : asList()) {
                 text.append(before);
-                element.write(text);
+                element.write(text, depth + 1);
                 before = ',';
             }
             text.append(before == '[' ? "[]" : "]");
@@ -488,7 +509,7 @@ public final class Json {
             char before = '{';
             for (Map.Entry<String, Json> member : asMap().entrySet()) {
                 quote(text.append(before), member.getKey());
-                member.getValue().write(text.append(':'));
+                member.getValue().write(text.append(':'), depth + 1);
                 before = ',';
             }
             text.append(before == '{' ? "{}" : "}");

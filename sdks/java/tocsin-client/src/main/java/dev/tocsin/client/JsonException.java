@@ -1,7 +1,9 @@
 package dev.tocsin.client;
 
-/** A text is not JSON, or a JSON value is not what the program expects. */
-public class JsonException extends IllegalArgumentException {
+import dev.tocsin.client.error.InvalidArgumentException;
+
+/** A text is not JSON, a JSON value is not what the program expects, or a value can't be written as JSON. */
+public class JsonException extends InvalidArgumentException {
     private static final long serialVersionUID = 1L;
 
     JsonException(String message) {

@@ -11,9 +11,10 @@ import java.util.regex.Pattern;
 
 /** Reads JSON (RFC 8259). */
 final class JsonReader {
-    /** Deeper than anything that the server accepts; a stack has room for it. */
-    private static final int DEPTH_MAX = 500;
     private static final Pattern NUMBER = Pattern.compile("-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?");
+
+    /** Fewer than a long has. */
+    private static final int PLAIN_DIGITS = 18;
 
     private final String text;
     private int at;
@@ -54,8 +55,8 @@ final class JsonReader {
     }
 
     private Json nested(java.util.function.Supplier<Json> read) {
-        if (++depth > DEPTH_MAX) {
-            throw wrong("more than " + DEPTH_MAX + " levels of arrays and objects");
+        if (++depth > Json.DEPTH_MAX) {
+            throw wrong("more than " + Json.DEPTH_MAX + " levels of arrays and objects");
         }
         at++;
         skipSpace();
@@ -102,12 +103,28 @@ final class JsonReader {
     }
 
     private Json number() {
+        int end = at;
+        while (end < text.length() && end - at < PLAIN_DIGITS && isDigit(text.charAt(end))) {
+            end++;
+        }
+        // Most numbers are short and whole.
+        boolean plain = end > at && (text.charAt(at) != '0' || end == at + 1)
+                && (end == text.length() || ",]} \t\r\n".indexOf(text.charAt(end)) >= 0);
+        if (plain) {
+            long value = Long.parseLong(text, at, end, 10);
+            at = end;
+            return Json.of(value);
+        }
         Matcher found = NUMBER.matcher(text).region(at, text.length());
         if (!found.lookingAt()) {
             throw wrong("a value is expected");
         }
         at = found.end();
         return Json.of(new BigDecimal(found.group()));
+    }
+
+    private static boolean isDigit(char c) {
+        return c >= '0' && c <= '9';
     }
 
     private Json literal(String word, Json value) {
@@ -119,8 +136,18 @@ final class JsonReader {
     }
 
     private String string() {
-        StringBuilder read = new StringBuilder();
         at++;
+        int plain = at;
+        while (plain < text.length() && isPlain(text.charAt(plain))) {
+            plain++;
+        }
+        if (plain < text.length() && text.charAt(plain) == '"') {
+            String whole = text.substring(at, plain);
+            at = plain + 1;
+            return whole;
+        }
+        StringBuilder read = new StringBuilder().append(text, at, plain);
+        at = plain;
         while (true) {
             char c = peek();
             at++;
@@ -132,6 +159,11 @@ final class JsonReader {
             }
             read.append(c == '\\' ? escaped() : c);
         }
+    }
+
+    /** Whether it stands for itself in a string. */
+    private static boolean isPlain(char c) {
+        return c >= 0x20 && c != '"' && c != '\\';
     }
 
     private char escaped() {
@@ -170,7 +202,11 @@ final class JsonReader {
     }
 
     private void skipSpace() {
-        while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) {
+        while (at < text.length()) {
+            char c = text.charAt(at);
+            if (c != ' ' && c != '\n' && c != '\r' && c != '\t') {
+                return;
+            }
             at++;
         }
     }

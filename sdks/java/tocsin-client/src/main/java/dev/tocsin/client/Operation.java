@@ -3,46 +3,48 @@ package dev.tocsin.client;
 
 /** How each operation is requested; the path has a name in braces for each parameter. */
 enum Operation {
-    CREATE_TIMER("POST", "/api/v1/timers/create"),
-    GET_TIMER("POST", "/api/v1/timers/get"),
-    EXPLAIN_TIMER("POST", "/api/v1/timers/explain"),
-    TIMER_HISTORY("POST", "/api/v1/timers/history"),
-    UPDATE_TIMER("POST", "/api/v1/timers/update"),
-    DELETE_TIMER("POST", "/api/v1/timers/delete"),
-    LIST_TIMERS("POST", "/api/v1/timers/list"),
-    BATCH_CREATE_TIMERS("POST", "/api/v1/timers/batch/create"),
-    CREATE_SCHEDULE("POST", "/api/v1/schedules/create"),
-    GET_SCHEDULE("POST", "/api/v1/schedules/get"),
-    UPDATE_SCHEDULE("POST", "/api/v1/schedules/update"),
-    LIST_SCHEDULES("POST", "/api/v1/schedules/list"),
-    PAUSE_SCHEDULE("POST", "/api/v1/schedules/pause"),
-    RESUME_SCHEDULE("POST", "/api/v1/schedules/resume"),
-    TRIGGER_SCHEDULE("POST", "/api/v1/schedules/trigger"),
-    BACKFILL_SCHEDULE("POST", "/api/v1/schedules/backfill"),
-    PREVIEW_SCHEDULE("POST", "/api/v1/schedules/preview"),
-    SCHEDULE_HISTORY("POST", "/api/v1/schedules/history"),
-    DELETE_SCHEDULE("POST", "/api/v1/schedules/delete"),
-    CREATE_NAMESPACE("POST", "/api/v1/namespaces/create"),
-    LIST_NAMESPACES("POST", "/api/v1/namespaces/list"),
-    UPDATE_NAMESPACE("POST", "/api/v1/namespaces/update"),
-    ROTATE_NAMESPACE_SECRET("POST", "/api/v1/namespaces/rotateSecret"),
-    CREATE_KEY("POST", "/api/v1/keys/create"),
-    LIST_KEYS("POST", "/api/v1/keys/list"),
-    REVOKE_KEY("POST", "/api/v1/keys/revoke"),
-    LIST_AUDIT("POST", "/api/v1/audit/list"),
-    SUBMIT_SERVICE_CALL("POST", "/api/v1/tenants/{tenantId}/service-calls"),
-    LIST_SERVICE_CALLS("GET", "/api/v1/tenants/{tenantId}/service-calls"),
-    TAG_SERVICE_CALL("PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
-    UNTAG_SERVICE_CALL("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
-    TRACE_SERVICE_CALL("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"),
-    GET_SERVICE_CALL("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
-    DELETE_SERVICE_CALL("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
-    GET_CLUSTER("GET", "/api/v1/cluster");
+    CREATE_TIMER("createTimer", "POST", "/api/v1/timers/create"),
+    GET_TIMER("getTimer", "POST", "/api/v1/timers/get"),
+    EXPLAIN_TIMER("explainTimer", "POST", "/api/v1/timers/explain"),
+    TIMER_HISTORY("timerHistory", "POST", "/api/v1/timers/history"),
+    UPDATE_TIMER("updateTimer", "POST", "/api/v1/timers/update"),
+    DELETE_TIMER("deleteTimer", "POST", "/api/v1/timers/delete"),
+    LIST_TIMERS("listTimers", "POST", "/api/v1/timers/list"),
+    BATCH_CREATE_TIMERS("batchCreateTimers", "POST", "/api/v1/timers/batch/create"),
+    CREATE_SCHEDULE("createSchedule", "POST", "/api/v1/schedules/create"),
+    GET_SCHEDULE("getSchedule", "POST", "/api/v1/schedules/get"),
+    UPDATE_SCHEDULE("updateSchedule", "POST", "/api/v1/schedules/update"),
+    LIST_SCHEDULES("listSchedules", "POST", "/api/v1/schedules/list"),
+    PAUSE_SCHEDULE("pauseSchedule", "POST", "/api/v1/schedules/pause"),
+    RESUME_SCHEDULE("resumeSchedule", "POST", "/api/v1/schedules/resume"),
+    TRIGGER_SCHEDULE("triggerSchedule", "POST", "/api/v1/schedules/trigger"),
+    BACKFILL_SCHEDULE("backfillSchedule", "POST", "/api/v1/schedules/backfill"),
+    PREVIEW_SCHEDULE("previewSchedule", "POST", "/api/v1/schedules/preview"),
+    SCHEDULE_HISTORY("scheduleHistory", "POST", "/api/v1/schedules/history"),
+    DELETE_SCHEDULE("deleteSchedule", "POST", "/api/v1/schedules/delete"),
+    CREATE_NAMESPACE("createNamespace", "POST", "/api/v1/namespaces/create"),
+    LIST_NAMESPACES("listNamespaces", "POST", "/api/v1/namespaces/list"),
+    UPDATE_NAMESPACE("updateNamespace", "POST", "/api/v1/namespaces/update"),
+    ROTATE_NAMESPACE_SECRET("rotateNamespaceSecret", "POST", "/api/v1/namespaces/rotateSecret"),
+    CREATE_KEY("createKey", "POST", "/api/v1/keys/create"),
+    LIST_KEYS("listKeys", "POST", "/api/v1/keys/list"),
+    REVOKE_KEY("revokeKey", "POST", "/api/v1/keys/revoke"),
+    LIST_AUDIT("listAudit", "POST", "/api/v1/audit/list"),
+    SUBMIT_SERVICE_CALL("submitServiceCall", "POST", "/api/v1/tenants/{tenantId}/service-calls"),
+    LIST_SERVICE_CALLS("listServiceCalls", "GET", "/api/v1/tenants/{tenantId}/service-calls"),
+    TAG_SERVICE_CALL("tagServiceCall", "PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
+    UNTAG_SERVICE_CALL("untagServiceCall", "DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),
+    TRACE_SERVICE_CALL("traceServiceCall", "GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"),
+    GET_SERVICE_CALL("getServiceCall", "GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
+    DELETE_SERVICE_CALL("deleteServiceCall", "DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
+    GET_CLUSTER("getCluster", "GET", "/api/v1/cluster");
 
+    final String id;
     final String method;
     final String path;
 
-    Operation(String method, String path) {
+    Operation(String id, String method, String path) {
+        this.id = id;
         this.method = method;
         this.path = path;
     }

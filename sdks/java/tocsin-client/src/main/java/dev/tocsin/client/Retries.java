@@ -10,12 +10,16 @@ import java.util.function.DoubleSupplier;
 /** Whether and when a failed try is repeated; and the budget, which bounds the retries of all calls of a client. */
 final class Retries {
     private static final double FIRST_DELAY_S = 0.1;
-    private static final double DELAY_S_MAX = 5.0;
-    /** In tenths of a retry: 20 retries while nothing succeeds, and one more for ten successes. */
-    private static final int BUDGET_MAX = 200;
+    private static final double DELAY_S_MAX = 2.0;
+    /** In tenths of a retry: 100 retries while nothing succeeds, and one more for ten calls that succeed at once. */
+    private static final int BUDGET_MAX = 1_000;
     private static final int RETRY_COST = 10;
+    /** Answered before anything was executed. */
+    private static final Set<Integer> REFUSED_STATUSES = Set.of(408, 429);
+    private static final Set<String> REFUSED_CODES =
+            Set.of("NOT_READY", "REQUEST_EXPIRED", "NO_ROOM_FOR_BODY", "CLUSTER_UPGRADING");
     /** 500 is missing: what failed once by a defect fails again. */
-    private static final Set<Integer> REPEATED_STATUSES = Set.of(408, 429, 502, 503, 504);
+    private static final Set<Integer> UNCERTAIN_STATUSES = Set.of(502, 503, 504);
 
     private int left = BUDGET_MAX;
 
@@ -28,21 +32,36 @@ final class Retries {
         return true;
     }
 
-    /** A try succeeded. */
-    synchronized void earn() {
-        left = Math.min(BUDGET_MAX, left + 1);
+    /** Retries that can be paid. */
+    synchronized double left() {
+        return left / (double) RETRY_COST;
     }
 
-    /** Whether the same request could succeed later. */
-    static boolean isRepeated(TocsinException error) {
-        return error instanceof TransportException
-                || error instanceof ApiException refused && REPEATED_STATUSES.contains(refused.status());
+    /** A call succeeded after so many paid retries: they are given back. One without any earns a tenth of a retry. */
+    synchronized void succeeded(int paid) {
+        left = Math.min(BUDGET_MAX, left + (paid == 0 ? 1 : paid * RETRY_COST));
+    }
+
+    /** Whether the request was certainly not executed, and could be later. */
+    static boolean isNeverExecuted(TocsinException error) {
+        if (error instanceof ApiException refused) {
+            return REFUSED_STATUSES.contains(refused.status())
+                    || refused.status() == 503 && REFUSED_CODES.contains(refused.code());
+        }
+        return error instanceof TransportException lost && !lost.maybeDone();
     }
 
     /** Whether the request may have been executed all the same. */
     static boolean maybeDone(TocsinException error) {
         return error instanceof TransportException lost && lost.maybeDone()
-                || error instanceof ApiException failed && failed.status() >= 500;
+                || error instanceof ApiException failed && failed.status() >= 500 && !isNeverExecuted(error);
+    }
+
+    /** Whether to repeat; `safe`: also what may have been executed. */
+    static boolean isRepeated(TocsinException error, boolean safe) {
+        boolean uncertain = error instanceof TransportException
+                || error instanceof ApiException failed && UNCERTAIN_STATUSES.contains(failed.status());
+        return isNeverExecuted(error) || safe && uncertain;
     }
 
     /** Seconds before the given retry, counted from 0; empty: in the time left there is none. */

@@ -146,7 +146,7 @@ final class Router {
             String url = given.get(i);
             boolean serves = url != null && !url.isEmpty() && Collections.frequency(given, url) == 1
                     && node.get("alive").asBoolean() && !node.get("leaving").asBoolean() && !node.get("skewed").asBoolean();
-            urls.add(serves ? Session.withoutSlash(url) : null);
+            urls.add(serves ? Access.withoutSlash(url) : null);
         }
         List<String> owners = new ArrayList<>();
         view.get("owners").asList().forEach(each -> owners.add(each.isNull() ? null : urls.get(each.asInt())));

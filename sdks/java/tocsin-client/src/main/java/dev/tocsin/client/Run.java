@@ -75,14 +75,19 @@ final class Run {
         }
     }
 
+    /** What an interrupted call throws. The thread stays interrupted. */
+    static CancellationException interrupted() {
+        Thread.currentThread().interrupt();
+        return new CancellationException("the thread was interrupted; a request on its way may have been executed");
+    }
+
     /** Waits for a call. An interrupt cancels it: CancellationException, and the thread stays interrupted. */
     static <T> T join(CompletableFuture<T> call) {
         try {
             return call.get();
         } catch (InterruptedException interrupted) {
             call.cancel(true);
-            Thread.currentThread().interrupt();
-            throw new CancellationException("the thread was interrupted; a request on its way may have been executed");
+            throw interrupted();
         } catch (ExecutionException failed) {
             Throwable error = failed.getCause();
             // The trace of the calling thread is worth more than that of the thread that read the answer.

@@ -1,27 +1,24 @@
 package dev.tocsin.client;
 
-import dev.tocsin.client.error.ApiException;
-import dev.tocsin.client.error.DeadlineExceededException;
-import dev.tocsin.client.error.TocsinException;
 import dev.tocsin.client.error.TransportException;
+import java.lang.System.Logger;
 import java.net.URI;
+import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.OptionalDouble;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.DoubleSupplier;
 
-/** What all calls of a client share: tries, deadlines, the retry budget, and which node is asked. */
+/** What all calls of a client share: connections, the retry budget, and which node is asked. */
 final class Session {
-    /** Longer than the server's own 10 s, so that its 503 arrives, which means more than a timeout. */
-    private static final double TRY_TIMEOUT_S = 15.0;
-
+    private static final Logger LOG = System.getLogger("dev.tocsin.client");
     private static final double READ_TIMEOUT_S = 2.0;
     static final DoubleSupplier RANDOM = () -> ThreadLocalRandom.current().nextDouble();
 
@@ -32,22 +29,19 @@ final class Session {
 
     private final String key;
     private final Consumer<Map<String, String>> onRequest;
+    private final Consumer<Try> onTry;
     private final Transport transport;
 
-    Session(String url, String key, boolean toOwners, Consumer<Map<String, String>> onRequest, Transport transport) {
-        if (!url.startsWith("http://") && !url.startsWith("https://")) {
-            throw new IllegalArgumentException("url: '" + url
-                    + "' is not an http or https URL, such as http://127.0.0.1:8080");
-        }
-        this.url = withoutSlash(url);
-        this.key = key;
+    /** The hooks and the key may be null. */
+    Session(
+            String url, String key, boolean toOwners, Consumer<Map<String, String>> onRequest, Consumer<Try> onTry,
+            Transport transport) {
+        this.url = Access.url(url);
+        this.key = Access.key(key);
         this.router = toOwners ? new Router(this.url, Session::monotonic, RANDOM) : null;
         this.onRequest = onRequest;
+        this.onTry = onTry;
         this.transport = transport;
-    }
-
-    static String withoutSlash(String url) {
-        return url.endsWith("/") ? withoutSlash(url.substring(0, url.length() - 1)) : url;
     }
 
     /** Seconds of a clock that is never set. */
@@ -59,20 +53,61 @@ final class Session {
         transport.close();
     }
 
-    /** Repeats the call until it is answered 2xx; fails with the last try's error otherwise. */
+    /** Repeats the call in this thread until it is answered 2xx; throws the last try's error otherwise. */
+    Reply performNow(Call call, Options options, AtomicBoolean maybeDone) throws InterruptedException {
+        Tries tries = new Tries(this, call, options, maybeDone);
+        String base = router == null || call.place() == null
+                ? url : Run.join(Run.start(run -> ownerOf(run, call.place())));
+        while (true) {
+            Reply reply = null;
+            TransportException lost = null;
+            try {
+                reply = transport.sendNow(tries.next(base), tries.timeoutSeconds());
+            } catch (TransportException failed) {
+                lost = failed;
+            }
+            double pause = tries.after(reply, lost);
+            if (pause == Tries.SUCCEEDED) {
+                return reply;
+            }
+            TimeUnit.NANOSECONDS.sleep((long) Math.ceil(pause * 1e9));
+            base = url;
+        }
+    }
+
+    /** The same without a thread. */
     CompletableFuture<Reply> perform(Run run, Call call, Options options) {
         return perform(run, call, options, new AtomicBoolean());
     }
 
-    /** The same; `maybeDone` becomes true if a try that failed may have been executed. */
+    /** `maybeDone` becomes true if a try that failed may have been executed. */
     CompletableFuture<Reply> perform(Run run, Call call, Options options, AtomicBoolean maybeDone) {
-        Tries tries = new Tries(run, call, options, maybeDone);
+        Tries tries = new Tries(this, call, options, maybeDone);
+        CompletableFuture<Reply> result = new CompletableFuture<>();
         if (router == null || call.place() == null) {
-            tries.send(url);
+            send(run, tries, url, result);
         } else {
-            router.baseFor(call.place(), each -> read(run, each)).whenComplete(Run.guarded(tries.result, tries::send));
+            ownerOf(run, call.place()).whenComplete(Run.guarded(result, base -> send(run, tries, base, result)));
         }
-        return tries.result;
+        return result;
+    }
+
+    private void send(Run run, Tries tries, String base, CompletableFuture<Reply> result) {
+        run.waitingFor(transport.send(tries.next(base), tries.timeoutSeconds())).whenComplete((reply, failure) -> {
+            Throwable error = failure == null ? null : Run.unwrapped(failure);
+            if (error != null && !(error instanceof TransportException)) {
+                result.completeExceptionally(error);
+                return;
+            }
+            Run.<Reply>guarded(result, each -> {
+                double pause = tries.after(each, (TransportException) error);
+                if (pause == Tries.SUCCEEDED) {
+                    result.complete(each);
+                } else {
+                    run.sleep(pause).whenCompleteAsync(Run.guarded(result, awake -> send(run, tries, url, result)));
+                }
+            }).accept(reply, null);
+        });
     }
 
     /** The URL of the owner, by a map that is read if need be. */
@@ -85,76 +120,24 @@ final class Session {
         return run.waitingFor(transport.send(request(call, url, 0, 0), READ_TIMEOUT_S));
     }
 
-    /** One call's tries. */
-    private final class Tries {
-        final CompletableFuture<Reply> result = new CompletableFuture<>();
-        private final Run run;
-        private final Call call;
-        private final Options options;
-        private final AtomicBoolean maybeDone;
-        private final double started = monotonic();
-        private final double deadline;
-        private int retry;
+    /** Whether anybody wants to know of tries. */
+    boolean reports() {
+        return onTry != null || LOG.isLoggable(Logger.Level.DEBUG);
+    }
 
-        Tries(Run run, Call call, Options options, AtomicBoolean maybeDone) {
-            this.run = run;
-            this.call = call;
-            this.options = options;
-            this.maybeDone = maybeDone;
-            this.deadline = started + options.timeoutSeconds();
-        }
-
-        void send(String base) {
-            double now = monotonic();
-            HttpRequest request = request(call, base, retry, now - started);
-            double timeout = Math.min(TRY_TIMEOUT_S, Math.max(deadline - now, 0.001));
-            run.waitingFor(transport.send(request, timeout)).whenComplete((reply, failure) -> {
-                Throwable error = failure == null ? null : Run.unwrapped(failure);
-                if (error == null || error instanceof TransportException) {
-                    Run.<Reply>guarded(result, each -> answered(base, each, (TransportException) error)).accept(reply, null);
-                } else {
-                    result.completeExceptionally(error);
-                }
-            });
-        }
-
-        private void answered(String base, Reply reply, TransportException lost) {
-            if (router != null && call.place() != null) {
-                router.observe(base, reply);
+    /** A hook that throws must not fail the call. */
+    void report(Try ended) {
+        LOG.log(Logger.Level.DEBUG, ended::toString);
+        if (onTry != null) {
+            try {
+                onTry.accept(ended);
+            } catch (RuntimeException failed) {
+                LOG.log(Logger.Level.WARNING, "onTry failed; the call goes on", failed);
             }
-            if (reply != null && reply.succeeded()) {
-                budget.earn();
-                result.complete(reply);
-                return;
-            }
-            TocsinException error = reply == null ? lost : reply.error();
-            if (Retries.maybeDone(error)) {
-                maybeDone.set(true);
-            }
-            OptionalDouble pause = pause(error);
-            if (lost != null && monotonic() >= deadline) {
-                String message = "no answer within the call's " + Values.format(options.timeout()) + ": " + lost.getMessage();
-                result.completeExceptionally(new DeadlineExceededException(message, maybeDone.get(), lost));
-            } else if (pause.isEmpty() || !budget.spend()) {
-                result.completeExceptionally(error);
-            } else {
-                retry++;
-                run.sleep(pause.getAsDouble()).whenCompleteAsync(Run.guarded(result, awake -> send(url)));
-            }
-        }
-
-        /** Seconds before the next try; empty: there is none. */
-        private OptionalDouble pause(TocsinException error) {
-            boolean ends = retry >= options.retries() || !Retries.isRepeated(error);
-            if (ends || Retries.maybeDone(error) && !call.safe()) {
-                return OptionalDouble.empty();
-            }
-            Double retryAfter = error instanceof ApiException refused ? refused.retryAfterSeconds() : null;
-            return Retries.delay(retry, retryAfter, deadline - monotonic(), RANDOM);
         }
     }
 
-    private HttpRequest request(Call call, String base, int retry, double elapsedSeconds) {
+    HttpRequest.Builder request(Call call, String base, int retry, double elapsedSeconds) {
         Map<String, String> headers = new LinkedHashMap<>();
         headers.put("accept", "application/json");
         headers.put("user-agent", "tocsin-client-java/" + Version.TEXT);
@@ -174,9 +157,11 @@ final class Session {
         if (onRequest != null) {
             onRequest.accept(headers);
         }
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(base + call.target()));
+        // Also with a client that prefers HTTP/2: its offer to upgrade loses bodies at some servers.
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(base + call.target()))
+                .version(HttpClient.Version.HTTP_1_1);
         headers.forEach(request::setHeader);
-        return request.method(call.operation().method, body).build();
+        return request.method(call.operation().method, body);
     }
 
     /** The body with what is left of its delay, so that a retry means the same instant. A batch's timers, too. */

@@ -8,9 +8,12 @@ import java.time.Duration;
  */
 public final class TocsinClient implements AutoCloseable {
     private final AsyncTocsinClient async;
+    /** Its futures are completed when they are returned. */
+    private final AsyncTocsinClient here;
 
     TocsinClient(AsyncTocsinClient async) {
         this.async = async;
+        this.here = async.inCallingThread();
     }
 
     /**
@@ -28,7 +31,7 @@ public final class TocsinClient implements AutoCloseable {
      * @return its operations
      */
     public Timers timers() {
-        return new Timers(async.timers());
+        return new Timers(here.timers());
     }
 
     /**
@@ -37,7 +40,7 @@ public final class TocsinClient implements AutoCloseable {
      * @return its operations
      */
     public Schedules schedules() {
-        return new Schedules(async.schedules());
+        return new Schedules(here.schedules());
     }
 
     /**
@@ -46,7 +49,25 @@ public final class TocsinClient implements AutoCloseable {
      * @return its operations
      */
     public Namespaces namespaces() {
-        return new Namespaces(async.namespaces());
+        return new Namespaces(here.namespaces());
+    }
+
+    /**
+     * API keys.
+     *
+     * @return its operations
+     */
+    public Keys keys() {
+        return new Keys(here.keys());
+    }
+
+    /**
+     * The audit trail.
+     *
+     * @return its operations
+     */
+    public Audit audit() {
+        return new Audit(here.audit());
     }
 
     /**
@@ -55,17 +76,17 @@ public final class TocsinClient implements AutoCloseable {
      * @return its operations
      */
     public ClusterView cluster() {
-        return new ClusterView(async.cluster());
+        return new ClusterView(here.cluster());
     }
 
     /**
      * The service calls of a tenant.
      *
-     * @param tenantId a UUID
+     * @param tenantId a UUID of version 7
      * @return its operations
      */
     public Calls calls(String tenantId) {
-        return new Calls(async.calls(tenantId));
+        return new Calls(here.calls(tenantId));
     }
 
     /**
@@ -81,7 +102,7 @@ public final class TocsinClient implements AutoCloseable {
     /**
      * This client with another limit, for single calls. It shares the connections, and is closed with this client.
      *
-     * @param retries how often a call is repeated; 0 means none
+     * @param retries how often a call is repeated at most; 0 means none
      * @return a view of this client
      */
     public TocsinClient withRetries(int retries) {

@@ -6,37 +6,84 @@ import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.ByteBuffer;
 import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Flow;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLHandshakeException;
 
-/** Sends requests with the JDK's client: HTTP/1.1, since its offer of HTTP/2 loses bodies at some servers. */
+/** Sends requests with the JDK's client, or with the user's. */
 final class Transport {
     static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(2);
     private static final int CONNECTIONS_PER_HOST = 64;
     /** Below the 75 s after which the server closes idle connections. */
     private static final long IDLE_NS_MAX = Duration.ofSeconds(60).toNanos();
+    private static final CompletableFuture<Void> NOW = CompletableFuture.completedFuture(null);
 
+    /** The user's; null: one is made. */
+    private final HttpClient given;
     private final SSLContext sslContext;
+    /** Of the environment; null: it names none, or the user's client has its own. */
+    private final Proxies proxies;
     private final Map<String, Host> hosts = new HashMap<>();
     private HttpClient client;
     private long usedAt;
     private boolean closed;
 
-    Transport(SSLContext sslContext) {
+    /** Both may be null. */
+    Transport(HttpClient given, SSLContext sslContext) {
+        this.given = given;
         this.sslContext = sslContext;
+        this.proxies = given == null ? Proxies.ofEnvironment(System.getenv()).orElse(null) : null;
     }
 
-    /** One request. The timeout covers everything from waiting for a connection to the last byte. */
-    CompletableFuture<Reply> send(HttpRequest request, double timeoutSeconds) {
+    /** One request in this thread. The timeout covers everything from waiting for a connection to the last byte. */
+    Reply sendNow(HttpRequest.Builder request, double timeoutSeconds) throws InterruptedException {
+        long end = System.nanoTime() + (long) Math.ceil(timeoutSeconds * 1e9);
+        HttpRequest sent = built(request.timeout(Duration.ofNanos((long) Math.ceil(timeoutSeconds * 1e9))));
+        HttpClient client = client();
+        Host host = host(sent.uri());
+        CompletableFuture<Void> turn = host.enter();
+        try {
+            turn.get(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException | InterruptedException | ExecutionException late) {
+            if (!turn.cancel(false)) {
+                host.leave();
+            }
+            if (late instanceof InterruptedException interrupted) {
+                throw interrupted;
+            }
+            throw new TransportException(about(sent) + "no connection was free in time", false, late);
+        }
+        try {
+            HttpResponse<Body> response = client.send(sent, head -> new Body());
+            return replyOf(response.statusCode(), response.headers(), response.body().get(end - System.nanoTime()));
+        } catch (IOException failed) {
+            throw failed(sent, failed);
+        } finally {
+            host.leave();
+        }
+    }
+
+    /** The same without a thread. */
+    CompletableFuture<Reply> send(HttpRequest.Builder request, double timeoutSeconds) {
+        HttpRequest sent = built(request);
         CompletableFuture<Reply> reply = new CompletableFuture<>();
         reply.orTimeout((long) Math.ceil(timeoutSeconds * 1e6), TimeUnit.MICROSECONDS);
         CompletableFuture<Reply> result = new CompletableFuture<>();
@@ -44,7 +91,7 @@ final class Transport {
             if (error == null) {
                 result.complete(done);
             } else {
-                result.completeExceptionally(failed(request, Run.unwrapped(error)));
+                result.completeExceptionally(failed(sent, Run.unwrapped(error)));
             }
         });
         result.whenComplete((done, error) -> {
@@ -52,9 +99,21 @@ final class Transport {
                 reply.cancel(true);
             }
         });
-        Host host = host(request.uri());
-        host.enter(reply, () -> exchange(request, reply, host));
+        Host host = host(sent.uri());
+        CompletableFuture<Void> turn = host.enter();
+        reply.whenComplete((done, error) -> turn.cancel(false));
+        turn.whenComplete((entered, canceled) -> {
+            if (canceled == null) {
+                exchange(sent, reply, host);
+            }
+        });
         return result;
+    }
+
+    private HttpRequest built(HttpRequest.Builder request) {
+        HttpRequest built = request.build();
+        String authorization = proxies == null ? null : proxies.authorization(built.uri());
+        return authorization == null ? built : request.setHeader("proxy-authorization", authorization).build();
     }
 
     private void exchange(HttpRequest request, CompletableFuture<Reply> reply, Host host) {
@@ -63,12 +122,13 @@ final class Transport {
             exchange = client().sendAsync(request, HttpResponse.BodyHandlers.ofByteArray());
         } catch (RuntimeException refused) {
             host.leave();
-            throw refused;
+            reply.completeExceptionally(refused);
+            return;
         }
         exchange.whenComplete((response, error) -> {
             host.leave();
             if (error == null) {
-                reply.complete(replyOf(response));
+                reply.complete(replyOf(response.statusCode(), response.headers(), response.body()));
             } else {
                 reply.completeExceptionally(Run.unwrapped(error));
             }
@@ -76,22 +136,26 @@ final class Transport {
         reply.whenComplete((done, error) -> exchange.cancel(true));
     }
 
-    private static Reply replyOf(HttpResponse<byte[]> response) {
+    private static Reply replyOf(int status, HttpHeaders received, byte[] body) {
         Map<String, String> headers = new HashMap<>();
-        response.headers().map().forEach((name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT),
-                values.get(0)));
-        return new Reply(response.statusCode(), headers, response.body());
+        received.map().forEach((name, values) -> headers.put(name.toLowerCase(Locale.ROOT), values.get(0)));
+        return new Reply(status, headers, body);
+    }
+
+    private static String about(HttpRequest request) {
+        return request.method() + " " + request.uri() + ": ";
     }
 
     private static RuntimeException failed(HttpRequest request, Throwable error) {
-        if (error instanceof java.util.concurrent.TimeoutException) {
-            return new TransportException(request.method() + " " + request.uri() + ": no answer in time", true, error);
+        boolean connecting = error instanceof HttpConnectTimeoutException;
+        if (error instanceof TimeoutException || error instanceof HttpTimeoutException && !connecting) {
+            return new TransportException(about(request) + "no answer in time", true, error);
         }
         if (error instanceof IOException) {
-            boolean notSent = error instanceof ConnectException || error instanceof HttpConnectTimeoutException
+            boolean notSent = connecting || error instanceof ConnectException || error instanceof SSLHandshakeException
                     || error.getCause() instanceof UnresolvedAddressException;
             String reason = error.getMessage() == null ? error.getClass().getSimpleName() : error.getMessage();
-            return new TransportException(request.method() + " " + request.uri() + ": " + reason, !notSent, error);
+            return new TransportException(about(request) + reason, !notSent, error);
         }
         return error instanceof RuntimeException unchecked ? unchecked : new IllegalStateException(error);
     }
@@ -101,6 +165,9 @@ final class Transport {
         if (closed) {
             throw new IllegalStateException("the client is closed; make another");
         }
+        if (given != null) {
+            return given;
+        }
         if (client == null || now - usedAt > IDLE_NS_MAX) {
             HttpClient.Builder builder = HttpClient.newBuilder()
                     .version(HttpClient.Version.HTTP_1_1)
@@ -108,6 +175,9 @@ final class Transport {
                     .connectTimeout(CONNECT_TIMEOUT);
             if (sslContext != null) {
                 builder.sslContext(sslContext);
+            }
+            if (proxies != null) {
+                builder.proxy(proxies);
             }
             client = builder.build();
         }
@@ -125,42 +195,84 @@ final class Transport {
         client = null;
     }
 
+    /** A body that arrives after its headers: the JDK's own timeout ends with these. */
+    private static final class Body implements HttpResponse.BodySubscriber<Body> {
+        private final HttpResponse.BodySubscriber<byte[]> bytes = HttpResponse.BodySubscribers.ofByteArray();
+        private volatile Flow.Subscription subscription;
+
+        byte[] get(long leftNs) throws InterruptedException, IOException {
+            try {
+                return bytes.getBody().toCompletableFuture().get(leftNs, TimeUnit.NANOSECONDS);
+            } catch (ExecutionException failed) {
+                throw failed.getCause() instanceof IOException known ? known : new IOException(failed.getCause());
+            } catch (TimeoutException late) {
+                cancel();
+                throw new HttpTimeoutException("the body did not arrive in time");
+            } catch (InterruptedException interrupted) {
+                cancel();
+                throw interrupted;
+            }
+        }
+
+        /** Closes the connection. */
+        private void cancel() {
+            Flow.Subscription begun = subscription;
+            if (begun != null) {
+                begun.cancel();
+            }
+        }
+
+        @Override
+        public CompletionStage<Body> getBody() {
+            return CompletableFuture.completedStage(this);
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription subscription) {
+            this.subscription = subscription;
+            bytes.onSubscribe(subscription);
+        }
+
+        @Override
+        public void onNext(List<ByteBuffer> part) {
+            bytes.onNext(part);
+        }
+
+        @Override
+        public void onError(Throwable error) {
+            bytes.onError(error);
+        }
+
+        @Override
+        public void onComplete() {
+            bytes.onComplete();
+        }
+    }
+
     /** Bounds the connections to a host: who comes later waits. */
     private static final class Host {
-        private final Queue<Runnable> waiting = new ArrayDeque<>();
+        private final Queue<CompletableFuture<Void>> waiting = new ArrayDeque<>();
         private int connections;
 
-        void enter(CompletableFuture<Reply> reply, Runnable exchange) {
-            Runnable start = () -> {
-                if (reply.isDone()) {
-                    leave();
-                    return;
-                }
-                try {
-                    exchange.run();
-                } catch (RuntimeException wrong) {
-                    reply.completeExceptionally(wrong);
-                }
-            };
-            synchronized (this) {
-                if (connections == CONNECTIONS_PER_HOST) {
-                    waiting.add(start);
-                    return;
-                }
+        /** Completed when there is a connection; a canceled turn needs no `leave`. */
+        synchronized CompletableFuture<Void> enter() {
+            if (connections < CONNECTIONS_PER_HOST) {
                 connections++;
+                return NOW;
             }
-            start.run();
+            CompletableFuture<Void> turn = new CompletableFuture<>();
+            waiting.add(turn);
+            return turn;
         }
 
         void leave() {
-            Runnable next;
-            synchronized (this) {
-                next = waiting.poll();
-                connections -= next == null ? 1 : 0;
-            }
-            if (next != null) {
-                next.run();
-            }
+            CompletableFuture<Void> next;
+            do {
+                synchronized (this) {
+                    next = waiting.poll();
+                    connections -= next == null ? 1 : 0;
+                }
+            } while (next != null && !next.complete(null));
         }
     }
 }

@@ -2,6 +2,7 @@ package dev.tocsin.receiver;
 
 import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
+import dev.tocsin.client.error.InvalidArgumentException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -62,7 +63,7 @@ public record Answer(int status, Map<String, String> headers, String body) {
      */
     public static Answer retry(Duration after) {
         if (after.isNegative()) {
-            throw new IllegalArgumentException("after: " + after + " is negative; give the time to wait, or leave it out");
+            throw new InvalidArgumentException("after: " + after + " is negative; give the time to wait, or leave it out");
         }
         long seconds = after.getSeconds() + (after.getNano() > 0 ? 1 : 0);
         return new Answer(503, Map.of("retry-after", Long.toString(seconds)), "");

@@ -1,82 +1,74 @@
 package dev.tocsin.receiver;
 
-import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
-import java.sql.SQLException;
+import dev.tocsin.client.error.InvalidArgumentException;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 import java.util.Objects;
 import java.util.regex.Pattern;
 
 /**
  * Remembers firings and their answers in a table, in the transaction that does the work: both are there, or neither. For
  * PostgreSQL and SQLite.
+ *
+ * @param <T> what the work gets: a connection with {@link JdbcTransactions}
  */
-public final class Dedup {
+public final class Dedup<T> {
     private static final Pattern TABLE = Pattern.compile("[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)?");
 
-    private final Connect connect;
+    private final Transactions<T> transactions;
     private final String table;
 
-    /** Where connections come from, such as {@code dataSource::getConnection}. */
+    /**
+     * What is done once.
+     *
+     * @param <T> what it gets
+     */
     @FunctionalInterface
-    public interface Connect {
-        /**
-         * Opens a connection; it is closed afterwards, which returns it to its pool.
-         *
-         * @return a connection that nobody else uses meanwhile
-         * @throws SQLException if there is none
-         */
-        Connection connect() throws SQLException;
-    }
-
-    /** What is done once. */
-    @FunctionalInterface
-    public interface Work {
+    public interface Work<T> {
         /**
          * Does the work.
          *
-         * @param connection in a transaction; do not commit it
+         * @param transaction do not commit it
          * @return the answer to store; {@code retry} rolls back
          * @throws Exception rolls back
          */
-        Answer work(Connection connection) throws Exception;
+        Answer work(T transaction) throws Exception;
     }
 
     /**
      * With the table {@code tocsin_firings}.
      *
-     * @param connect where connections come from
+     * @param transactions of your program
      */
-    public Dedup(Connect connect) {
-        this(connect, "tocsin_firings");
+    public Dedup(Transactions<T> transactions) {
+        this(transactions, "tocsin_firings");
     }
 
     /**
      * With another table.
      *
-     * @param connect where connections come from
+     * @param transactions of your program
      * @param table its name, after that of its schema if need be
-     * @throws IllegalArgumentException if that is no name of a table
+     * @throws InvalidArgumentException if that is no name of a table
      */
-    public Dedup(Connect connect, String table) {
+    public Dedup(Transactions<T> transactions, String table) {
         if (!TABLE.matcher(table).matches()) {
-            throw new IllegalArgumentException(
+            throw new InvalidArgumentException(
                     "table: '" + table + "' is not a table's name, such as tocsin_firings or jobs.tocsin_firings");
         }
-        this.connect = connect;
+        this.transactions = transactions;
         this.table = table;
     }
 
     /**
      * Creates the table if it isn't there.
      *
-     * @throws SQLException if the database refuses
+     * @throws Exception the database's
      */
-    public void createTable() throws SQLException {
-        inTransaction(connection -> execute(
-                connection,
+    public void createTable() throws Exception {
+        run(transaction -> transactions.update(
+                transaction,
                 "CREATE TABLE IF NOT EXISTS " + table
                         + " (webhook_id TEXT PRIMARY KEY, answer TEXT, handled_at BIGINT NOT NULL)"));
     }
@@ -87,88 +79,94 @@ public final class Dedup {
      *
      * @param olderThan how long they are kept
      * @return how many were removed
-     * @throws SQLException if the database refuses
+     * @throws Exception the database's
      */
-    public int forget(Duration olderThan) throws SQLException {
+    public int forget(Duration olderThan) throws Exception {
         long before = Instant.now().minus(olderThan).getEpochSecond();
-        return inTransaction(
-                connection -> execute(connection, "DELETE FROM " + table + " WHERE handled_at < " + before));
+        return run(transaction ->
+                transactions.update(transaction, "DELETE FROM " + table + " WHERE handled_at < ?", before));
     }
 
     /**
-     * Calls the work with a connection, and commits what it did together with its answer. A repetition of the firing
-     * gets this
+     * Calls the work in a transaction, and commits what it did together with its answer. A repetition of the firing gets this
      * answer again, without the work.
      *
      * @param firing that is handled
      * @param work what to do once; {@code retry} and exceptions roll back
      * @return the work's answer, or the stored one
-     * @throws Exception the work's, or an SQLException
+     * @throws Exception the work's, or the database's
      */
-    public Answer once(Firing firing, Work work) throws Exception {
-        return inTransaction(connection -> {
-            String insert = "INSERT INTO " + table + " (webhook_id, handled_at) VALUES (?, "
-                    + Instant.now().getEpochSecond() + ") ON CONFLICT DO NOTHING";
-            if (execute(connection, insert, firing.webhookId()) == 0) {
-                return stored(connection, firing);
-            }
-            Answer answer = Objects.requireNonNull(
-                    work.work(connection), "the work returned null; return done(), rescheduleAt(), retry() or fail()");
-            if (answer.retries()) {
-                connection.rollback();
-            } else {
+    public Answer once(Firing firing, Work<? super T> work) throws Exception {
+        try {
+            return run(transaction -> {
+                String insert = "INSERT INTO " + table + " (webhook_id, handled_at) VALUES (?, ?) ON CONFLICT DO NOTHING";
+                if (transactions.update(transaction, insert, firing.webhookId(), Instant.now().getEpochSecond()) == 0) {
+                    return stored(transaction, firing);
+                }
+                Answer answer = Objects.requireNonNull(
+                        work.work(transaction), "the work returned null; return done(), rescheduleAt(), retry() or fail()");
+                if (answer.retries()) {
+                    throw new Retried(answer);
+                }
                 String update = "UPDATE " + table + " SET answer = ? WHERE webhook_id = ?";
-                execute(connection, update, answer.toText(), firing.webhookId());
-            }
-            return answer;
-        });
+                transactions.update(transaction, update, answer.toText(), firing.webhookId());
+                return answer;
+            });
+        } catch (Retried rolledBack) {
+            return rolledBack.answer;
+        }
     }
 
-    private Answer stored(Connection connection, Firing firing) throws SQLException {
+    private Answer stored(T transaction, Firing firing) throws Exception {
         String select = "SELECT answer FROM " + table + " WHERE webhook_id = ?";
-        try (PreparedStatement statement = connection.prepareStatement(select)) {
-            statement.setString(1, firing.webhookId());
-            try (ResultSet rows = statement.executeQuery()) {
-                if (!rows.next() || rows.getString(1) == null) {
-                    throw new IllegalStateException(
-                            "firing " + firing.webhookId() + " has no answer: something else wrote " + table);
+        List<String> answers = transactions.query(transaction, select, firing.webhookId());
+        if (answers.isEmpty() || answers.get(0) == null) {
+            throw new IllegalStateException(
+                    "firing " + firing.webhookId() + " has no answer: something else wrote " + table);
+        }
+        return Answer.fromText(answers.get(0));
+    }
+
+    /** What is done in a transaction. */
+    private interface Part<T, R> {
+        R run(T transaction) throws Exception;
+    }
+
+    /** Lets everything through a function that throws nothing checked, also where a framework wraps what it throws. */
+    private <R> R run(Part<T, R> part) throws Exception {
+        Exception[] thrown = {null};
+        try {
+            return transactions.run(transaction -> {
+                try {
+                    return part.run(transaction);
+                } catch (Exception failed) {
+                    thrown[0] = failed;
+                    throw failed instanceof RuntimeException unchecked ? unchecked : new RollBack(failed);
                 }
-                return Answer.fromText(rows.getString(1));
-            }
+            });
+        } catch (Exception failed) {
+            throw thrown[0] == null ? failed : thrown[0];
         }
     }
 
-    /** What is done in a transaction; `E` is what it throws beside SQLException. */
-    private interface Transaction<T, E extends Exception> {
-        T run(Connection connection) throws SQLException, E;
-    }
+    /** Rolls a transaction back because of a checked exception. */
+    private static final class RollBack extends RuntimeException {
+        private static final long serialVersionUID = 1L;
 
-    private <T, E extends Exception> T inTransaction(Transaction<T, E> transaction) throws SQLException, E {
-        try (Connection connection = connect.connect()) {
-            boolean autoCommit = connection.getAutoCommit();
-            connection.setAutoCommit(false);
-            boolean committed = false;
-            try {
-                T result = transaction.run(connection);
-                connection.commit();
-                committed = true;
-                return result;
-            } finally {
-                if (!committed) {
-                    connection.rollback();
-                }
-                // A pool may give the connection to others.
-                connection.setAutoCommit(autoCommit);
-            }
+        RollBack(Exception cause) {
+            super(cause);
         }
     }
 
-    private static int execute(Connection connection, String sql, String... parameters) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            for (int i = 0; i < parameters.length; i++) {
-                statement.setString(i + 1, parameters[i]);
-            }
-            return statement.executeUpdate();
+    /** Rolls a transaction back because of the work's answer. */
+    private static final class Retried extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        private final transient Answer answer;
+
+        Retried(Answer answer) {
+            super("the work answered retry", null, false, false);
+            this.answer = answer;
         }
     }
 }

@@ -1,6 +1,8 @@
 package dev.tocsin.receiver;
 
 import dev.tocsin.client.Json;
+import dev.tocsin.client.JsonException;
+import dev.tocsin.client.TimerUuids;
 import dev.tocsin.client.Values;
 import java.net.URLDecoder;
 import java.nio.ByteBuffer;
@@ -8,19 +10,25 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
- * One attempt to fire a timer, or an occurrence of a schedule.
+ * One attempt to fire a timer, or an occurrence of a schedule. The signature proves all of it but the headers, whose names
+ * other than {@code webhook-id} and {@code webhook-timestamp} anybody can have altered.
  *
- * <p>A timer with the method GET or HEAD sends no body: without a raw body of the timer, namespace and id are empty, the
- * attempt is 0, and both instants are that of the request.
+ * <p>Beside a raw body, both instants are that of the request, and the attempt is 0: what else the headers say of these is not
+ * signed. A timer with the method GET or HEAD sends no body: unless the timer has an empty raw body, namespace and id are
+ * empty, too.
  *
  * @param webhookId the same for all attempts of one firing: use it to recognise repetitions
  * @param namespace the timer's namespace
  * @param timerId the timer's or the schedule's id
  * @param executeAt when it was due
  * @param firedAt when this attempt began
- * @param attempt counts from 1
+ * @param attempt counts from 1; 0: unknown
  * @param payload the timer's payload; JSON's null for a raw body
  * @param body the request's body, as it arrived
  * @param headers the request's headers; their names are in lower case
@@ -35,6 +43,8 @@ public record Firing(
         Json payload,
         byte[] body,
         Map<String, String> headers) {
+    private static final Pattern WEBHOOK_ID = Pattern.compile("msg_([0-9a-f]{32})_.+", Pattern.DOTALL);
+
     /**
      * W3C Trace Context of the program that created the timer.
      *
@@ -44,43 +54,70 @@ public record Firing(
         return headers.get("traceparent");
     }
 
-    /** Reads a verified request. IllegalArgumentException: it is no callback of Tocsin. */
-    static Firing read(Map<String, String> headers, byte[] body) {
+    /**
+     * Reads a verified request: as an envelope, or as a raw body whose headers name the timer. Empty: neither is of the timer
+     * whose UUID the webhook-id has, which is signed.
+     */
+    static Optional<Firing> read(Map<String, String> headers, byte[] body) {
         String webhookId = headers.getOrDefault("webhook-id", "");
-        if (headers.containsKey("tocsin-timer-id")) {
-            return new Firing(
-                    webhookId,
-                    headers.getOrDefault("tocsin-namespace", ""),
-                    URLDecoder.decode(headers.get("tocsin-timer-id").replace("+", "%2B"), StandardCharsets.UTF_8),
-                    Values.parseInstant(headers.getOrDefault("tocsin-execute-at", "")),
-                    Values.parseInstant(headers.getOrDefault("tocsin-fired-at", "")),
-                    Long.parseLong(headers.getOrDefault("tocsin-attempt", "")),
-                    Json.NULL,
-                    body,
-                    headers);
+        String timestamp = headers.getOrDefault("webhook-timestamp", "");
+        Firing envelope = envelope(webhookId, headers, body);
+        if (envelope != null && isOf(webhookId, envelope.namespace, envelope.timerId)) {
+            return Optional.of(envelope);
         }
-        if (body.length == 0) {
-            Instant sentAt = Instant.ofEpochSecond(Long.parseLong(headers.getOrDefault("webhook-timestamp", "")));
-            return new Firing(webhookId, "", "", sentAt, sentAt, 0, Json.NULL, body, headers);
+        String namespace = headers.get("tocsin-namespace");
+        String encodedId = headers.get("tocsin-timer-id");
+        boolean named = namespace != null || encodedId != null;
+        if (!timestamp.matches(Signatures.TIMESTAMP) || (named ? namespace == null || encodedId == null : body.length > 0)) {
+            return Optional.empty();
         }
-        Json envelope = Json.parse(text(body));
-        return new Firing(
-                webhookId,
-                envelope.read("namespace", Json::asString),
-                envelope.read("timerId", Json::asString),
-                envelope.read("executeAt", Values::toInstant),
-                envelope.read("firedAt", Values::toInstant),
-                envelope.read("attempt", Json::asLong),
-                envelope.get("payload"),
-                body,
-                headers);
+        Instant sentAt = Instant.ofEpochSecond(Long.parseLong(timestamp));
+        if (!named) {
+            return Optional.of(new Firing(webhookId, "", "", sentAt, sentAt, 0, Json.NULL, body, headers));
+        }
+        String timerId = decoded(encodedId);
+        return timerId != null && isOf(webhookId, namespace, timerId)
+                ? Optional.of(new Firing(webhookId, namespace, timerId, sentAt, sentAt, 0, Json.NULL, body, headers))
+                : Optional.empty();
     }
 
-    private static String text(byte[] body) {
+    /** Null: the body is none. */
+    private static Firing envelope(String webhookId, Map<String, String> headers, byte[] body) {
         try {
-            return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString();
-        } catch (CharacterCodingException wrong) {
-            throw new IllegalArgumentException("the body is not UTF-8", wrong);
+            Json envelope = Json.parse(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
+            return !envelope.has("payload") ? null : new Firing(
+                    webhookId,
+                    envelope.read("namespace", Json::asString),
+                    envelope.read("timerId", Json::asString),
+                    envelope.read("executeAt", Values::toInstant),
+                    envelope.read("firedAt", Values::toInstant),
+                    envelope.read("attempt", Json::asLong),
+                    envelope.get("payload"),
+                    body,
+                    headers);
+        } catch (JsonException | CharacterCodingException raw) {
+            return null;
         }
+    }
+
+    /** Null: it is not percent-encoded. */
+    private static String decoded(String id) {
+        try {
+            return URLDecoder.decode(id.replace("+", "%2B"), StandardCharsets.UTF_8);
+        } catch (IllegalArgumentException malformed) {
+            return null;
+        }
+    }
+
+    /** Whether the webhook-id is that of a firing of this timer or schedule. */
+    private static boolean isOf(String webhookId, String namespace, String timerId) {
+        Matcher found = WEBHOOK_ID.matcher(webhookId);
+        if (!found.matches()) {
+            return false;
+        }
+        UUID uuid = new UUID(
+                Long.parseUnsignedLong(found.group(1).substring(0, 16), 16),
+                Long.parseUnsignedLong(found.group(1).substring(16), 16));
+        return uuid.equals(TimerUuids.ofTimer(namespace, timerId)) || uuid.equals(TimerUuids.ofSchedule(namespace, timerId));
     }
 }

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
@@ -18,6 +19,9 @@ public final class Receiver {
     /** The longest body of a callback. */
     public static final int BODY_BYTES_MAX = 1024 * 1024;
 
+    /** Of each header that a signature concerns: far more than any that is Tocsin's. */
+    private static final int HEADER_CHARS_MAX = 4_096;
+    private static final List<String> SIGNED = List.of("webhook-id", "webhook-timestamp", "webhook-signature");
     private static final Logger LOG = System.getLogger("dev.tocsin.receiver");
 
     private final Supplier<List<String>> secrets;
@@ -94,18 +98,23 @@ public final class Receiver {
         }
         Map<String, String> named = new HashMap<>();
         headers.forEach((name, value) -> named.put(name.toLowerCase(Locale.ROOT), value));
+        for (String name : SIGNED) {
+            if (named.getOrDefault(name, "").length() > HEADER_CHARS_MAX) {
+                return Answer.refused(503, "the request's header " + name + " is too long");
+            }
+        }
         Answer refusal = secrets == null ? null : refusal(named, body);
         return refusal == null ? handled(named, body, handler) : refusal;
     }
 
     private static Answer handled(Map<String, String> headers, byte[] body, Handler handler) {
-        Firing firing;
-        try {
-            firing = Firing.read(headers, body);
-        } catch (IllegalArgumentException wrong) {
-            LOG.log(Logger.Level.ERROR, "callback " + headers.get("webhook-id") + " can't be read: " + wrong.getMessage());
-            return Answer.refused(500, "the callback can't be read; the receiver's log has the reason");
+        Optional<Firing> read = Firing.read(headers, body);
+        if (read.isEmpty()) {
+            LOG.log(Logger.Level.WARNING, "callback " + headers.get("webhook-id")
+                    + " refused: its body or headers are not those of the timer that its webhook-id names");
+            return Answer.refused(503, "the request is not the callback that its webhook-id names");
         }
+        Firing firing = read.get();
         try {
             Answer answer = handler.handle(firing);
             return Objects.requireNonNull(answer,
@@ -138,8 +147,8 @@ public final class Receiver {
             LOG.log(Logger.Level.ERROR, "receiver has no signing secret; give one, or use Receiver.unsigned()");
             return Answer.refused(503, "the receiver has no secret");
         }
-        if (!timestamp.matches("[0-9]{1,18}")) {
-            return Answer.refused(503, "the request's timestamp is not a number");
+        if (!timestamp.matches(Signatures.TIMESTAMP)) {
+            return Answer.refused(503, "the request's timestamp is not a number of seconds");
         }
         long seconds = Long.parseLong(timestamp);
         if (Math.abs(clock.millis() / 1e3 - seconds) > tolerance.toNanos() / 1e9) {

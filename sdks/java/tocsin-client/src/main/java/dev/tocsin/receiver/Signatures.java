@@ -1,5 +1,6 @@
 package dev.tocsin.receiver;
 
+import dev.tocsin.client.error.InvalidArgumentException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
@@ -11,6 +12,11 @@ import javax.crypto.spec.SecretKeySpec;
 
 /** Signatures as Standard Webhooks specifies them. */
 public final class Signatures {
+    /** Of the header {@code webhook-timestamp}. */
+    static final String TIMESTAMP = "[0-9]{1,12}";
+    /** More parts than that are refused unread: two keys and a margin. */
+    private static final int PARTS_MAX = 10;
+
     private Signatures() {}
 
     /**
@@ -21,7 +27,7 @@ public final class Signatures {
      * @param timestampSeconds the header {@code webhook-timestamp}
      * @param body the request's body
      * @return the header {@code webhook-signature}: a signature for each secret, separated by spaces
-     * @throws IllegalArgumentException if a secret is not valid
+     * @throws InvalidArgumentException if a secret is not valid
      */
     public static String sign(List<String> secrets, String webhookId, long timestampSeconds, byte[] body) {
         return String.join(
@@ -36,18 +42,22 @@ public final class Signatures {
             key = new byte[0];
         }
         if (key.length == 0) {
-            throw new IllegalArgumentException(
+            throw new InvalidArgumentException(
                     "a signing secret is not valid; it is whsec_ and base64, as `tocsin namespaces` printed it");
         }
         return key;
     }
 
-    /** Whether one of the header's signatures is of one of the keys. Compares all, in constant time. */
+    /** Whether one of the header's signatures is of one of the keys. Compares all of them, in constant time. */
     static boolean isSigned(List<byte[]> keys, String webhookId, long timestampSeconds, byte[] body, String header) {
+        String[] parts = header.split(" ", -1);
+        if (parts.length > PARTS_MAX) {
+            return false;
+        }
         List<byte[]> wanted = new ArrayList<>();
         keys.forEach(key -> wanted.add(signature(key, webhookId, timestampSeconds, body).getBytes(StandardCharsets.UTF_8)));
         boolean signed = false;
-        for (String given : header.split(" ")) {
+        for (String given : parts) {
             for (byte[] each : wanted) {
                 signed |= given.startsWith("v1,") && MessageDigest.isEqual(each, given.getBytes(StandardCharsets.UTF_8));
             }

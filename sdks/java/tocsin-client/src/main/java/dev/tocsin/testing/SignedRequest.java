@@ -1,9 +1,11 @@
 package dev.tocsin.testing;
 
 import dev.tocsin.client.Json;
+import dev.tocsin.client.TimerUuids;
 import dev.tocsin.client.Values;
 import dev.tocsin.receiver.Firing;
 import dev.tocsin.receiver.Signatures;
+import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.LinkedHashMap;
@@ -27,14 +29,16 @@ public record SignedRequest(Map<String, String> headers, byte[] body) {
      * @return a first attempt
      */
     public static Firing firing(String timerId, Instant executeAt, Json payload) {
-        String webhookId = "msg_" + UUID.randomUUID().toString().replace("-", "");
+        String uuid = TimerUuids.ofTimer("default", timerId).toString().replace("-", "");
+        // Its end distinguishes firings of the same timer.
+        String webhookId = "msg_" + uuid + "_" + UUID.randomUUID();
         return new Firing(webhookId, "default", timerId, executeAt, executeAt, 1, payload, new byte[0], Map.of());
     }
 
     /**
      * The request that brings a firing, signed now.
      *
-     * @param firing with a body of its own, or with a payload
+     * @param firing with a payload, or with a raw body
      * @param secret of the namespace
      * @return headers and body to send
      */
@@ -50,6 +54,10 @@ public record SignedRequest(Map<String, String> headers, byte[] body) {
         long timestamp = Instant.now().getEpochSecond();
         Map<String, String> headers = new LinkedHashMap<>();
         headers.put("content-type", "application/json");
+        if (firing.body().length > 0) {
+            headers.put("tocsin-namespace", firing.namespace());
+            headers.put("tocsin-timer-id", URLEncoder.encode(firing.timerId(), StandardCharsets.UTF_8).replace("+", "%20"));
+        }
         headers.putAll(firing.headers());
         headers.put("webhook-id", firing.webhookId());
         headers.put("webhook-timestamp", Long.toString(timestamp));

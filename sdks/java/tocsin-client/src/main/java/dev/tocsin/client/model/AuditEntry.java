@@ -38,7 +38,7 @@ public record AuditEntry(
         return new AuditEntry(
                 source.read("at", Values::toInstant),
                 source.read("action", AuditAction::fromJson),
-                source.readOptional("keyId", Json::asString),
+                source.readNullable("keyId", Json::asString),
                 source.read("subject", Json::asString),
                 source.read("source", AuditSource::fromJson),
                 source.read("address", Json::asString),

@@ -31,7 +31,7 @@ public record Explanation(
         return new Explanation(
                 source.read("state", TimerState::fromJson),
                 source.read("shard", Json::asLong),
-                source.readOptional("owner", Json::asString),
+                source.readNullable("owner", Json::asString),
                 source.read("sentence", Json::asString),
                 source.readOptional("waitsFor", TimerWaitsFor::fromJson),
                 source.readOptional("next", Json::asString));

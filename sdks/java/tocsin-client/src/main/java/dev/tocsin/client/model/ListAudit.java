@@ -34,7 +34,7 @@ public record ListAudit(
      *
      * @return the request
      */
-    public static ListAudit in() {
+    public static ListAudit all() {
         return new ListAudit(
                 Field.absent(),
                 Field.absent(),

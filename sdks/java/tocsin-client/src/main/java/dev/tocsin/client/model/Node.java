@@ -62,13 +62,13 @@ public record Node(
                 source.read("shards", Json::asLong),
                 source.read("leaving", Json::asBoolean),
                 source.read("skewed", Json::asBoolean),
-                source.readOptional("version", Json::asString),
-                source.readOptional("dispatching", Json::asBoolean),
-                source.readOptional("agent", Json::asBoolean),
-                source.readOptional("windowTimers", Json::asLong),
-                source.readOptional("lagMs", Json::asDouble),
+                source.readNullable("version", Json::asString),
+                source.readNullable("dispatching", Json::asBoolean),
+                source.readNullable("agent", Json::asBoolean),
+                source.readNullable("windowTimers", Json::asLong),
+                source.readNullable("lagMs", Json::asDouble),
                 source.read("sharesName", Json::asBoolean),
                 source.read("secretDiffers", Json::asBoolean),
-                source.readOptional("largestShardBytes", Json::asLong));
+                source.readNullable("largestShardBytes", Json::asLong));
     }
 }

@@ -26,7 +26,7 @@ public record OwnerNode(
      */
     public static OwnerNode fromJson(Json source) {
         return new OwnerNode(
-                source.readOptional("apiUrl", Json::asString),
+                source.readNullable("apiUrl", Json::asString),
                 source.read("alive", Json::asBoolean),
                 source.read("leaving", Json::asBoolean),
                 source.read("skewed", Json::asBoolean));

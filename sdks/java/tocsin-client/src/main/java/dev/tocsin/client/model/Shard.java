@@ -39,7 +39,7 @@ public record Shard(
         return new Shard(
                 source.read("shardId", Json::asLong),
                 source.read("version", Json::asLong),
-                source.readOptional("owner", Json::asString),
+                source.readNullable("owner", Json::asString),
                 source.read("ownedHere", Json::asBoolean),
                 source.readOptional("windowTimers", Json::asLong),
                 source.readOptional("inFlight", Json::asLong),
