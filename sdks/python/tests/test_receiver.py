@@ -121,7 +121,9 @@ class Handler:
 
 
 @pytest.mark.parametrize(
-    "handler", [async_done, Handler(), functools.partial(async_done), lambda given: async_done(given)], ids=repr
+    "handler",
+    [async_done, Handler(), functools.partial(async_done), lambda given: async_done(given)],
+    ids=["function", "object", "partial", "lambda"],
 )
 def test_what_is_awaitable_is_awaited(handler):
     request, receiver = sign(FIRING, SECRET), Receiver(SECRET)
