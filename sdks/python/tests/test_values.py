@@ -1,4 +1,4 @@
-"""What people write for instants, durations and objects, and what they are told otherwise."""
+"""What people write for instants, durations and objects, and the errors otherwise."""
 
 from __future__ import annotations
 
