@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import django
 import flask
@@ -86,12 +87,25 @@ def with_django(handle):
     return post
 
 
+class Handler:
+    """Called like a coroutine function, without being one."""
+
+    __name__ = "object"
+
+    async def __call__(self, given):
+        return await async_handler(given)
+
+
 CASES = [
     (starlette, handler),
     (starlette, async_handler),
+    (starlette, Handler()),
     (fastapi, async_handler),
     (with_flask, handler),
+    (with_flask, async_handler),
     (with_django, handler),
+    (with_django, async_handler),
+    (with_django, Handler()),
 ]
 
 
@@ -106,3 +120,21 @@ def test_adapter(adapter, handle):
     del request.headers["webhook-signature"]
     status, _, content = post(request)
     assert (status, content) == (401, b"the request is not signed") and len(SEEN) == 1
+
+
+@pytest.mark.parametrize("adapter", [starlette, with_flask, with_django], ids=lambda each: each.__name__)
+def test_bodies_are_bounded_while_they_are_read(adapter):
+    post = adapter(handler)
+    SEEN.clear()
+    request = sign(firing(), SECRET)
+    status, _, content = post(dataclasses.replace(request, body=b"x" * 5_000_000))
+    assert (status, content) == (413, b"the body is too large for a callback") and not SEEN
+
+
+def test_flask_takes_a_body_that_was_read_before():
+    app = flask.Flask("tests")
+    app.before_request(lambda: flask.request.get_data() and None)
+    app.add_url_rule("/hook", view_func=RECEIVER.flask(handler), methods=["POST"])
+    request = sign(firing(), SECRET)
+    assert app.test_client().post("/hook", data=request.body, headers=request.headers).status_code == 503
+    assert app.test_client().post("/hook", data=request.body, headers=request.headers).headers["retry-after"] == "7"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -11,6 +11,7 @@ from steps import BASE, World, problem, reply, timer
 from tocsin_client import CreateTimer, errors
 from tocsin_client._core import flows
 from tocsin_client._core.batches import create_many
+from tocsin_client._core.session import Options
 from tocsin_client._generated.models import RequestSpec, ScheduleName, SubmitServiceCall, TimerName, UpdateTimer
 
 LOST = errors.TransportError("reset", maybe_done=True)
@@ -71,11 +72,18 @@ class TestRetries:
         with pytest.raises(errors.ApiError):
             world.run(flows.create_timer(world.session, new_timer()))
 
-    def test_four_tries(self):
-        world = World(*[LOST] * 4)
+    def test_tries_until_the_time_is_over(self):
+        world = World(*[UNSENT] * 40, uniform=1.0)
         with pytest.raises(errors.TransportError):
             world.run(flows.create_timer(world.session, new_timer()))
-        assert world.slept == [0.05, 0.1, 0.2]
+        # 17 pauses of 2 s are longer than what is left.
+        assert world.slept == [0.1, 0.2, 0.4, 0.8, 1.6, *[2.0] * 13]
+
+    def test_a_number_of_retries(self):
+        world = World(*[LOST] * 4, retries=2)
+        with pytest.raises(errors.TransportError):
+            world.run(flows.create_timer(world.session, new_timer()))
+        assert world.slept == [0.05, 0.1]
 
     def test_zero_retries_means_none(self):
         world = World(LOST, retries=0)
@@ -101,20 +109,26 @@ class TestRetries:
         assert [round(sent.timeout_s, 2) for sent in world.sent] == [15.0, 14.95]
         assert [sent.connect_timeout_s for sent in world.sent] == [2.0, 2.0]
 
-    def test_budget_bounds_the_retries_of_a_client(self):
-        world = World(*[LOST] * 100)
-        for _ in range(10):
+    def test_budget_bounds_the_retries_that_may_be_done_twice(self):
+        world = World(*[LOST] * 200)
+        for _ in range(30):
             with pytest.raises(errors.TransportError):
-                world.run(flows.create_timer(world.session, new_timer()))
-        assert len(world.sent) == 10 + 20
+                world.run(flows.create_timer(world.session, new_timer(), Options(retries=5)))
+        assert len(world.sent) == 30 + 100
 
-    def test_ten_successes_pay_for_a_retry(self):
-        world = World(LOST, *[reply(200, timer())] * 10, LOST, reply(200, timer()))
+    def test_retries_of_what_was_not_executed_are_free(self):
+        world = World(*[UNSENT, problem(503, "NOT_READY"), problem(429, "OVERLOADED")] * 5, reply(200, timer()))
         world.session.budget.left = 0
-        with pytest.raises(errors.TransportError):
-            world.run(flows.create_timer(world.session, new_timer()))
-        for _ in range(11):
-            world.run(flows.create_timer(world.session, new_timer()))
+        world.run(flows.create_timer(world.session, new_timer()))
+        assert len(world.sent) == 16 and world.session.budget.left == 0
+
+    def test_a_success_gives_back_what_its_retries_cost(self):
+        world = World(LOST, LOST, reply(200, timer()), reply(200, timer()))
+        world.session.budget.left = 500
+        world.run(flows.create_timer(world.session, new_timer()))
+        assert world.session.budget.left == 500
+        world.run(flows.create_timer(world.session, new_timer()))
+        assert world.session.budget.left == 501
 
     def test_what_is_not_safe_to_repeat_is_repeated_only_if_nothing_was_done(self):
         trigger = ScheduleName(namespace="n", schedule_id="a").to_json()
@@ -241,9 +255,25 @@ class TestCreateMany:
         assert results[1000].unwrap().id == "t1000"
 
     def test_retries_of_timers_end(self):
-        world = World(*[self.answer(t0="SHARD_UNAVAILABLE")] * 4)
+        world = World(*[self.answer(t0="SHARD_UNAVAILABLE")] * 4, retries=3)
         (result,) = world.run(create_many(world.session, self.timers(1)))
         assert isinstance(result.error, errors.ShardUnavailable) and len(world.sent) == 4
+
+    def test_what_cannot_be_sent_is_the_error_of_its_timer(self):
+        at = datetime(2027, 1, 31, tzinfo=timezone.utc)
+        bad = [
+            new_timer(payload={"at": at}),
+            new_timer(execute_at=datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))),
+            new_timer(execute_at=at.replace(tzinfo=None)),
+            new_timer(delay=-1),
+            new_timer(retry_policy={"max_tries": 3}),
+            {"namespace": "n"},
+            "n",
+        ]
+        world = World(self.answer())
+        results = world.run(create_many(world.session, [new_timer(), *bad, new_timer()]))
+        assert all(isinstance(each.error, errors.InvalidArgument) for each in results[1:-1])
+        assert results[0].timer and results[-1].timer and len(world.body(0)["timers"]) == 2
 
 
 def test_hook_may_add_headers_to_each_try():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
+import secrets
 import sqlite3
 import subprocess
 import sys
@@ -12,9 +14,15 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import psycopg
 import pytest
+import urllib3
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
+from tests.support.postgresql import PostgresServer
+
+from proxy import Proxy
+from tocsin_client.testing import TestServer, firing, sign
 
 PAGE = Path(__file__).parents[3] / "docs/sdks/python.md"
 PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
@@ -25,6 +33,11 @@ SERVED = {
     "django_app": ("django_app.py", "runserver", "--noreload"),
     "echo": ("-m", "tocsin", "echo", "--port"),
     "billing": ("-m", "uvicorn", "billing:app", "--port"),
+    "django_orders": ("django_orders.py", "runserver", "--noreload"),
+    "flask_orders": ("-m", "flask", "--app", "flask_orders", "run", "--port"),
+    "async_orders": ("-m", "uvicorn", "async_orders:app", "--port"),
+    "asyncpg_orders": ("-m", "uvicorn", "asyncpg_orders:app", "--port"),
+    "psycopg_orders": ("-m", "uvicorn", "psycopg_orders:app", "--port"),
 }
 
 
@@ -98,6 +111,59 @@ def test_receivers(folder, server, name):
             urllib.request.urlopen(hook, b"{}", PATIENCE_S)
 
 
+@pytest.fixture(scope="module")
+def postgresql():
+    running = PostgresServer()
+    running.init()
+    running.start()
+    yield running
+    running.remove()
+
+
+@pytest.fixture
+def orders(request, folder, monkeypatch):
+    """Reads the orders of which a program of this name reminded."""
+    if request.param in ("django_orders", "flask_orders"):
+        return request.param, lambda: sqlite3.connect(folder / "orders.db")
+    url = asyncio.run(request.getfixturevalue("postgresql").create_database())
+    monkeypatch.setenv(
+        "DATABASE_URL", url.replace("postgresql://", "postgresql+asyncpg://", request.param == "async_orders")
+    )
+    return request.param, lambda: psycopg.connect(url)
+
+
+@pytest.mark.parametrize(
+    "orders", ["django_orders", "flask_orders", "async_orders", "asyncpg_orders", "psycopg_orders"], indirect=True
+)
+def test_work_is_done_once_in_the_programs_own_transaction(folder, server, orders):
+    name, connect = orders
+    hook = "/hooks/remind" if name in ("django_orders", "flask_orders") else "/hooks/remind/"
+    with serving(folder, name) as (url, _):
+        for given in (firing("a", payload={"order": 17}), firing("b", payload={"order": None})):
+            request = sign(given, SECRET)
+            answers = [
+                urllib3.request("POST", url + hook, body=request.body, headers=request.headers) for _ in range(2)
+            ]
+            if given.timer_id == "a":
+                assert [each.json() for each in answers] == [{"ok": True}] * 2
+            else:
+                assert [each.status for each in answers] == [500, 500]
+    with contextlib.closing(connect()) as connection:
+        cursor = connection.cursor()
+        cursor.execute('SELECT "order" FROM orders_reminder')
+        assert cursor.fetchall() == [(17,)]
+        cursor.execute("SELECT count(*) FROM tocsin_firings")
+        assert cursor.fetchall() == [(1,)]
+
+
+def test_through_a_proxy(folder, server):
+    with Proxy() as proxy:
+        program = folder / "through_a_proxy.py"
+        program.write_text(program.read_text().replace("http://127.0.0.1:3128", proxy.url))
+        assert run(folder, program.name) == "pending\n"
+        assert proxy.targets == [f"{server.url}/api/v1/timers/create"]
+
+
 def test_a_chain_that_bills_once_a_month(folder, server):
     with serving(folder, "billing") as (url, _), server.client() as client:
         timer = client.timers.create(
@@ -125,3 +191,22 @@ def test_programs_without_a_receiver(folder, server):
     assert run(folder, "many.py").splitlines() == ["2500 created", "job-0"]
     assert run(folder, "asynchronous.py") == "coffee pending\n"
     assert run(folder, "charge.py") == "Scheduled\n"
+    assert run(folder, "tries.py") == "createTimer 1 200 None\n"
+
+
+def test_keys(folder, server, monkeypatch):
+    key = secrets.token_hex(32)
+    (folder / "key").write_text(key)
+    monkeypatch.setenv("TOCSIN_KEY", key)
+    with monkeypatch.context() as patch:
+        patch.setenv("TOCSIN_ADMIN_KEY_FILE", str(folder / "key"))
+        patch.setenv("TOCSIN_INSECURE", "true")
+        patch.delenv("TOCSIN_KEY")
+        keyed = TestServer("--log-level", "warning").start()
+    try:
+        program = folder / "keys.py"
+        program.write_text(program.read_text().replace(server.url, keyed.url))
+        made, *entries = run(folder, "keys.py").splitlines()
+    finally:
+        keyed.stop()
+    assert made.endswith(" tk_") and entries == ["key_deleted api", "key_created api"]

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 
 class Renewed(Protocol):
-    """Something that begins anew in a forked process."""
+    """Something that starts over in a forked process."""
 
     def renew_in_child(self) -> None:
         """Runs in the new process before anything else does there. No lock may be taken: one that another thread held at the

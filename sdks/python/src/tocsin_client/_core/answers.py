@@ -48,7 +48,7 @@ def read_answer(reply: Reply, read: Callable[[Any], Answer]) -> Answer:
 
 
 def check_empty(reply: Reply, expected_status: int) -> None:
-    """ServerError: the answer is not the one that Tocsin gives where there is nothing to say."""
+    """ServerError: the answer is not the one that Tocsin gives where there is nothing to report."""
     if reply.status != expected_status:
         raise _foreign(reply)
 

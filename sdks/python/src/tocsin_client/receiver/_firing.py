@@ -103,6 +103,8 @@ def _envelope_of(body: bytes) -> dict[str, Any] | None:
 def _is_of(webhook_id: str, namespace: str, timer_id: str) -> bool:
     """Whether the `webhook-id`, which is signed, is one of this timer or schedule."""
     found = _WEBHOOK_ID.match(webhook_id)
+    if "\0" in namespace + timer_id:  # no name has it, and it separates them in what the UUID is made of
+        return False
     try:
         return found is not None and found[1] in (
             timer_uuid(namespace, timer_id).hex,
