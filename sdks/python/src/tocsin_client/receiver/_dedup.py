@@ -83,8 +83,8 @@ class _Table:
 class Dedup(Generic[Tx]):
     """Remembers firings and their answers in a table, in the transaction that does the work: both are there, or neither.
 
-    `database` begins transactions and gives the work what it writes with: `Django`, `SqlAlchemy`, or an object of your own, see
-    `Database`. A function that returns a DB-API connection is enough, as in `DbApi`. SQLite and PostgreSQL.
+    `database` begins transactions and gives the work what it writes with: `Django`, `SqlAlchemy`, or an object of your own,
+    see `Database`. A function that returns a DB-API connection is enough, as in `DbApi`. SQLite and PostgreSQL.
     """
 
     def __init__(self, database: Database[Tx] | Callable[[], Tx], *, table: str = "tocsin_firings") -> None:
