@@ -36,7 +36,9 @@ class Chaos:
             kinds += [self._freeze]
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(1, 30))
-            self._tasks.append(world.loop.create_task(rng.choice(kinds)()))
+            failure = rng.choice(kinds)
+            self._tasks.append(world.loop.create_task(failure(), name=failure.__name__.strip("_")))
+            world.awaited.append(self._tasks[-1])
         await asyncio.gather(*self._tasks)
         world.tables.unknown_rate = world.tables.failure_rate = 0.0
         if world.broker is not None:
@@ -87,6 +89,8 @@ class Chaos:
         process = self._world.process
         if not process.over and process.modules is not None:
             self._world.log("stop", process.name)
+            # A frozen process learns of it later, if ever. No other failure may replace it meanwhile.
+            process.over = True
             ending = process.inside(process.stop())
             # A supervisor kills a process that does not stop.
             await asyncio.wait({ending}, timeout=60.0)
@@ -97,11 +101,9 @@ class Chaos:
         process = self._world.process
         if not process.over:
             self._world.log("freeze", process.name)
-            self._world.loop.freeze(process.name)
+            process.freeze()
             await asyncio.sleep(self._a_while_s() / 2)
-            if not process.over:
-                self._world.log("thaw", process.name)
-                self._world.loop.thaw(process.name)
+            process.thaw()
 
     async def _take_over(self) -> None:
         """The process freezes, another one takes over, and the first resumes."""
@@ -109,11 +111,11 @@ class Chaos:
         if process.over:
             return
         self._world.log("freeze", process.name, "and take over")
-        self._world.loop.freeze(process.name)
+        process.freeze()
         process.over = True
         await asyncio.sleep(self._rng.uniform(1, 10))
         self._world.start_process()
         await asyncio.sleep(self._a_while_s() / 2)
-        self._world.loop.thaw(process.name)
+        process.thaw()
         await asyncio.sleep(self._rng.uniform(0, 2))
         await process.inside(process.abandon())

@@ -55,7 +55,10 @@ _RULES = InputRules(InputLimits(), lambda url: None)
 
 
 class Process:
-    """One run of the process. `modules` is None before it has started and after its end."""
+    """One run of the process. `modules` is None before it has started and after its end.
+
+    `over`: a failure is about to replace it, or has. Each process is replaced once, so that the latest holds the database.
+    """
 
     def __init__(self, world: World, number: int) -> None:
         self.name = f"p{number}"
@@ -64,6 +67,8 @@ class Process:
         self.over = False
         self._world = world
         self._number = number
+        self._freezes = 0
+        self._starting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
     def inside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -83,7 +88,7 @@ class Process:
 
     def start(self) -> None:
         """Retries until the process runs."""
-        self.inside(self._start())
+        self._starting = self.inside(self._start())
 
     async def _start(self) -> None:
         world = self._world
@@ -119,10 +124,22 @@ class Process:
             return WatchedEmbeddedBus(self._world, registry)
         return SimulatedBus(self._world.broker, registry)
 
+    def freeze(self) -> None:
+        """Nothing in it runs until each freeze has been thawed."""
+        self._freezes += 1
+        self._world.loop.freeze(self.name)
+
+    def thaw(self) -> None:
+        """Ends one freeze."""
+        self._freezes -= 1
+        if not self._freezes:
+            self._world.log("thaw", self.name)
+            self._world.loop.thaw(self.name)
+
     def kill(self) -> None:
         """SIGKILL: nothing in it runs any more."""
         self.over, self.modules = True, None
-        self._world.loop.freeze(self.name)
+        self.freeze()
 
     async def stop(self) -> None:
         """Stops in order."""
@@ -132,7 +149,10 @@ class Process:
             await modules.stop()
 
     async def abandon(self) -> None:
-        """Another process has taken over the database."""
-        modules, self.modules, self.over = self.modules, None, True
+        """Another process has taken over the database. The server would wait for its turn again; here new processes do."""
+        self.over = True
+        if self._starting is not None:
+            await self._starting
+        modules, self.modules = self.modules, None
         if modules is not None:
             await modules.abandon()

@@ -13,10 +13,15 @@ import pytest
 from tests.simulation.mutation import misfits
 
 from .mutations import MUTATIONS
-from .world import World
+from .world import RUN_S_MAX, World
 
 _CHUNK = 50
 _HERE = Path(__file__).parents[2]
+
+#: Seeds that once failed.
+REGRESSIONS = [
+    5188,  # a process that was told to stop while frozen was also replaced by a takeover, and the run never ended
+]
 
 
 @pytest.mark.slow
@@ -47,6 +52,19 @@ def test_outcomes_are_correct_under_random_faults(first: int) -> None:
         "deleted while Retrying",
     ):
         assert happened[what] > 0, happened
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_seeds_that_failed_once_pass(seed: int) -> None:
+    violation = World(seed).run()
+    assert violation is None, str(violation)
+
+
+def test_a_run_that_never_ends_fails_and_names_what_it_waits_for() -> None:
+    world = World(0)
+    world.tables.away = "refusing"
+    violation = world.run()
+    assert str(violation).startswith(f"STANDSTILL: no end after {RUN_S_MAX:g} s; under way: client 0, client 1")
 
 
 def test_a_seed_replays_under_any_hash_seed() -> None:

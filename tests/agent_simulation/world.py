@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.ledger import Violation
-from tests.support.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
+from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.model import uuid7
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import MessageDeadLettered
@@ -33,6 +33,8 @@ ACTIVE_S = 150.0
 #: After the last repair every call ends within this time. The watchdog checks at least once per `start_timeout`; then the
 #: request may be sent, and may wait for its turn at a hanging service.
 SETTLING_S = 2_000.0
+#: A run that takes longer waits for something that never happens.
+RUN_S_MAX = 3_600.0
 LIMITS = AgentLimits(
     request_timeout_us=10 * SECOND,
     watchdog_grace_us=5 * SECOND,
@@ -52,7 +54,7 @@ class World:
         self.trace: list[tuple[Any, ...]] = []
         self.violation: Violation | None = None
         rng = self.rng("world")
-        self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
+        self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
         self.settings = SETTINGS
         #: Whether processes end in this run. If none does, no execution may count as interrupted.
         self.mortal = seed % 3 != 0
@@ -73,6 +75,8 @@ class World:
         self.tenants = [self.new_id() for _ in range(2)]
         self.submitting_s = rng.choice((20.0, 60.0, ACTIVE_S))
         self.clients = [Client(self, number, self.rng("client", number)) for number in range(rng.randint(6, 16))]
+        #: What has to end before the final check: failures, with their repair, and tenants.
+        self.awaited: list[asyncio.Task[None]] = []
         self._processes: list[Process] = []
         self._failed: asyncio.Future[None] | None = None
 
@@ -140,8 +144,9 @@ class World:
         try:
             with patch.object(uuid7, "RandomPool", lambda: self._random_bytes):
                 self.loop.run_until_complete(self._main())
-        except (NothingScheduled, TimeNotAdvancing) as error:
-            self.broken("STANDSTILL", str(error))
+        except (NothingScheduled, TimeNotAdvancing, NoEnd) as error:
+            waiting = ", ".join(task.get_name() for task in self.awaited if not task.done())
+            self.broken("STANDSTILL", f"{error}; under way: {waiting or 'nothing'}")
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")
         self.loop.close()
@@ -162,7 +167,8 @@ class World:
 
     async def _life(self) -> None:
         self.start_process()
-        clients = [self.loop.create_task(client.run()) for client in self.clients]
+        clients = [self.loop.create_task(each.run(), name=f"client {each.number}") for each in self.clients]
+        self.awaited += clients
         if not self.quiet:
             await Chaos(self, self.rng("chaos")).run(ACTIVE_S)
         self.log("repaired")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tests.support.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
+from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
@@ -37,6 +37,8 @@ SECOND = 1_000_000
 #: How long clients and faults are active; afterwards everything is healed and has to drain.
 ACTIVE_S = 40.0
 DRAIN_S_MAX = 150.0
+#: A run that takes longer waits for something that never happens.
+RUN_S_MAX = 3_600.0
 #: The greatest lag in a run without faults. A host that stops answering is called less for a while, and suspended timers are
 #: resumed later.
 LATE_US_MAX = 10 * SECOND
@@ -60,7 +62,7 @@ class World:
 
     def __init__(self, seed: int, *, small_transactions: bool = False, scheduled: bool | None = None) -> None:
         self.seed = seed
-        self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
+        self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
         self.trace: list[tuple[Any, ...]] = []
         rng = self.rng("world")
         self.faulty = seed % 5 != 0
@@ -271,7 +273,7 @@ class World:
         """Runs the seed from the start to the final checks."""
         try:
             self.loop.run_until_complete(self._main())
-        except (NothingScheduled, TimeNotAdvancing) as error:
+        except (NothingScheduled, TimeNotAdvancing, NoEnd) as error:
             self.broken("STANDSTILL", str(error))
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")

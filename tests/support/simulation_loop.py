@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
@@ -29,13 +30,17 @@ class TimeNotAdvancing(RuntimeError):
     """Callbacks keep scheduling one another for the same instant, so that time can't advance."""
 
 
+class NoEnd(RuntimeError):
+    """The main coroutine has not ended within the longest time that a run may take."""
+
+
 class SimulationLoop(asyncio.AbstractEventLoop):
     """The event loop. `time()` is in seconds, begins at 0, and is exact to the microsecond.
 
     Errors that nobody retrieves are collected in `unhandled` instead of being logged.
     """
 
-    def __init__(self, *, turns_per_instant_max: int = 20_000) -> None:
+    def __init__(self, *, turns_per_instant_max: int = 20_000, seconds_max: float = math.inf) -> None:
         self.unhandled: list[dict[str, Any]] = []
         self.steps = 0
         self._now_us = 0
@@ -46,6 +51,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._running = False
         self._closed = False
         self._turns_per_instant_max = turns_per_instant_max
+        self._seconds_max = seconds_max
         self._turns = 0
 
     # ------------------------------------------------------------------ time and scheduling
@@ -125,7 +131,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
 
     def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
         """Runs the coroutine to its end. Raises NothingScheduled if it waits and nothing can wake it, TimeNotAdvancing after
-        `turns_per_instant_max` turns at one instant."""
+        `turns_per_instant_max` turns at one instant, NoEnd after `seconds_max` of virtual time."""
         main = self.create_task(future)
         asyncio._set_running_loop(self)
         self._running = True
@@ -144,6 +150,8 @@ class SimulationLoop(asyncio.AbstractEventLoop):
                 heappop(alarms)
             if not alarms:
                 raise NothingScheduled("no callback is ready and no alarm is set")
+            if alarms[0][0] > self._seconds_max * 1e6:
+                raise NoEnd(f"no end after {self._seconds_max:g} s")
             if alarms[0][0] > self._now_us:
                 self._now_us = alarms[0][0]
                 self._turns = 0
