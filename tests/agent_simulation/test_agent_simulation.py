@@ -20,7 +20,7 @@ _HERE = Path(__file__).parents[2]
 
 #: Seeds that once failed.
 REGRESSIONS = [
-    5188,  # a process that was told to stop while frozen was also replaced by a takeover, and the run never ended
+    5188,  # a process that was asked to stop while frozen was also replaced by a takeover, and the run never ended
 ]
 
 

@@ -49,7 +49,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         },
         "leaveDelaySeconds": 10,
         "drainTimeoutSeconds": 120,
-        "peerTls": {"secretName": "peers", "optional": True},
+        "peerTls": {"secretName": "peers"},
         "migrationJob": {
             "enabled": True,
             "store": {"name": "owner"},

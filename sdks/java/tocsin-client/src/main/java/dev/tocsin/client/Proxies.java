@@ -17,7 +17,7 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * The proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which the JDK does not read. What its system properties say counts more.
+ * The proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which the JDK does not read. The JDK's system properties take precedence.
  * The machine itself is asked directly.
  */
 final class Proxies extends ProxySelector {
@@ -116,7 +116,7 @@ final class Proxies extends ProxySelector {
 
     @Override
     public void connectFailed(URI url, SocketAddress proxy, IOException reason) {
-        // The request's error says it.
+        // The request's error states it.
     }
 
     private static String decoded(String text) {

@@ -19,7 +19,7 @@ import java.util.regex.Pattern;
  * One attempt to fire a timer, or an occurrence of a schedule. The signature proves all of it but the headers, whose names
  * other than {@code webhook-id} and {@code webhook-timestamp} anybody can have altered.
  *
- * <p>Beside a raw body, both instants are that of the request, and the attempt is 0: what else the headers say of these is not
+ * <p>Beside a raw body, both instants are that of the request, and the attempt is 0: what else the headers have of these is not
  * signed. A timer with the method GET or HEAD sends no body: unless the timer has an empty raw body, namespace and id are
  * empty, too.
  *
