@@ -42,6 +42,7 @@ class Creates {
                     + "\",\"delay\":\"1h\",\"payload\":{\"order\":" + number + ",\"amount\":4200},\"idempotencyKey\":\""
                     + UUID.randomUUID() + "\"}";
             HttpRequest request = HttpRequest.newBuilder(uri)
+                    .timeout(Duration.ofSeconds(15))
                     .header("accept", "application/json")
                     .header("user-agent", "tocsin-client-java/0.1.0")
                     .header("tocsin-first-try", "1")

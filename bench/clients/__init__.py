@@ -1,9 +1,9 @@
 """What a single create costs in each SDK, beside a bare HTTP client of that language: processor time of the client's process.
 
 A program of each language creates timers on a real server by its SDK, and by the HTTP client that the SDK uses with the same
-bytes, in turn, in one process that is warm. A bare create makes the JSON and an idempotency key, sends, reads the body of the
-answer and looks at the status; it parses nothing. The ratio is what the SDK costs; it depends little on the machine's other
-work, as both kinds meet the same.
+bytes, in turn, in one process that is warm. A bare create makes the JSON and an idempotency key, sends within a time limit,
+without which no program should wait, reads the body of the answer and looks at the status; it parses nothing. The ratio is
+what the SDK costs; it depends little on the machine's other work, as both kinds meet the same.
 """
 
 from __future__ import annotations

@@ -33,7 +33,12 @@ const ways = {
       payload: { order: number, amount: 4200 },
       idempotencyKey: crypto.randomUUID(),
     };
-    const answer = await fetch(`${url}/api/v1/timers/create`, { method: "POST", headers, body: JSON.stringify(timer) });
+    const answer = await fetch(`${url}/api/v1/timers/create`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(timer),
+      signal: AbortSignal.timeout(15_000),
+    });
     const read = await answer.text();
     if (answer.status !== 200) {
       throw new Error(read);

@@ -41,7 +41,7 @@ def _ways(url: str) -> dict[str, Callable[[int], None]]:
             "idempotencyKey": str(uuid.uuid4()),
         }
         body = json.dumps(timer, separators=(",", ":")).encode()
-        answer = pool.request("POST", f"{url}/api/v1/timers/create", body=body, headers=HEADERS)
+        answer = pool.request("POST", f"{url}/api/v1/timers/create", body=body, headers=HEADERS, timeout=15.0)
         if answer.status != 200:
             raise SystemExit(answer.data.decode())
 

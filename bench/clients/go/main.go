@@ -53,7 +53,7 @@ func bare(url string) create {
 	// The default transport keeps two connections to a host.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
-	client := &http.Client{Transport: transport}
+	client := &http.Client{Transport: transport, Timeout: 15 * time.Second}
 	return func(number int64) error {
 		body, err := json.Marshal(timer{
 			"default", fmt.Sprintf("bare-%d", number), callbackURL, "1h", payload{number, 4200}, newUUID(),
