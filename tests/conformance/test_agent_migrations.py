@@ -14,15 +14,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect, make_url
 from sqlalchemy.ext.asyncio import create_async_engine
+from tocsin.stores.service_calls.schema import migrate, newest, version
+from tocsin.stores.service_calls.tables import metadata
 
 from tests.support.agent_database import NOW, call, entry, insert, load, new_id, rows
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.stores.service_calls.factory import agent_database
-from tocsin.stores.service_calls.schema import migrate, newest, version
-from tocsin.stores.service_calls.tables import metadata
+from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 
 TENANT, WAITING, DONE, CORRELATION, EXECUTION = (new_id() for _ in range(5))
 AT = "2027-01-15T08:00:00.123Z"

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
-from tocsin.service_calls.api.ports import CallFilter, PagePosition
+from tocsin.service_calls.ports import CallFilter, PagePosition
 from tocsin.stores.service_calls import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.statements import Batch, Query

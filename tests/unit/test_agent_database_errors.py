@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncpg
 import pytest
+from tocsin.stores.service_calls.errors import DATABASE_ERRORS, postgresql_lost, translate_postgresql_error
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
-from tocsin.stores.service_calls.errors import DATABASE_ERRORS, postgresql_lost, translate_postgresql_error
 
 #: How asyncpg reports a lost connection.
 LOST = (

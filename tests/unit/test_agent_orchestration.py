@@ -12,8 +12,7 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import InvalidMessage
-from tocsin.service_calls.background import Wakeup
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext, Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -42,10 +41,9 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.service_calls.orchestration.service_call import ServiceCall
+from tocsin.service_calls.orchestration.handlers import Orchestration, Watchdog
 from tocsin.service_calls.orchestration.unit_of_work import ChangedMeanwhile
-from tocsin.service_calls.orchestration.watchdog import Watchdog
+from tocsin.service_calls.ports import ServiceCall
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 SECOND = 1_000_000

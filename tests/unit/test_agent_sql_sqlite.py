@@ -12,10 +12,10 @@ from sqlalchemy import Connection, make_url
 
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls import sqlite as module
-from tocsin.stores.service_calls.factory import agent_database
+from tocsin.stores.service_calls.database import agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.sqlite import SqliteDatabase
-from tocsin.stores.service_calls.types import from_text, to_text
+from tocsin.stores.service_calls.statements import from_text, to_text
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ class Server:
             return None
         # Its database imports SQLAlchemy and Alembic, which takes a quarter of a node's start.
         from tocsin.server.agent import ServiceAgent, agent_database_shared
-        from tocsin.stores.service_calls.postgresql_lock import Claimant
+        from tocsin.stores.service_calls.database import Claimant
 
         if self._worker > 0 and not agent_database_shared(settings):
             return None

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
-from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord
 from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord, ExecutionRecord
 from tocsin.web.pages.calls.presentation import STAR, finished, path, redacted, result_of, version
 from tocsin.web.pages.calls.trace import trace_lines
 from tocsin.web.pages.context import RequestContext

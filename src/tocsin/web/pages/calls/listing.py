@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import ServiceCallNotFound
-from tocsin.service_calls.api.ports import CallRecord
+from tocsin.service_calls.ports import CallRecord
 from tocsin.web.pages.calls.filters import CallFilters
 from tocsin.web.pages.calls.presentation import list_path, version
 from tocsin.web.pages.context import RequestContext

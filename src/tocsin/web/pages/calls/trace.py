@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.model.instants import parse_instant
-from tocsin.service_calls.api.ports import TraceEntry
+from tocsin.service_calls.ports import TraceEntry
 from tocsin.web.pages.presentation import milliseconds
 
 #: Levels of indentation; deeper entries are shown at the last level.
